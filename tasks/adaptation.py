@@ -33,13 +33,10 @@ from tasks.stage.device import device_of, limit_threads
 from tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
+    from models.corpus.passages import Part
     from models.encoder.merging import Encode
-    from models.encoder.network import Encoder
-    from models.encoder.remembered import Remembered
+    from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
     from models.evaluation.proof import Questions
-    from models.text.passages import Part
     from tasks.stage.run_context import RunContext
 
 SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
@@ -82,9 +79,8 @@ def weigh(
 
     config, questions = held_out.config, _questions(work, held_out, "choose")
     told = progress_of("weighing, encoders")
-    network, tokenizer = _loaded(work, start, encoder)
-    trained_network, _ = _loaded(work, trained, encoder)
-    base, learnt = (_remembered(work, own, tokenizer) for own in (network, trained_network))
+    first, last = (_loaded(work, ref, encoder) for ref in (start, trained))
+    base, learnt = (_cached(work, own) for own in (first, first.with_network(last.network)))
     made = {0.0: answers(base, questions)}
     told(1, 3, "start")
     made |= {share: answers(interpolated(base, learnt, share), questions) for share in config.shares}
@@ -105,7 +101,7 @@ def weigh(
 
     chosen, asked = choose_share(gains(), forgetful), {1.0}  # of the whole training nothing is interpolated
     while chosen not in asked:
-        made[chosen] = answers(_remembered(work, merged(network, trained_network, chosen), tokenizer), questions)
+        made[chosen] = answers(_cached(work, merged(first, last, chosen)), questions)
         asked.add(chosen)
         chosen = choose_share(gains(), forgetful)
     told(3, 3, f"share {chosen:g}")
@@ -121,7 +117,7 @@ def weigh(
     show_table("weighing", weighed(table), "What each share of the training finds in the half that chooses, × 100")
 
 
-@stage(ref=CheckpointRef, version=1)
+@stage(ref=CheckpointRef, version=2)
 def merge(
     work: Work,
     start: CheckpointRef | ResolvedModel,
@@ -130,16 +126,11 @@ def merge(
     encoder: EncoderConfig,
 ) -> None:
     """The start and what was trained, mixed at the share that was chosen."""
-    from models.encoder.export import export_sentence_transformers
-    from models.encoder.files import keep_prompts
     from models.encoder.merging import merged
 
     share = float(str(work.store.manifest(weighing).figures[SHARE]))
-    base, tokenizer = _loaded(work, start, encoder)
-    learnt, _ = _loaded(work, trained, encoder)
-    between = merged(base, learnt, share)
-    export_sentence_transformers(between, tokenizer, work.draft.folder / ENCODER)
-    keep_prompts(encoder_folder(work.store, start), work.draft.folder / ENCODER)
+    between = merged(_loaded(work, start, encoder), _loaded(work, trained, encoder), share)
+    between.save(work.draft.folder / ENCODER)
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 
@@ -168,7 +159,7 @@ def prove(
     from tasks.rendering.evidence import proof_rows
 
     config, questions = held_out.config, _questions(work, held_out, "report")
-    both = [answers(_remembered(work, *_loaded(work, ref, encoder)), questions) for ref in (start, adapted)]
+    both = [answers(_cached(work, _loaded(work, ref, encoder)), questions) for ref in (start, adapted)]
     counts = work.store.manifest(weighing).figures[COUNTED]
     assert isinstance(counts, list)
     names = [str(name) for name in counts if str(name) in both[0]]
@@ -228,19 +219,17 @@ def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:
     return Questions(asked, frozenset(held_out.views), halves.get(part))
 
 
-def _loaded(
-    work: Work, ref: CheckpointRef | ResolvedModel, config: EncoderConfig
-) -> tuple[Encoder, PreTrainedTokenizerBase]:
-    from models.encoder.loading import load_encoder
+def _loaded(work: Work, ref: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:
+    from models.encoder.sentence_encoder import SentenceEncoder
 
     limit_threads(work.site)
-    return load_encoder(encoder_folder(work.store, ref), config)
+    return SentenceEncoder.load(encoder_folder(work.store, ref), config)
 
 
-def _remembered(work: Work, network: Encoder, tokenizer: PreTrainedTokenizerBase) -> Remembered:
-    from models.encoder.remembered import Remembered
+def _cached(work: Work, encoder: SentenceEncoder) -> CachedEncoder:
+    from models.encoder.sentence_encoder import CachedEncoder
 
-    return Remembered(network, tokenizer, device=device_of(work.site))
+    return CachedEncoder(encoder, device=device_of(work.site))
 
 
 def _spearman(encode: Encode, dev: ScoredSet) -> float:

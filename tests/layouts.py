@@ -29,11 +29,10 @@ from transformers import (
     XLNetModel,
 )
 
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
-from models.encoder.saved import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from tests.hub.repositories import dense, files_of, model_files, safetensors, sentences
+from tests.tiny_encoder import pair_of
 
 TEXTS = sorted(sentences()[:24], key=len)
 FP32 = {"dtype": torch.float32}
@@ -274,11 +273,11 @@ def compared(name, tmp_path):
     folder = write(tmp_path / "model", LAYOUTS[name](tmp_path))
     config = saved_config(folder, "x")
     assert config is not None
-    encoder, tokenizer = load_encoder(folder, config)
-    ours, theirs = encode(encoder, tokenizer, TEXTS), vectors_of(opened(folder))
+    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, config))
+    ours, theirs = SentenceEncoder(encoder, tokenizer).encode(TEXTS), vectors_of(opened(folder))
     assert ours.shape == theirs.shape
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
     again = saved_config(tmp_path / "out", "x")
     assert again is not None
-    exported = vectors_of(opened(tmp_path / "out")), encode(*load_encoder(tmp_path / "out", again), TEXTS)
+    exported = vectors_of(opened(tmp_path / "out")), SentenceEncoder.load(tmp_path / "out", again).encode(TEXTS)
     return ours.shape[1], np.abs(ours - theirs).max(), max(np.abs(ours - vectors).max() for vectors in exported)

@@ -9,8 +9,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import CONFIG_MAPPING, AutoModel, ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
 
 from models.encoder.config import EncoderConfig
-from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.static import StaticTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +55,18 @@ def tiny_encoder(
     folder: Path, architecture: str = "bert", *, pooling: str = "mean", seed: int = 0, dropout: float = 0.1
 ) -> tuple[Encoder, PreTrainedTokenizerBase]:
     write_tiny(folder, architecture, seed=seed, dropout=dropout)
-    return load_encoder(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=24))
+    return pair_of(SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=24)))
+
+
+def pair_of(encoder: SentenceEncoder) -> tuple[Encoder, PreTrainedTokenizerBase]:
+    """Network and tokenizer, for tests of one of them."""
+    return encoder.network, encoder.tokenizer
+
+
+def reader(tokenizer: PreTrainedTokenizerBase, max_length: int) -> SentenceEncoder:
+    """An encoder of one number a text, for tests that tokenise."""
+    table = StaticTable(torch.zeros(len(tokenizer), 1))
+    return SentenceEncoder(Encoder(table, EncoderConfig(model="reader", max_length=max_length)), tokenizer)
 
 
 def _words(text: str) -> list[str]:

@@ -8,9 +8,9 @@ from sentence_transformers.sentence_transformer import modules as theirs
 
 from models.encoder.cnn import CNN, TOKENS, TokenReLU
 from models.encoder.heads import Dense, Normalize
-from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
-from models.encoder.saved import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "x", "dogs"]
@@ -67,11 +67,11 @@ def ours(folder, kind, architecture="bert", **fields):
     token_heads, sentence_heads = KINDS[kind][0]()
     ends = bool(sentence_heads) and isinstance(sentence_heads[-1], Normalize)
     config = bare.config.model_copy(update={"normalize": ends, **fields})
-    return Encoder(bare.backbone, config, token_heads, sentence_heads).eval(), tokenizer
+    return SentenceEncoder(Encoder(bare.backbone, config, token_heads, sentence_heads).eval(), tokenizer)
 
 
 def reload(folder):
-    return load_encoder(folder, saved_config(folder, "tiny"))
+    return SentenceEncoder.load(folder, saved_config(folder, "tiny"))
 
 
 def rewrite(path, change):

@@ -15,14 +15,14 @@ import polars as pl
 import torch
 
 from models.encoder.config import EncoderConfig
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.dev_evaluation import DevSet
 from models.training.loop import TrainingResult, train
 from models.training.teacher_vectors import TeacherVectors
 from tasks.stage.sigterm import stop_requested
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, pair_of
 
 PAIRS = pl.DataFrame(
     {
@@ -53,8 +53,8 @@ STEPS = 12
 
 def run(folder: Path, config: TrainingConfig = CONFIG, **options) -> TrainingResult:
     torch.set_num_threads(1)
-    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="tiny", max_length=24))
-    return train(PAIRS, encoder, tokenizer, config, **{"dev": DEV, "teacher": TEACHER, **options})
+    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24)))
+    return train(PAIRS, SentenceEncoder(encoder, tokenizer), config, **{"dev": DEV, "teacher": TEACHER, **options})
 
 
 def main(work: Path, folder: Path, step: int, number: int) -> None:

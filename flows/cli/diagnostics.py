@@ -22,8 +22,8 @@ from flows.run_context import run_context_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from models.bench.figures import Check as BenchCheck
-    from models.bench.figures import Rate
+    from tasks.diagnostics.benchmark.results import Check as BenchCheck
+    from tasks.diagnostics.benchmark.results import Rate
     from tasks.diagnostics.doctor import Check
 
 _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a person needs the beginning
@@ -91,8 +91,8 @@ def bench(
     output: Output = Output(),
 ) -> int:
     """Check and measure a GPU or a processor: parity, rates, share of its limits."""
-    from tasks.diagnostics.bench import bench as measured
-    from tasks.diagnostics.bench import described
+    from tasks.diagnostics.benchmark.bench import bench as measured
+    from tasks.diagnostics.benchmark.bench import described
 
     chosen = "cpu" if what == "cpu" else device
     return show_rows(described(chosen), measured(chosen, quick=quick), json=output.json)
@@ -100,8 +100,8 @@ def bench(
 
 def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> int:
     """Each row with its figure as it comes, and the tables of what came however it ends; 1 if a check was missed."""
-    from models.bench.figures import Check as BenchCheck
-    from models.bench.figures import as_json, markdown, spelled
+    from tasks.diagnostics.benchmark.results import Check as BenchCheck
+    from tasks.diagnostics.benchmark.results import as_json, markdown, spelled
 
     found: list[BenchCheck | Rate] = []
     try:

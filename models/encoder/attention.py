@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,9 +25,9 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import numpy as np
+    from numpy.typing import NDArray
     from transformers import PreTrainedConfig
-
-    from models.encoder.layout import Group, Layout
 
 SHORT = 64  # tokens; up to here plain products beat torch's fused kernel on a CPU: 2 times, in bf16's gradients 5 to 10
 _OVER: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}  # the model's own → the name of ours
@@ -48,6 +49,61 @@ def takes_none(config: PreTrainedConfig) -> None:
     settings: Any = config
     own = {name: model_own for model_own, name in _OVER.items()}
     settings._attn_implementation = own.get(settings._attn_implementation, settings._attn_implementation)
+
+
+@dataclass(frozen=True)
+class Padding:
+    """How tokens end to end become padded rows and back.
+
+    Attributes:
+        real: (B, T), True for tokens, False for padding.
+        places: (N,), where each token stands among the B·T.
+    """
+
+    real: torch.Tensor
+    places: torch.Tensor
+
+    def pad(self, x_NX: torch.Tensor) -> torch.Tensor:
+        """(N, …) to (B, T, …), zeros where there is no token."""
+        # Places instead of the mask: a mask as index would make a GPU wait for its count.
+        flat = x_NX.new_zeros((self.real.numel(), *x_NX.shape[1:])).index_copy(0, self.places, x_NX)
+        return torch.unflatten(flat, 0, self.real.shape)
+
+    def strip(self, x_BTX: torch.Tensor) -> torch.Tensor:
+        """(B, T, …) to (N, …)."""
+        return x_BTX.flatten(0, 1).index_select(0, self.places)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sentences that attend together: how many, their tokens, and their padding unless all are of one length."""
+
+    sentences: int
+    tokens: int
+    padding: Padding | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sentences end to end, longest first.
+
+    Attributes:
+        order: (B,) which of the given rows stands where.
+        ids: (1, N), token ids.
+        positions: (1, N), 0, 1, 2, … from the start of each sentence.
+        sentences: (N,), which of them each token is of.
+        padding: For the token vectors that pooling sees.
+        groups: Covering all sentences in order.
+        causal: Whether a token attends to itself and those before it alone.
+    """
+
+    order: NDArray[np.int64]
+    ids: torch.Tensor
+    positions: torch.Tensor
+    sentences: torch.Tensor
+    padding: Padding
+    groups: tuple[Group, ...]
+    causal: bool = False
 
 
 @contextlib.contextmanager

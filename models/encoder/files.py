@@ -66,12 +66,3 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
 def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     """Write tensors as `model.safetensors`."""
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, folder / WEIGHTS)
-
-
-def keep_prompts(source: Path, target: Path) -> None:
-    """Copy the prompts of the folder that an encoder was made from: an export knows only the one that was in use."""
-    name = "config_sentence_transformers.json"
-    said, exported = read_json(source / name, {}), read_json(target / name)
-    kept = {key: said[key] for key in ("prompts", "default_prompt_name") if key in said}
-    if kept.get("prompts"):
-        write_json(target / name, exported | kept)

@@ -252,3 +252,17 @@ def _activation(name: str | None) -> type[nn.Module]:
             "models.encoder.heads.ACTIVATIONS if it takes no argument"
         )
     return known[kind]
+
+
+def first_of(width: int, kept: int) -> Dense:
+    """The module that leaves the first of a vector's dimensions, exactly."""
+    return dense_of(torch.eye(kept, width), torch.zeros(kept))
+
+
+def dense_of(weight_ED: torch.Tensor, bias_E: torch.Tensor) -> Dense:
+    """The module x ↦ W x + b, in fp32."""
+    with torch.device("meta"):  # draws no random numbers
+        dense = Dense(weight_ED.shape[1], weight_ED.shape[0], activation=nn.Identity)
+    weights = {"linear.weight": weight_ED, "linear.bias": bias_E}
+    dense.load_state_dict({name: tensor.float().contiguous() for name, tensor in weights.items()}, assign=True)
+    return dense

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.encoder.network import Encoder
+    from models.encoder.sentence_encoder import SentenceEncoder
 
     Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
-def merged(start: Encoder, trained: Encoder, share: float) -> Encoder:
-    """A new encoder with the weights (1 − share) · start + share · trained, in evaluation mode.
+def merged(start: SentenceEncoder, trained: SentenceEncoder, share: float) -> SentenceEncoder:
+    """Return a new encoder with the weights (1 − share) · start + share · trained, in evaluation mode.
 
     Args:
         start: The encoder that training began from.
@@ -33,20 +33,20 @@ def merged(start: Encoder, trained: Encoder, share: float) -> Encoder:
     Raises:
         EncoderError: The two are not of one shape.
     """
-    first, second = start.state_dict(), trained.state_dict()
+    first, second = start.network.state_dict(), trained.network.state_dict()
     if {name: x.shape for name, x in first.items()} != {name: x.shape for name, x in second.items()}:
         raise EncoderError(
             f"{start.config.model} and {trained.config.model} have other weights, expected those of one shape; merge "
             "an encoder with what was trained from it"
         )
-    between = copy.deepcopy(start)
+    between = copy.deepcopy(start.network)
     between.load_state_dict(
         {
             name: x.lerp(second[name].to(x), share) if x.is_floating_point() else second[name]
             for name, x in first.items()
         }
     )
-    return between.eval()
+    return start.with_network(between.eval())
 
 
 def interpolated(start: Encode, trained: Encode, share: float) -> Encode:

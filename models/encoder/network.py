@@ -1,6 +1,6 @@
 """A sentence encoder: token vectors, heads on them, pooling, heads on sentence vectors.
 
-Rows are sorted by length and pass without padding where the architecture allows it (packed.py), else padded in small
+Rows are sorted by length and pass without padding where the architecture allows it (unpadded.py), else padded in small
 batches; the caller sees its own order.
 
 Shapes: B sentences, S of them this process's share, T tokens, N tokens of all sentences, D width.
@@ -8,36 +8,57 @@ Shapes: B sentences, S of them this process's share, T tokens, N tokens of all s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+from transformers import PreTrainedModel
 
 from models.encoder.heads import Head, Normalize, TokenHead
-from models.encoder.layout import lay_out
-from models.encoder.packed import first_position, run_packed
 from models.encoder.pooling import AND, LAYERS, pool, precise, token_vectors
-from models.encoder.sharing import gather_shares, own_share
-from models.encoder.tokens import Tokens, budget_batches
-from models.transfer import uploaded
+from models.encoder.tokenization import Tokens, budget_batches
+from models.encoder.unpadded import first_position, lay_out, run_packed
+from models.errors import EncoderError
+from models.runtime.device import uploaded
+from models.runtime.distributed import gather_shares, own_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
-    from transformers import PreTrainedModel
     from transformers.modeling_outputs import BaseModelOutput
 
     from models.encoder.config import EncoderConfig
+
+
+class Backbone(Protocol):
+    """Token ids to token vectors: a transformer, an ONNX graph or a static table.
+
+    Attributes:
+        config: Settings; `hidden_size` is the width of the vectors.
+    """
+
+    config: Any
+
+    def __call__(
+        self,
+        *,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        output_hidden_states: bool,
+        return_dict: bool,
+        **inputs: torch.Tensor,
+    ) -> BaseModelOutput:
+        """Token vectors (B, T, D) of ids (B, T)."""
 
 
 class Encoder(nn.Module):
     """Token ids to sentence vectors.
 
     Attributes:
-        backbone: A transformer, or a static table that is called like one.
+        backbone: What gives the token vectors.
         config: How token vectors are pooled, and the longest input.
         token_heads: Applied to token vectors, in order, before pooling.
         sentence_heads: Applied to pooled vectors, in order; `Normalize` comes last if the configuration asks for it.
@@ -45,10 +66,11 @@ class Encoder(nn.Module):
     """
 
     skipped = 0
+    backbone: Backbone
 
     def __init__(
         self,
-        backbone: PreTrainedModel,
+        backbone: Backbone,
         config: EncoderConfig,
         token_heads: Sequence[TokenHead] = (),
         sentence_heads: Sequence[Head] = (),
@@ -91,8 +113,23 @@ class Encoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
-        return next(self.parameters()).device
+        """Where the weights are; the CPU for an ONNX graph, which has none."""
+        first = next(self.parameters(), None)
+        return torch.device("cpu") if first is None else first.device
+
+    @property
+    def transformer(self) -> PreTrainedModel:
+        """The backbone, where it is a transformer.
+
+        Raises:
+            EncoderError: It is a static table or an ONNX graph.
+        """
+        if not isinstance(self.backbone, PreTrainedModel):
+            raise EncoderError(
+                f"{self.config.model}: a {type(self.backbone).__name__} has no layers above its token vectors, "
+                "expected a transformer; choose another encoder.model"
+            )
+        return self.backbone
 
     def with_heads(
         self, config: EncoderConfig, token_heads: Sequence[TokenHead], sentence_heads: Sequence[Head]
@@ -206,7 +243,7 @@ class Encoder(nn.Module):
         first = None if pooling in LAYERS else self._first_position(tokens.pad_id)
         if first is not None:
             layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
-            x_ND = run_packed(self.backbone, layout, first, **self.inputs(layout.ids, layout.positions))
+            x_ND = run_packed(self.transformer, layout, first, **self.inputs(layout.ids, layout.positions))
             for head in heads:
                 x_ND = head.packed(x_ND, layout.sentences)
             yield layout.order, layout.padding.pad(x_ND), layout.padding.real.long()
@@ -221,14 +258,13 @@ class Encoder(nn.Module):
         return token_vectors(self._output(ids_BT, mask_BT, pooling), pooling)
 
     def _output(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> BaseModelOutput:
-        output: BaseModelOutput = self.backbone(
+        return self.backbone(
             input_ids=ids_BT,
             attention_mask=mask_BT,
             output_hidden_states=pooling in LAYERS,
             return_dict=True,
             **self.inputs(ids_BT, None),
         )
-        return output
 
     def pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Sentence vectors (B, D) of what `token_vectors` gives, in fp32 at least."""
@@ -239,7 +275,8 @@ class Encoder(nn.Module):
 
     def _first_position(self, pad_id: int) -> int | None:
         if self._packs is None:
-            self._packs = (first_position(self.backbone, pad_id, self.config.length),)
+            packs = isinstance(self.backbone, PreTrainedModel)
+            self._packs = (first_position(self.transformer, pad_id, self.config.length) if packs else None,)
         return self._packs[0]
 
 

@@ -1,170 +1,148 @@
-"""Write an encoder as an ONNX graph, for runtimes without PyTorch, in fp32 or with int8 products.
+"""A transformer as an ONNX graph, run by ONNX Runtime: what a folder holds that was made for use, not for training.
 
-The graph takes what the tokenizer gives and returns sentence vectors, pooled inside, beside the token vectors that
-sentence-transformers pools itself; batch size and length are free.
+Where sentence-transformers puts it: `onnx/model.onnx`, or `model.onnx` beside the settings; quantised forms of it are
+`onnx/model_qint8_….onnx`. Pooling, heads, prompts and lengths stand in the folder as they do beside weights.
+
+Shapes: B sentences, T tokens, D width.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import torch
 from torch import nn
+from transformers import AutoConfig, AutoTokenizer
+from transformers.modeling_outputs import BaseModelOutput
 
-from models.encoder.graph import OUTPUTS
-from models.encoder.int8 import NOTE
+from models.encoder.int8 import NOTE, saturates_here
+from models.encoder.pooling import LAYERS, POOLER
+from models.encoder.tokenization import check_ids
+from models.encoder.transformer import check_length, most_of_folder, settle_tokenizer
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import Self
 
-    import numpy as np
-    from numpy.typing import NDArray
-    from onnx import ModelProto
+    from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.int8 import Target
-    from models.encoder.network import Encoder
+    from models.encoder.config import EncoderConfig
 
-INPUTS, OUTPUT = ("input_ids", "attention_mask"), "sentence_embedding"
+logger = logging.getLogger(__name__)
+
+OUTPUTS: Final = ("last_hidden_state", "token_embeddings")  # what exporters call token vectors
+GRAPH_TOKENS: Final = 256  # padded tokens a run: activations of more leave the cache, 1.5 times as slow at 4,096
+_INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 
 
-def export_onnx(encoder: Encoder, path: Path) -> None:
-    """Write `encoder` to `path`: input_ids and attention_mask (B, T) int64 → sentence_embedding (B, D) fp32.
+class Graph(nn.Module):
+    """Token ids to token vectors by a graph, a backbone of encoders.
 
-    A second output, last_hidden_state (B, T, D), holds the token vectors before the heads on them. Weights stand in the
-    file itself. The encoder is moved nowhere; it must be on the CPU, in evaluation mode.
-
-    Raises:
-        EncoderError: The exporter's packages are not installed, or it cannot express this architecture.
+    Attributes:
+        config: Of the transformer that the graph was exported from.
+        path: The graph.
     """
-    _need("onnxscript")
-    # Two rows of different length: sizes of 1 would be taken for constants.
-    ids_BT = torch.ones(2, min(8, encoder.config.length), dtype=torch.int64)
-    mask_BT = torch.ones_like(ids_BT)
-    mask_BT[1, 3:] = 0
-    free = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", max=encoder.config.length)}
-    attention = encoder.backbone.config._attn_implementation
-    # Fused kernels choose their path by looking at the mask, which a graph cannot; eager attention is plain algebra.
-    encoder.backbone.set_attn_implementation("eager")
-    try:
-        with _quiet(), torch.no_grad():
-            program = torch.onnx.export(
-                _Outputs(encoder).eval(),
-                (ids_BT, mask_BT),
-                dynamo=True,
-                input_names=INPUTS,
-                output_names=(OUTPUTS[0], OUTPUT),
-                dynamic_shapes=(free, free),
-                verbose=False,
+
+    batch_tokens = GRAPH_TOKENS
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        """Open a graph on the CPU.
+
+        Args:
+            path: The graph.
+            folder: Of the model, with config.json.
+
+        Raises:
+            EncoderError: ONNX Runtime is not installed, or the graph takes or gives other things than a transformer.
+        """
+        super().__init__()
+        self.config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+        self.path = path
+        self._session = _open(path)
+        if saturates_here(self._session.get_modelmeta().custom_metadata_map.get(NOTE)):
+            logger.warning(
+                "%s: int8 for processors with VNNI, which this one lacks: sums saturate and vectors drift further; "
+                "export it again with --target avx2", path,
+            )  # fmt: skip
+        self._inputs = [value.name for value in self._session.get_inputs()]
+        outputs = [value.name for value in self._session.get_outputs()]
+        self._output = next((name for name in OUTPUTS if name in outputs), None)
+        if self._output is None or not {"input_ids", "attention_mask"} <= set(self._inputs) <= set(_INPUTS):
+            raise EncoderError(
+                f"{path}: takes {', '.join(self._inputs)} and gives {', '.join(outputs)}, expected "
+                f"{', '.join(_INPUTS)} and {' or '.join(OUTPUTS)}, from which sentences are pooled; "
+                "export it as a feature extractor"
             )
-    except (RuntimeError, torch.onnx.OnnxExporterError) as error:
-        raise EncoderError(
-            f"{encoder.config.model}: torch.onnx cannot export a {encoder.backbone.config.model_type} ({error}); "
-            "use the folder with sentence-transformers instead"
-        ) from error
-    finally:
-        encoder.backbone.set_attn_implementation(attention)
-    assert program is not None
-    _part_sums(program)
-    program.save(str(path), external_data=False)
+
+    def train(self, mode: bool = True) -> Self:
+        """Stay as it is.
+
+        Raises:
+            EncoderError: Training is asked for.
+        """
+        if mode:
+            raise EncoderError(
+                f"{self.path}: an ONNX graph gives vectors but no gradients, expected weights to train; start from "
+                "the folder that it was exported from"
+            )
+        super().train(mode)
+        return self
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: object) -> BaseModelOutput:
+        """Token vectors (B, T, D) of ids (B, T), as the last layer."""
+        ids_BT = input_ids.cpu().numpy()
+        given = {
+            "input_ids": ids_BT,
+            "attention_mask": attention_mask.cpu().numpy(),
+            "token_type_ids": np.zeros_like(ids_BT),
+        }
+        (x_BTD,) = self._session.run([self._output], {name: given[name] for name in self._inputs})
+        return BaseModelOutput(last_hidden_state=torch.from_numpy(x_BTD).float().to(input_ids.device))  # of fp16 too
 
 
-def quantise_onnx(
-    path: Path, made: Path, batches: Sequence[Mapping[str, NDArray[np.int64]]], target: Target
-) -> None:  # fmt: skip
-    """Write a graph of `export_onnx` with weights and their products in int8 to `made`; its metadata states the target.
-
-    Weights are signed with a scale for each column; the scale of what they are multiplied by is taken anew in each run,
-    from all of the batch, so that a sentence's vector depends a little on its neighbours. Attention stays apart: the
-    operator that ONNX Runtime has for all of it in int8 multiplies each head of each sentence by itself.
+def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[Graph, PreTrainedTokenizerBase]:
+    """Open a graph and load its tokenizer.
 
     Args:
-        path: A graph of `export_onnx`.
-        made: Where the other is written.
-        batches: Examples, by which columns that are much larger than others are evened out (`smooth`): input_ids and
-            attention_mask (B, T).
-        target: Processors that it is made for: `avx2` takes one bit less of each weight, so that no sum saturates.
+        graph: The file.
+        folder: Of the model's settings and tokenizer.
+        config: Dropout, pooling and length must be such as a graph has.
 
     Raises:
-        EncoderError: The packages for it are not installed.
+        EncoderError: They are not; or as `Graph`.
     """
-    _need("onnxruntime")
-    import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    from models.encoder.smoothing import smooth
-
-    graph = onnx.load(path)
-    graph.graph.ClearField("value_info")  # widths of heads, as the exporter notes them, are not those that are inferred
-    left = _after(graph, OUTPUTS[0])
-    smooth(graph, batches, left)
-    onnx.helper.set_model_props(graph, {NOTE: target})
-    with _quiet():
-        quantize_dynamic(
-            graph,
-            made,
-            op_types_to_quantize=["MatMul"],
-            weight_type=QuantType.QInt8,
-            per_channel=True,
-            reduce_range=target == "avx2",
-            # By name what is, not what is not: of a head, a Gemm, the quantiser makes a product of another name.
-            nodes_to_quantize=[node.name for node in graph.graph.node if node.name not in left],
-            # Products with weights, not those of attention; the type is that of what has no note any more.
-            extra_options={"MatMulConstBOnly": True, "DefaultTensorType": onnx.TensorProto.FLOAT},
+    if config.pooling in LAYERS or config.pooling == POOLER:
+        raise EncoderError(
+            f"{graph}: gives the last layer's token vectors alone, encoder.pooling={config.pooling} reads others; "
+            "use the folder that it was exported from"
         )
+    if config.dropout is not None:
+        raise EncoderError(
+            f"{graph}: an ONNX graph has no dropout, encoder.dropout asks for {config.dropout}; leave it unset"
+        )
+    backbone = Graph(graph, folder)
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    check_ids(folder, tokenizer, int(backbone.config.vocab_size))
+    check_length(most_of_folder(folder, config.length), config, folder)
+    settle_tokenizer(tokenizer, config)
+    return backbone, tokenizer
 
 
-class _Outputs(nn.Module):
-    """An encoder that gives the transformer's token vectors beside its sentence vectors."""
+def session_of(graph: str | bytes) -> Any:  # noqa: ANN401  of a package that may be absent
+    """A session of a graph's file or bytes on the CPU: as many threads as torch has, no messages below an error."""
+    import onnxruntime
 
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__()
-        self.encoder = encoder
-
-    def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.encoder.outputs(ids_BT, mask_BT)
-
-
-def _part_sums(program: torch.onnx.ONNXProgram) -> None:
-    """Name additions whose sum is normalised so that ONNX Runtime does not join the two.
-
-    Its joint operator takes eight times as long as the two of them (1.31, 256 tokens of width 384 on an AMD EPYC).
-    """
-    for node in program.model.graph:
-        if node.op_type == "LayerNormalization" and node.inputs[0] is not None:
-            summed = node.inputs[0].producer()
-            if summed is not None and summed.op_type == "Add":
-                summed.op_type = "Sum"
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
-def _after(graph: ModelProto, value: str) -> list[str]:
-    """Nodes that depend on a value: heads, which sentence-transformers and this package compute in fp32."""
-    known, names = {value}, []
-    for node in graph.graph.node:  # in an order in which each comes after those that it depends on
-        if known & set(node.input):
-            known |= set(node.output)
-            names.append(node.name)
-    return names
-
-
-def _need(package: str) -> None:
+def _open(path: Path) -> Any:  # noqa: ANN401
     try:
-        __import__(package)  # of an optional extra, asked for before the work begins
+        return session_of(str(path))
     except ImportError as error:
-        raise EncoderError(f"ONNX export needs {error.name}; pip install 'bsl-pipeline[onnx]'") from error
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what the exporters say about themselves."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        logging.disable(logging.WARNING)
-        try:
-            yield
-        finally:
-            logging.disable(logging.NOTSET)
+        raise EncoderError(f"{path}: a graph needs onnxruntime; pip install 'bsl-pipeline[onnx]'") from error

@@ -1,62 +1,92 @@
-"""A table of token vectors in place of a transformer: a token's vector is the same in every sentence.
+"""A table of token or word vectors in place of a transformer: a token's vector is the same in every sentence.
 
 Folder, as sentence-transformers' StaticEmbedding writes and reads it:
 
 model.safetensors               `embedding.weight`; or, from model2vec, `embeddings`, with a row's number (`mapping`)
                                 and a factor (`weights`) for each token where there are such
-tokenizer.json                  its truncation, if any, is the longest input; of a table of words (words.py) it says how
-                                sentences are cut, and has a token for sentences without any known word
+tokenizer.json                  its truncation, if any, is the longest input; of a table of words it says how sentences
+                                are split, and has a token for sentences without any known word
+
+How a sentence is split into words decides the figures of word vectors, such as GloVe's, more than the vectors do. So it
+is a setting in the tokenizer itself, in the artifact's key and in the signature of every figure. Words that the table
+lacks do not count; a sentence of such words alone is the zero vector, whose cosine with any other is 0 (SentEval's
+rule). The tokenizer must drop unknown words, which a word-level model cannot: it is a byte-pair model without merges
+over words that each begin with a mark, so that no word is found by its letters.
 
 Shapes: V tokens of the vocabulary, B sentences, T tokens, D width.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from torch import nn
-from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput
 
-from models.encoder.config import LONGEST
-from models.encoder.files import read_json, read_weights
-from models.encoder.words import KEY, NOTHING, TOKENIZER, read_words
+from models.encoder.config import LONGEST, WordsConfig
+from models.encoder.files import WEIGHTS, read_json, read_weights
+from models.encoder.tokenization import NOTHING, check_ids
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.config import EncoderConfig, WordsConfig
+    from models.encoder.config import EncoderConfig
 
-KEY_MODEL2VEC = "embeddings"
+KEY_MODEL2VEC: Final = "embeddings"
+MARK: Final = "▁"
+TOKENIZER: Final = "tokenizer.json"
+KEY: Final = "embedding.weight"
+_NO_LETTER: Final = "\uffff"  # before every letter but the first, so that none is found
+_HEADER_BYTES: Final = 256
+_TREEBANK: Final = (
+    r"n['’]t(?!\w)|['’](?:s|m|d|re|ve|ll)(?!\w)|\w+?(?=n['’]t(?!\w))|\d+(?:[.,:]\d+)+|(?:\w\.){2,}|\w+(?:-\w+)*"
+)
+# (split, marks) → what a word is.
+_PATTERNS: Final[Mapping[tuple[str, bool], str]] = {
+    ("treebank", True): rf"(?i){_TREEBANK}|[^\w\s]",
+    ("treebank", False): rf"(?i){_TREEBANK}",
+    ("punctuation", True): r"\w+|[^\w\s]",
+    ("punctuation", False): r"\w+",
+    ("whitespace", True): r"\S+",
+    ("whitespace", False): r"\w(?:\S*\w)?",
+}
 
 
-class StaticConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
-    """Width and vocabulary of a table."""
+@dataclass
+class TableConfig:
+    """The fields of a transformer's configuration that a table has."""
 
-    model_type = "static-table"
+    hidden_size: int
+    vocab_size: int
+    model_type: str = "static-table"
 
 
-class StaticTable(PreTrainedModel):  # type: ignore[no-untyped-call]
-    """Token ids to token vectors by look-up; called as a transformer is, so that an encoder need not know.
+class StaticTable(nn.Module):
+    """Token ids to token vectors by look-up, a backbone of encoders.
 
     Attributes:
+        config: Width and number of rows.
         weights: A factor for each row, which also becomes the last dimension of its vector; None for none.
     """
 
-    config_class = StaticConfig
     weights: torch.Tensor | None
 
     def __init__(self, weight_VD: torch.Tensor, nothing: int | None = None) -> None:
-        """A table, of which row `nothing`, if there is one, stays as it is."""
+        """Make a table, whose row `nothing`, if any, never changes."""
+        super().__init__()
         size, width = weight_VD.shape
-        config = StaticConfig()
-        config.hidden_size, config.vocab_size = width, size
-        super().__init__(config)
+        self.config = TableConfig(hidden_size=width, vocab_size=size)
         self.embedding = nn.Embedding(size, width, padding_idx=nothing, _weight=weight_VD)
         self.register_buffer("weights", None)
 
@@ -115,12 +145,7 @@ def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTr
     read_json(folder / TOKENIZER)  # says what is wrong with the file, which the tokenizer's reader does not
     tokenizer = static_tokenizer(Tokenizer.from_file(str(folder / TOKENIZER)))
     weight_VD = _table(folder)
-    last = max(tokenizer.get_vocab().values())
-    if last >= len(weight_VD):
-        raise EncoderError(
-            f"{folder}: a table of {len(weight_VD)} rows and a tokenizer with ids up to {last}, expected a row for "
-            "each; check that they belong together"
-        )
+    check_ids(folder, tokenizer, len(weight_VD))
     return StaticTable(weight_VD, tokenizer.get_vocab().get(NOTHING)), tokenizer
 
 
@@ -130,6 +155,101 @@ def save_static_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int, f
     if max_length < LONGEST:
         core.enable_truncation(max_length)
     core.save(str(folder / TOKENIZER))
+
+
+def write_words(
+    folder: Path, blocks: Iterable[tuple[list[str], NDArray[np.float32]]], config: WordsConfig
+) -> dict[str, int]:
+    """Write a table and its tokenizer as a folder that `SentenceEncoder.load` and sentence-transformers read.
+
+    The table passes through, so memory holds the words alone.
+
+    Args:
+        folder: made if needed.
+        blocks: words and their vectors; of a word that comes twice the first counts.
+        config: how sentences are cut.
+
+    Returns:
+        Numbers of words, of repeated ones, and of D.
+
+    Raises:
+        EncoderError: There is no word at all.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary: dict[str, int] = {}
+    repeated, width = 0, 0
+    with (folder / WEIGHTS).open("wb") as file:
+        file.write(b" " * _HEADER_BYTES)
+        for names, table_ND in blocks:
+            new = [place for place, name in enumerate(names) if _added(vocabulary, MARK + name)]
+            repeated, width = repeated + len(names) - len(new), table_ND.shape[1]
+            file.write(np.ascontiguousarray(table_ND[new], dtype="<f4").tobytes())
+        if not vocabulary:
+            raise EncoderError(f"{folder}: word vectors without a word, expected some; look at the file of vectors")
+        file.write(np.zeros(width, dtype="<f4").tobytes())
+        file.seek(0)
+        file.write(_header(len(vocabulary) + 1, width))
+    _write_tokenizer(folder, vocabulary, config)
+    _write_modules(folder)
+    return {"words": len(vocabulary) - 1, "repeated": repeated, "dimensions": width}
+
+
+def read_words(tokenizer: Mapping[str, object]) -> WordsConfig | None:
+    """How a tokenizer's file cuts sentences into words; None if it is not one of `write_words`."""
+    steps = tokenizer.get("pre_tokenizer")
+    first = steps["pretokenizers"][0] if isinstance(steps, dict) and steps.get("type") == "Sequence" else {}
+    cut = first.get("pattern", {}).get("Regex") if isinstance(first, dict) else None
+    read = next((setting for setting, pattern in _PATTERNS.items() if pattern == cut), None)
+    if read is None:
+        return None
+    case = "lower" if tokenizer.get("normalizer") else "kept"
+    return WordsConfig.model_validate({"split": read[0], "marks": read[1], "case": case})
+
+
+def word_tokenizer(vocabulary: dict[str, int], config: WordsConfig) -> Tokenizer:
+    """Sentences to the known words in them.
+
+    Args:
+        vocabulary: word behind `MARK` → row.
+        config: how sentences are cut; `case` must be decided.
+    """
+    core = Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True, continuing_subword_prefix=_NO_LETTER))
+    if config.case == "lower":
+        core.normalizer = normalizers.Lowercase()
+    pattern = Regex(_PATTERNS[config.split, config.marks])
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(pattern, "removed", invert=True),
+            pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always", split=False),
+        ]
+    )
+    return core
+
+
+def _added(vocabulary: dict[str, int], name: str) -> bool:
+    """Whether a word was new; then it is in the vocabulary now."""
+    before = len(vocabulary)
+    return vocabulary.setdefault(name, before) == before
+
+
+def _write_tokenizer(folder: Path, vocabulary: dict[str, int], config: WordsConfig) -> None:
+    if config.case == "file":
+        capitals = any(name != name.lower() for name in vocabulary)
+        config = config.model_copy(update={"case": "kept" if capitals else "lower"})
+    vocabulary[NOTHING] = len(vocabulary)
+    word_tokenizer(vocabulary, config).save(str(folder / TOKENIZER), pretty=False)
+
+
+def _write_modules(folder: Path) -> None:
+    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
+    (folder / "modules.json").write_text(json.dumps([module], indent=2) + "\n", encoding="utf-8")
+
+
+def _header(rows: int, width: int) -> bytes:
+    """The head of a safetensors file with one table, blank to its end."""
+    entry = {"dtype": "F32", "shape": [rows, width], "data_offsets": [0, 4 * rows * width]}
+    text = json.dumps({KEY: entry}).encode().ljust(_HEADER_BYTES - 8)
+    return len(text).to_bytes(8, "little") + text
 
 
 def _table(folder: Path) -> torch.Tensor:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from models.augmentation.cropping import halves
+from models.corpus.passages import DRAWN, FEWEST_UNITS
 from models.errors import EvaluationError
 from models.evaluation.retrieval import Retrieval
-from models.shuffle import scattered
-from models.text.passages import DRAWN, FEWEST_UNITS
+from models.runtime.seeded_order import scattered
+from models.views.cropping import halves
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +54,7 @@ def probes(
     """What can be asked of held-out sentences; a probe of too few questions or units is left out.
 
     Args:
-        held: rows of the held-out parts of `models.text.passages.hold_out`; no two parts share a `unit`.
+        held: rows of the held-out parts of `models.corpus.passages.hold_out`; no two parts share a `unit`.
         trips: `sentence_id` and `text` of round trips of some of them.
         questions: most questions of a probe.
         seed: decides which sentences ask.

@@ -14,13 +14,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.encode import encode_tokens
 from models.encoder.heads import Dense
+from models.encoder.sentence_encoder import encode_tokens
 from models.errors import TrainingError
 from models.objectives.info_nce import off_diagonal
 from models.objectives.objective import VectorObjective, full_precision
 from models.objectives.queue import VectorQueue
-from models.transfer import uploaded
+from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

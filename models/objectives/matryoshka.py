@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
 
+    from models.encoder.tokenization import Tokenizer
     from models.objectives.objective import Batch, VectorObjective
 
 
@@ -80,7 +80,7 @@ class Matryoshka(Objective):
     def _cut(self, _module: nn.Module, _arguments: object, found_BD: torch.Tensor) -> torch.Tensor:
         return found_BD[:, : self._kept]
 
-    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Pass the tokenizer on."""
         self.objective.read_vocabulary(tokenizer)
 

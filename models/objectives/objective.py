@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
-    from models.encoder.tokens import Tokens
+    from models.encoder.tokenization import Tokenizer, Tokens
 
 P = ParamSpec("P")
 Need: TypeAlias = Literal["labels", "scores", "groups", "teacher"]
@@ -98,7 +97,7 @@ class Objective(nn.Module, ABC):
         """Return the modules of a snapshot by name."""
         return {name: getattr(self, name) for name in self.saved}
 
-    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Hook: receive the tokenizer before the first step."""
 
     def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:  # for objectives with one

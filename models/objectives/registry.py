@@ -34,9 +34,8 @@ from models.objectives.supervised import CrossRegression, CrossSoftmax, Regressi
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from transformers import PreTrainedTokenizerBase
-
     from models.encoder.network import Encoder
+    from models.encoder.tokenization import Tokenizer
     from models.objectives.config import AnyObjective
     from models.objectives.objective import Need, Objective
 
@@ -58,9 +57,7 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
 }
 
 
-def build_objective(
-    online: Encoder, config: AnyObjective, tokenizer: PreTrainedTokenizerBase | None = None
-) -> Objective:
+def build_objective(online: Encoder, config: AnyObjective, tokenizer: Tokenizer | None = None) -> Objective:
     """Return the objective of a configuration around an encoder; new weights are drawn from torch's generator.
 
     Args:

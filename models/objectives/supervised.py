@@ -12,17 +12,16 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.cross import CrossEncoder
+from models.encoder.cross_encoder import CrossEncoder
 from models.errors import TrainingError
 from models.objectives.objective import Objective, VectorObjective, full_precision
-from models.transfer import uploaded
+from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from transformers import PreTrainedTokenizerBase
-
     from models.encoder.network import Encoder
+    from models.encoder.tokenization import Tokenizer
     from models.objectives.config import (
         ClassifierSettings,
         CrossRegressionConfig,
@@ -100,17 +99,18 @@ class CrossObjective(Objective):
         super().__init__(CrossEncoder(online, values))
         self.train()
 
-    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Check that a text begins and ends with a special token, between which a pair is joined.
 
         Raises:
             TrainingError: It does not.
         """
         marks = {tokenizer.cls_token_id, tokenizer.bos_token_id, tokenizer.sep_token_id, tokenizer.eos_token_id}
-        ids = tokenizer("a").input_ids
+        ids = tokenizer("a")["input_ids"]
+        names = {number: name for name, number in tokenizer.get_vocab().items()}
         if len(ids) < 2 or not {ids[0], ids[-1]} <= marks:
             raise TrainingError(
-                f"the tokenizer {type(tokenizer).__name__} reads 'a' as {tokenizer.convert_ids_to_tokens(ids)}, "
+                f"the tokenizer {type(tokenizer).__name__} reads 'a' as {[names[number] for number in ids]}, "
                 "expected a token of its own before and behind it, such as [CLS] and [SEP], between which two "
                 "sentences are read as one; start a cross-encoder from BERT, RoBERTa or their kin"
             )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import polars as pl
 
-from models.encoder.tokens import tokenise
 from models.errors import NoEmbeddingError, TrainingError
 from models.objectives.objective import COLUMN_OF, Batch
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
 
+    from models.encoder.sentence_encoder import SentenceEncoder
     from models.objectives.objective import Need
     from models.training.config import TrainingConfig
 
@@ -28,15 +27,12 @@ FEWEST: Final = 2  # pairs of a batch
 LengthsOf: TypeAlias = "Callable[[NDArray[np.int64]], NDArray[np.int64]]"  # rows → tokens of each
 
 
-def tokenise_pairs(
-    tokenizer: PreTrainedTokenizerBase, pairs: pl.DataFrame, max_length: int, first_row: int = 0
-) -> Batch:
+def tokenise_pairs(encoder: SentenceEncoder, pairs: pl.DataFrame, first_row: int = 0) -> Batch:
     """The texts of some pairs as one batch, every different text tokenised once.
 
     Args:
-        tokenizer: The encoder's own.
+        encoder: Its tokenizer, prompt and maximal length count.
         pairs: Columns `text_1` and `text_2`; others are ignored.
-        max_length: Tokens kept of a text.
         first_row: Number of the first of them, for messages.
 
     Raises:
@@ -47,7 +43,7 @@ def tokenise_pairs(
     unique = both.unique(maintain_order=True).with_row_index("number")
     numbers = both.join(unique, on="text", how="left", maintain_order="left")["number"].to_numpy().astype(np.int64)
     try:
-        tokens = tokenise(tokenizer, unique["text"].to_list(), max_length)
+        tokens = encoder.tokenize(unique["text"].to_list())
     except NoEmbeddingError as error:
         column, row = divmod(int((numbers == error.number).argmax()), len(pairs))
         raise TrainingError(f"{VIEWS[column]} of pair {first_row + row} {error.reason}") from error

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from models.encoder.cross import CrossEncoder
-from models.encoder.encode import encode_tokens
+from models.encoder.cross_encoder import CrossEncoder
+from models.encoder.sentence_encoder import encode_tokens
 from models.errors import EvaluationError
 from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.geometry import geometry
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
+    from models.encoder.sentence_encoder import SentenceEncoder
     from models.objectives.objective import Batch
     from models.training.config import TrainingConfig
     from models.training.token_cache import TokenCache
@@ -76,13 +76,12 @@ class DevEvaluator:
         self,
         pairs: TokenCache,
         dev: DevSet | None,
-        tokenizer: PreTrainedTokenizerBase,
-        max_length: int,
+        encoder: SentenceEncoder,
         config: TrainingConfig,
     ) -> None:
         self._sample = pairs.take(permutation(len(pairs), config.seed, 0)[:SAMPLE_PAIRS])
         self._similarities = SIMILARITIES[config.dev_similarity]
-        self._dev = _tokenised_dev(dev, tokenizer, max_length) if dev is not None else None
+        self._dev = _tokenised_dev(dev, encoder) if dev is not None else None
         self._gold = np.asarray(dev.scores, dtype=np.float64) if dev is not None else None
 
     def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> Evaluation:
@@ -127,7 +126,7 @@ SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[n
 """Value of `TrainingConfig.dev_similarity` → how alike two vectors may be said to be, higher for more alike."""
 
 
-def _tokenised_dev(dev: DevSet, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Batch:
+def _tokenised_dev(dev: DevSet, encoder: SentenceEncoder) -> Batch:
     if not len(dev.texts_1) == len(dev.texts_2) == len(dev.scores):
         raise EvaluationError(
             f"{dev.name}: {len(dev.texts_1)} first sentences, {len(dev.texts_2)} second, {len(dev.scores)} scores, "
@@ -136,7 +135,7 @@ def _tokenised_dev(dev: DevSet, tokenizer: PreTrainedTokenizerBase, max_length: 
     frame = pl.DataFrame(
         {"text_1": list(dev.texts_1), "text_2": list(dev.texts_2)}, schema={"text_1": pl.String, "text_2": pl.String}
     )
-    return tokenise_pairs(tokenizer, frame, max_length)
+    return tokenise_pairs(encoder, frame)
 
 
 def _embed_pairs(encoder: Encoder, pairs: Batch, *, bf16: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.encoder.appended import with_convolutions
+from models.encoder.cnn import with_convolutions
 from models.errors import InterruptedRunError, NonFiniteLossError, WorseningError
 from models.objectives.registry import build_objective, needs_of
-from models.precision import settled
-from models.randomness import seeded
+from models.runtime.precision import settled
+from models.runtime.random_state import seeded
 from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
 from models.training.dev_evaluation import DevEvaluator
 from models.training.distributed import any_says, first_here_alone, from_first, is_first, seed_step
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import torch
-    from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
-    from models.progress import OnProgress
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.runtime.progress import OnProgress
     from models.training.config import TrainingConfig
     from models.training.dev_evaluation import DevSet, Evaluation
     from models.training.teacher_vectors import TeacherVectors
@@ -87,8 +87,7 @@ class TrainingResult:
 
 def train(
     pairs: pl.DataFrame | pl.LazyFrame,
-    encoder: Encoder,
-    tokenizer: PreTrainedTokenizerBase,
+    encoder: SentenceEncoder,
     config: TrainingConfig,
     *,
     dev: DevSet | None = None,
@@ -107,8 +106,7 @@ def train(
     Args:
         pairs: Columns `text_1` and `text_2`, the two views, and what else the objective needs; at least one batch. A
             lazy frame is read in chunks, so there may be more pairs than fit into memory.
-        encoder: Where online and target network start; left as it is.
-        tokenizer: The encoder's own.
+        encoder: Its network is where online and target network start; left as it is.
         config: All that decides the result; an `auto` precision is the device's.
         dev: Scored pairs for selection and for seeing a collapse.
         teacher: Vectors by the pairs' `sentence_id`, for objectives that learn from them.
@@ -132,18 +130,18 @@ def train(
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with first_here_alone():
-            needs, length = needs_of(config.objective) | order_needs(config), encoder.config.length
-            data = open_token_cache(folder, pairs.lazy(), tokenizer, length, needs, teacher)
+            needs = needs_of(config.objective) | order_needs(config)
+            data = open_token_cache(folder, pairs.lazy(), encoder, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
         # Seeded before convolutions and predictor are made, which draw their first weights.
-        run = _start(copy.deepcopy(encoder), tokenizer, data, config, dev, total, device)
+        run = _start(encoder, data, config, dev, total, device)
         # On other machines there is none, and damaged ones are removed once.
         saved = from_first(lambda: None if work is None else newest_snapshot(work, run.fingerprint))
         if saved is not None:
             logger.info("resuming at step %d of %d", saved.step, total)
             run.restore(saved)
-        evaluator = DevEvaluator(data, dev, tokenizer, length, config)
+        evaluator = DevEvaluator(data, dev, encoder, config)
         loop = _Loop(run, data, evaluator, config, on_progress, on_eval)
         saving = Saving(work, save_every, save_minutes, keep) if work is not None and is_first() else None
         try:
@@ -257,15 +255,15 @@ class _Loop:
 
 
 def _start(
-    online: Encoder,
-    tokenizer: PreTrainedTokenizerBase,
+    encoder: SentenceEncoder,
     data: TokenCache,
     config: TrainingConfig,
     dev: DevSet | None,
     total: int,
     device: str | torch.device,
 ) -> TrainingState:
-    objective = build_objective(with_convolutions(online), config.objective, tokenizer).to(device)
+    online = with_convolutions(copy.deepcopy(encoder.network))
+    objective = build_objective(online, config.objective, encoder.tokenizer).to(device)
     if data.teacher is not None:
         sample = data.take(permutation(len(data), config.seed, 0)[:MEETING_PAIRS])
         objective.meet_teacher(sample, data.teacher.vectors)

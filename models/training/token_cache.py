@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from models.encoder.tokens import Tokens, prompt_of
+from models.encoder.tokenization import Tokens
 from models.errors import TrainingError
 from models.objectives.objective import COLUMN_OF, Batch
 from models.training.batches import VIEWS, check_pairs, tokenise_pairs
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
 
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.encoder.tokenization import Tokenizer
     from models.objectives.objective import Need
     from models.training.teacher_vectors import TeacherVectors
 
@@ -101,8 +102,7 @@ class TokenCache:
 def open_token_cache(
     folder: Path,
     pairs: pl.LazyFrame,
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int,
+    encoder: SentenceEncoder,
     needs: frozenset[Need] = frozenset(),
     teacher: TeacherVectors | None = None,
 ) -> TokenCache:
@@ -111,8 +111,7 @@ def open_token_cache(
     Args:
         folder: Made if needed.
         pairs: Columns `text_1` and `text_2`, and those that `needs` names; others are ignored.
-        tokenizer: The encoder's own.
-        max_length: Tokens kept of a text.
+        encoder: Its tokenizer, prompt and maximal length count.
         needs: What the objective needs of each pair besides its texts.
         teacher: The vectors that it learns from; looked at only if the objective needs them.
 
@@ -122,12 +121,12 @@ def open_token_cache(
     """
     teacher = _needed(teacher, needs)
     columns = [COLUMN_OF[need] for need in sorted(needs)]
-    digest = _digest(pairs, tokenizer, max_length, needs, teacher)
+    digest = _digest(pairs, encoder, needs, teacher)
     path = folder / f"tokens-{digest[:16]}.arrow"
     if not path.is_file():
         with whole(path) as unfinished:
-            _write(unfinished, pairs, tokenizer, max_length, columns)
-    return TokenCache(path, int(tokenizer.pad_token_id), digest, teacher)
+            _write(unfinished, pairs, encoder, columns)
+    return TokenCache(path, int(encoder.tokenizer.pad_token_id), digest, teacher)
 
 
 def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVectors | None:
@@ -141,16 +140,14 @@ def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVe
     return teacher
 
 
-def _write(
-    path: Path, pairs: pl.LazyFrame, tokenizer: PreTrainedTokenizerBase, max_length: int, columns: list[str]
-) -> None:
-    id_type = pa.uint16() if len(tokenizer) <= 1 << 16 else pa.int32()
+def _write(path: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: list[str]) -> None:
+    id_type = pa.uint16() if len(encoder.tokenizer) <= 1 << 16 else pa.int32()
     values = [(name, pl.Series(dtype=DTYPES[name]).to_arrow().type) for name in columns]
     schema = pa.schema([*((view, pa.list_(id_type)) for view in VIEWS), *values])
     done = 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for chunk in _chunks(pairs, columns):
-            batch = tokenise_pairs(tokenizer, chunk, max_length, done)
+            batch = tokenise_pairs(encoder, chunk, done)
             views = [batch.tokens.take(rows) for rows in (batch.view_1, batch.view_2)]
             lists = [
                 pa.ListArray.from_arrays(view.offsets.astype(np.int32), pa.array(view.ids, id_type)) for view in views
@@ -163,8 +160,7 @@ def _write(
 
 def _digest(
     pairs: pl.LazyFrame,
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int,
+    encoder: SentenceEncoder,
     needs: frozenset[Need],
     teacher: TeacherVectors | None,
 ) -> str:
@@ -179,8 +175,8 @@ def _digest(
         if teacher is not None:
             teacher.check(_values(chunk, "sentence_id"), row)
         row += len(chunk)
-    rules = [_rules(tokenizer), prompt_of(tokenizer)]
-    parts = [*(digest.hexdigest() for digest in views), *rules, tokenizer.pad_token_id, max_length]
+    rules = [_rules(encoder.tokenizer), encoder.prompt, encoder.tokenizer.pad_token_id, encoder.config.length]
+    parts = [*(digest.hexdigest() for digest in views), *rules]
     known = {name: digest.hexdigest() for name, digest in zip(columns, values, strict=True)}
     extra = [known, None if teacher is None else teacher.digest] if needs else []
     return hashlib.sha256(json.dumps([*parts, *extra]).encode()).hexdigest()
@@ -190,7 +186,7 @@ def _values(pairs: pl.DataFrame, name: str) -> NDArray[Any]:
     return pairs[name].cast(DTYPES[name]).to_numpy()
 
 
-def _rules(tokenizer: PreTrainedTokenizerBase) -> object:
+def _rules(tokenizer: Tokenizer) -> object:
     """What decides the ids of a text."""
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:

@@ -35,9 +35,8 @@ def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
         SourceError, AssetError, ArtifactMissingError: nobody has it.
         EncoderError: it cannot be computed here, or not as configured.
     """
-    from models.encoder.encode import encode
-    from models.encoder.loading import load_encoder
-    from models.encoder.saved import check_settings, read_saved
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.encoder.serialization.settings import check_settings, read_saved
 
     if TAUGHT.fullmatch(config.model):
         return f"{find(site.open_store(), config.model)}, vectors that a teacher made"
@@ -47,8 +46,7 @@ def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
     if isinstance(encoder, ResolvedModel) and not _is_here(encoder):
         check_settings(read_saved(described_folder(store, encoder)), config)
         return f"{encoder.identity[:_SHOWN]}, {_elsewhere(encoder)}; its settings will do"
-    network, tokenizer = load_encoder(encoder_folder(store, encoder), config)
-    width = encode(network, tokenizer, [_SENTENCE]).shape[1]
+    width = SentenceEncoder.load(encoder_folder(store, encoder), config).encode([_SENTENCE]).shape[1]
     name = encoder.identity if isinstance(encoder, ResolvedModel) else encoder.path
     return f"{name[:_SHOWN]}, gives vectors of width {width}"
 

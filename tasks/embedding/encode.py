@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
 
     from models.encoder.config import EncoderConfig
-    from models.encoder.network import Encoder
-    from models.precision import Computed
-    from models.progress import OnProgress
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.runtime.precision import Computed
+    from models.runtime.progress import OnProgress
     from storage.artifacts.refs import CheckpointRef
     from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext
@@ -56,13 +55,11 @@ class Encoding:
         Raises:
             NoEmbeddingError: a text has none.
         """
-        from models.encoder.encode import encode
-
-        network, tokenizer = self._loaded
+        encoder = self._loaded
         if on_progress is not None:
             on_progress(0, len(texts), "")
         bf16 = self.precision == "bf16"
-        return encode(network, tokenizer, texts, device=device_of(self.site), bf16=bf16, on_progress=on_progress)
+        return encoder.encode(texts, device=device_of(self.site), bf16=bf16, on_progress=on_progress)
 
     @property
     def part(self) -> int:
@@ -105,12 +102,11 @@ class Encoding:
             raise NoEmbeddingError(before + error.number, error.reason) from error
 
     @cached_property
-    def _loaded(self) -> tuple[Encoder, PreTrainedTokenizerBase]:
-        from models.encoder.loading import load_encoder
+    def _loaded(self) -> SentenceEncoder:
+        from models.encoder.sentence_encoder import SentenceEncoder
 
         limit_threads(self.site)
-        network, tokenizer = load_encoder(encoder_folder(self.site.open_store(), self.encoder), self.config)
-        return network.eval(), tokenizer  # else one thread would put it back into training under another's pass
+        return SentenceEncoder.load(encoder_folder(self.site.open_store(), self.encoder), self.config)
 
 
 def _found(file: Path, frame: pl.DataFrame) -> pl.DataFrame | None:

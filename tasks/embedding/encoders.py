@@ -122,7 +122,7 @@ def import_vectors(work: Work, source: VectorsFile, config: WordsConfig) -> None
         SourceError: a line of the file is damaged.
         EncoderError: it has no word.
     """
-    from models.encoder.words import write_words
+    from models.encoder.static import write_words
 
     logger.info("reading the word vectors of %s", source.path)
     work.draft.note(write_words(work.draft.folder / ENCODER, read_vectors(source.path), config))

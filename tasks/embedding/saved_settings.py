@@ -44,7 +44,7 @@ def can_drop(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
         return False
     if is_bare(site, start):
         return True
-    from models.encoder.saved import read_saved  # imports transformers
+    from models.encoder.serialization.settings import read_saved  # imports transformers
 
     return read_saved(described_folder(site.open_store(), start)).backbone.kind == "Transformer"
 
@@ -58,7 +58,7 @@ def taken_over(site: RunContext, start: CheckpointRef | ResolvedModel, config: E
     if _is_only_planned(site, start) or is_bare(site, start):
         return config
     folder = described_folder(site.open_store(), start)
-    from models.encoder.saved import check_settings, read_saved  # imports transformers
+    from models.encoder.serialization.settings import check_settings, read_saved  # imports transformers
 
     saved = read_saved(folder)
     left = {name for name in _SAID if getattr(config, name) == EncoderConfig.model_fields[name].default}
@@ -75,7 +75,7 @@ def as_saved(site: RunContext, encoder: CheckpointRef | ResolvedModel, config: E
     """A teacher's configuration as its folder has it; that of a bare transformer as it is given."""
     if _is_only_planned(site, encoder) or is_bare(site, encoder):
         return config
-    from models.encoder.saved import saved_config  # imports transformers
+    from models.encoder.serialization.settings import saved_config  # imports transformers
 
     described = saved_config(described_folder(site.open_store(), encoder), config.model) or config
     return described.model_copy(update={"max_length": config.max_length or described.max_length})

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.baselines.config import TransformConfig
 from models.encoder.config import EncoderConfig
+from models.transforms.config import TransformConfig
 from storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, TransformRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import encoder_folder
@@ -20,7 +20,7 @@ from tasks.stage.ui import progress_of
 if TYPE_CHECKING:
     import torch
 
-    from models.baselines.transform import Transform
+    from models.transforms.transform import Transform
 
 SETTINGS: Final = "transform.json"
 TENSORS: Final = "transform.safetensors"
@@ -36,8 +36,8 @@ def fit_transform(work: Work, embeddings: EmbeddingsRef, config: TransformConfig
     """
     from safetensors.torch import save_file
 
-    from models.baselines.posthoc import fitted_transform
-    from models.baselines.transform import Fitting
+    from models.transforms.registry import fitted_transform
+    from models.transforms.transform import Fitting
 
     limit_threads(work.site)
     vectors_ND = _tensor(work.store.scan(embeddings).collect())
@@ -68,7 +68,7 @@ def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> No
     work.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], MADE: made})
 
 
-@stage(ref=CheckpointRef, version=3)
+@stage(ref=CheckpointRef, version=4)
 def fold_transform(
     work: Work, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
 ) -> None:
@@ -79,10 +79,9 @@ def fold_transform(
     Raises:
         EncoderError: the transform is no matrix.
     """
-    from models.encoder.export import export_sentence_transformers
-    from models.encoder.folding import fold
-    from models.encoder.loading import load_encoder
+    from models.encoder.sentence_encoder import SentenceEncoder
     from models.errors import EncoderError
+    from models.serving.dimension_reduction import fold
 
     limit_threads(work.site)
     restored = _restored(work, fitted)
@@ -91,9 +90,9 @@ def fold_transform(
             f"{fitted} is a {restored.config.name}, expected a transform that is a matrix, such as whitening; no "
             "encoder takes in another: transform its vectors"
         )
-    network, tokenizer = load_encoder(encoder_folder(work.store, encoder), config)
-    folded = fold(network, *linear)
-    export_sentence_transformers(folded, tokenizer, work.draft.folder / ENCODER)
+    start = SentenceEncoder.load(encoder_folder(work.store, encoder), config)
+    folded = start.with_network(fold(start.network, *linear))
+    folded.save(work.draft.folder / ENCODER)
     work.draft.note({"max_length": folded.config.length, "dimensions": folded.width})
 
 
@@ -101,7 +100,7 @@ def _restored(work: Work, fitted: TransformRef) -> Transform:
     from pydantic import TypeAdapter
     from safetensors.torch import load_file
 
-    from models.baselines.posthoc import restore_transform
+    from models.transforms.registry import restore_transform
 
     folder = work.store.fetch(fitted)
     config = TypeAdapter(TransformConfig).validate_json((folder / SETTINGS).read_text(encoding="utf-8"))

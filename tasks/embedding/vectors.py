@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.text.normalize import sentence_ids
+from models.corpus.normalize import sentence_ids
 from storage.artifacts.manifest import installed_versions
 from storage.artifacts.schemas import SPARSE_EMBEDDINGS
 from storage.errors import SourceError
@@ -182,7 +182,7 @@ def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, J
         config: pooling, length and casing.
         dtype: `fp32` or `bf16`.
     """
-    from models.encoder.saved import read_saved, settled  # imports transformers
+    from models.encoder.serialization.settings import read_saved, settled  # imports transformers
 
     saved = read_saved(folder)
     config = settled(saved, config)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from models.own_labels import FOLDS, JUDGE, TEACH
+from models.corpus.labels import FOLDS, JUDGE, TEACH
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
 from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.own_text_sets import known_labels

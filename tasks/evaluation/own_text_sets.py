@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.annotated import scored_pairs
+from models.corpus.labels import TEACH, class_pairs, shares
+from models.corpus.normalize import sentence_ids
 from models.errors import EvaluationError
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
-from models.own_labels import TEACH, class_pairs, shares
-from models.text.normalize import sentence_ids
+from models.views.annotated_pairs import scored_pairs
 from storage.artifacts.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
 from storage.sources.labels import LabelSource, read_labels
 from tasks.corpus.labels import TRAIN, labelled_rows, sides_of

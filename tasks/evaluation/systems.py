@@ -18,7 +18,7 @@ from tasks.embedding.encoders import described_folder, find_encoder, identity_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.precision import Precision
+    from models.runtime.precision import Precision
     from tasks.corpus.evaluation_sets import EvaluationSet
     from tasks.stage.run_context import RunContext
 
@@ -90,7 +90,7 @@ def find_candidate(site: RunContext, name: str, reading: Reading) -> Candidate:
         SourceError, AssetError, ArtifactMissingError: nobody has it.
         EncoderError: the folder describes an encoder that cannot be computed here.
     """
-    from models.encoder.saved import saved_config  # imports transformers
+    from models.encoder.serialization.settings import saved_config  # imports transformers
 
     encoder = find_encoder(site, name, reading.revision, reading.words)
     identity = identity_of(encoder)

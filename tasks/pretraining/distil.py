@@ -40,8 +40,7 @@ def teach_student(
     import polars as pl
 
     from models.encoder.config import EncoderConfig
-    from models.encoder.export import export_sentence_transformers
-    from models.encoder.loading import load_encoder
+    from models.encoder.sentence_encoder import SentenceEncoder
     from models.pretraining.corpora import english_sentences
     from models.pretraining.export import halve
     from models.training.loop import train
@@ -52,11 +51,10 @@ def teach_student(
     known = _vectors(work, teacher, recipe, texts)
     pairs = pl.DataFrame({"sentence_id": known.ids, "text_1": texts, "text_2": texts})
     config = EncoderConfig(model="bert-mini", max_length=recipe.max_length)
-    encoder, tokenizer = load_encoder(work.store.fetch(start) / MODEL, config)
+    encoder = SentenceEncoder.load(work.store.fetch(start) / MODEL, config)
     result = train(
         pairs,
         encoder,
-        tokenizer,
         recipe.training,
         teacher=known,
         work=work.store.scratch(work.ref),
@@ -64,7 +62,7 @@ def teach_student(
         on_progress=progress_of("student"),
     )
     folder = work.draft.folder / MODEL
-    export_sentence_transformers(result.encoder, tokenizer, folder)
+    encoder.with_network(result.encoder).save(folder)
     for weights in folder.rglob("model.safetensors"):
         halve(weights.parent)
     losses = result.log["loss"].drop_nulls()
@@ -76,13 +74,10 @@ def _vectors(
 ) -> TeacherVectors:
     import numpy as np
 
-    from models.encoder.encode import encode
-    from models.encoder.loading import load_encoder
+    from models.encoder.sentence_encoder import SentenceEncoder
     from models.training.teacher_vectors import TeacherVectors
 
-    network, tokenizer = load_encoder(encoder_folder(work.store, teacher), recipe.teacher)
+    encoder = SentenceEncoder.load(encoder_folder(work.store, teacher), recipe.teacher)
     bf16 = recipe.training.precision == "bf16"
-    vectors = encode(
-        network, tokenizer, texts, device=device_of(work.site), bf16=bf16, on_progress=progress_of("teacher")
-    )
+    vectors = encoder.encode(texts, device=device_of(work.site), bf16=bf16, on_progress=progress_of("teacher"))
     return TeacherVectors(np.arange(len(texts), dtype=np.uint64), vectors)

@@ -162,13 +162,12 @@ def _sts_spearman(folder: Path, asset: str, pooling: Literal["mean", "cls"], spl
     import numpy as np
 
     from models.encoder.config import EncoderConfig
-    from models.encoder.encode import encode
-    from models.encoder.loading import load_encoder
+    from models.encoder.sentence_encoder import SentenceEncoder
     from models.evaluation.correlation import spearman
 
     pairs = pl.read_parquet(embedded_path(asset) / f"{split}.parquet")
-    network, tokenizer = load_encoder(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=128))
-    first, second = (encode(network, tokenizer, pairs[side].to_list()) for side in ("sentence1", "sentence2"))
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=128))
+    first, second = (encoder.encode(pairs[side].to_list()) for side in ("sentence1", "sentence2"))
     first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second))
     cosines = (first * second).sum(axis=1).astype(np.float64)
     return round(100 * spearman(pairs["score"].cast(pl.Float64).to_numpy(), cosines), 2)

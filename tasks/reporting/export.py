@@ -132,11 +132,7 @@ def _cards(manifest: Manifest) -> dict[str, str]:
 
 
 def _write_graph(encoder: Path, path: Path) -> None:
-    from models.encoder.loading import load_encoder
-    from models.encoder.onnx import export_onnx
-    from models.encoder.saved import saved_config
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.serving.onnx_export import export_onnx
 
-    config = saved_config(encoder, str(encoder))
-    assert config is not None  # every checkpoint's encoder says how it pools
-    network, _ = load_encoder(encoder, config)
-    export_onnx(network, path)
+    export_onnx(SentenceEncoder.load(encoder).network, path)

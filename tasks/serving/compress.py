@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
 
     from models.encoder.config import EncoderConfig
     from models.encoder.network import Encoder
+    from models.encoder.sentence_encoder import SentenceEncoder
     from tasks.serving.variants import Variant
     from tasks.stage.run_context import RunContext
 
@@ -101,8 +101,8 @@ def export_variants(
         EncoderError: a form cannot be made, or int8 drifts too far; then nothing is written.
         SourceError, AssetError, ArtifactMissingError: nobody has the encoder or the text.
     """
-    from models.encoder.loading import load_encoder
-    from models.encoder.saved import saved_config
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.encoder.serialization.settings import saved_config
     from tasks.serving.variants import variant_rows
 
     if target.exists():
@@ -110,11 +110,11 @@ def export_variants(
     limit_threads(site)
     found = find_encoder(site, name, revision)
     folder = encoder_folder(site.open_store(), found)
-    encoder, tokenizer = load_encoder(folder, saved_config(folder, name) or _bare(name))
-    _check(encoder, tokenizer, wanted)
+    encoder = SentenceEncoder.load(folder, saved_config(folder, name) or _bare(name))
+    _check(encoder, wanted)
     with whole(target) as made:
         made.mkdir()
-        forms = _Makers(made, folder, encoder, tokenizer, wanted, site).make()
+        forms = _Makers(made, encoder, wanted, site).make()
         rows = variant_rows(forms, stsb("test")["score"].to_numpy())
         write_cards(made, rows, card_of(site, name, found, folder))
     return rows
@@ -126,36 +126,33 @@ class _Makers:
     def __init__(
         self,
         folder: Path,
-        start: Path,
-        encoder: Encoder,
-        tokenizer: PreTrainedTokenizerBase,
+        encoder: SentenceEncoder,
         wanted: Wanted,
         site: RunContext,
     ) -> None:
-        self.folder, self.start, self.wanted, self.site = folder, start, wanted, site
-        self.encoder, self.tokenizer = encoder, tokenizer
+        self.folder, self.encoder, self.wanted, self.site = folder, encoder, wanted, site
 
     def make(self) -> list[Variant]:
         """All that is wanted, the whole encoder first."""
-        from models.encoder.graph import FOLDER, USUAL
-        from models.encoder.onnx import export_onnx
+        from models.encoder.serialization.settings import GRAPH_FOLDER, USUAL_GRAPH
+        from models.serving.onnx_export import export_onnx
 
-        self._write(self.encoder, self.folder)
+        self.encoder.save(self.folder)
         forms = [self._measured("fp32", "")]
         wanted = self.wanted
         if wanted.onnx or wanted.int8:
-            (self.folder / FOLDER).mkdir()
-            usual = self.folder / FOLDER / USUAL
-            export_onnx(self.encoder, usual)
+            (self.folder / GRAPH_FOLDER).mkdir()
+            usual = self.folder / GRAPH_FOLDER / USUAL_GRAPH
+            export_onnx(self.encoder.network, usual)
             int8 = GRAPHS[wanted.target or target_here()]
             if wanted.int8:
-                self._quantise(usual, self.folder / FOLDER / int8)
+                self._quantise(usual, self.folder / GRAPH_FOLDER / int8)
             if wanted.onnx:
-                forms.append(self._measured("ONNX, fp32", f"{FOLDER}/{USUAL}"))
+                forms.append(self._measured("ONNX, fp32", f"{GRAPH_FOLDER}/{USUAL_GRAPH}"))
             else:
                 usual.unlink()
             if wanted.int8:
-                forms.append(self._measured("ONNX, int8", f"{FOLDER}/{int8}"))
+                forms.append(self._measured("ONNX, int8", f"{GRAPH_FOLDER}/{int8}"))
         if wanted.dims or wanted.static:
             forms += self._from_text()
         return forms
@@ -166,14 +163,13 @@ class _Makers:
         Raises:
             EncoderError: It drifts too far.
         """
-        from models.encoder.encode import encode
-        from models.encoder.onnx import quantise_onnx
         from models.evaluation.correlation import cosine_scores
+        from models.serving.onnx_export import quantise_onnx
 
         target = self.wanted.target or target_here()
         quantise_onnx(usual, graph, self._batches(), target)
         texts, score = dev_scorer()
-        near, exact = (encode(*pair, texts) for pair in (self._load(graph), (self.encoder, self.tokenizer)))
+        near, exact = (encoder.encode(texts) for encoder in (self._load(graph), self.encoder))
         loss, cosine = 100 * (score(exact) - score(near)), float(cosine_scores(near, exact).mean())
         logger.info("int8 for %s: %.2f points lost on STS-B dev, mean cosine with fp32 %.4f", target, loss, cosine)
         if loss > self.wanted.max_loss or cosine < self.wanted.min_cosine:
@@ -192,82 +188,68 @@ class _Makers:
         """Some of the text as a graph takes it."""
         import numpy as np
 
-        from models.encoder.tokens import tokenise
-
-        tokens = tokenise(self.tokenizer, self._some_text[:_EXAMPLES], self.encoder.config.length)
+        tokens = self.encoder.tokenize(self._some_text[:_EXAMPLES])
         rows = np.array_split(np.arange(len(tokens)), -(-len(tokens) // _BATCH))
         padded = (tokens.padded(part) for part in rows)
         return [{"input_ids": ids_BT.numpy(), "attention_mask": mask_BT.numpy()} for ids_BT, mask_BT in padded]
 
     def _from_text(self) -> list[Variant]:
-        from models.encoder.encode import encode
-        from models.encoder.export import export_sentence_transformers
-        from models.encoder.rotation import first_axes, principal_axes, shortened
-        from models.encoder.tabulate import tabulate
+        from models.serving.dimension_reduction import first_axes, principal_axes, shortened
+        from models.serving.static_distillation import tabulate
 
-        vectors = encode(self.encoder, self.tokenizer, self._some_text)
+        vectors = self.encoder.encode(self._some_text)
         forms, known = [], dev_scorer()
         axes = {"first": first_axes(self.encoder.width), "turned": principal_axes(vectors)}
         for kept in sorted(set(self.wanted.dims), reverse=True):
-            way, short = _better([(way, shortened(self.encoder, axes[way], kept)) for way in axes], self, known)
-            self._write(short, self.folder / f"dims-{kept}")
+            way, short = _better([(way, shortened(self.encoder.network, axes[way], kept)) for way in axes], self, known)
+            self.encoder.with_network(short).save(self.folder / f"dims-{kept}")
             forms.append(self._measured(f"{kept} dimensions, {way}", f"dims-{kept}"))
         if self.wanted.static:
-            table, plain = tabulate(self.encoder, self.tokenizer, self._some_text, vectors, self.wanted.static_dims)
-            export_sentence_transformers(table, plain, self.folder / "static")
+            table = tabulate(self.encoder, self._some_text, vectors, self.wanted.static_dims)
+            table.save(self.folder / "static")
             forms.append(self._measured("static table", "static"))
         return forms
 
-    def _write(self, encoder: Encoder, folder: Path) -> None:
-        """Write an encoder that has the start's transformer, with all of the start's prompts."""
-        from models.encoder.export import export_sentence_transformers
-        from models.encoder.files import keep_prompts
-
-        export_sentence_transformers(encoder, self.tokenizer, folder)
-        keep_prompts(self.start, folder)
-
-    def _load(self, place: Path) -> tuple[Encoder, PreTrainedTokenizerBase]:
-        from models.encoder.loading import load_encoder
-        from models.encoder.saved import saved_config
+    def _load(self, place: Path) -> SentenceEncoder:
+        from models.encoder.sentence_encoder import SentenceEncoder
+        from models.encoder.serialization.settings import saved_config
 
         config = saved_config(place, self.encoder.config.model)
         assert config is not None  # every export says how it pools
-        return load_encoder(place, config)
+        return SentenceEncoder.load(place, config)
 
     def _measured(self, name: str, place: str) -> Variant:
         """A form as its files are read."""
         return measured(name, place or ".", self.folder / place, self._load(self.folder / place))
 
 
-def _check(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, wanted: Wanted) -> None:
+def _check(encoder: SentenceEncoder, wanted: Wanted) -> None:
     """Refuse what cannot be made before anything is.
 
     Raises:
         EncoderError: more dimensions than there are, or a transformer's forms of what has none.
     """
-    from models.encoder.rotation import check_fewer
     from models.encoder.static import StaticTable
-    from models.encoder.tabulate import check_transformer
+    from models.serving.dimension_reduction import check_fewer
+    from models.serving.static_distillation import check_transformer
 
     for kept in wanted.dims:
-        check_fewer(encoder, kept)
-    if (wanted.onnx or wanted.int8) and isinstance(encoder.backbone, StaticTable):
+        check_fewer(encoder.network, kept)
+    if (wanted.onnx or wanted.int8) and isinstance(encoder.network.backbone, StaticTable):
         raise EncoderError(
             f"{encoder.config.model}: already a table, expected a transformer to make a graph of; leave --onnx and "
             "--int8 out"
         )
     if wanted.static:
-        check_transformer(encoder, tokenizer)
+        check_transformer(encoder)
 
 
 def _better(
     shorts: list[tuple[str, Encoder]], makers: _Makers, dev: tuple[list[str], Callable[[Vectors], float]]
 ) -> tuple[str, Encoder]:
     """Of encoders with one transformer, that which orders STS-B's dev set better; the earlier of equals."""
-    from models.encoder.encode import encode
-
     texts, score = dev
-    whole_ND = encode(makers.encoder, makers.tokenizer, texts)
+    whole_ND = makers.encoder.encode(texts)
     return max(shorts, key=lambda pair: score(_last_heads(pair[1], whole_ND)))
 
 

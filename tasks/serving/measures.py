@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.network import Encoder
+    from models.encoder.sentence_encoder import SentenceEncoder
     from tasks.serving.variants import Variant
 
     Vectors = NDArray[np.float32]
@@ -26,27 +25,25 @@ _PASSES: Final = 3
 _ENOUGH_S: Final = 20.0  # after which no further pass is timed
 
 
-def measured(name: str, place: str, path: Path, loaded: tuple[Encoder, PreTrainedTokenizerBase]) -> Variant:
+def measured(name: str, place: str, path: Path, encoder: SentenceEncoder) -> Variant:
     """A form, timed on the sentences that it is scored on.
 
     Args:
         name: What the table calls it.
         place: Where it lies in the exported folder.
         path: The folder or graph there.
-        loaded: What was read from it.
+        encoder: Loaded from it.
     """
-    from models.encoder.encode import encode
     from models.evaluation.correlation import cosine_scores
     from tasks.serving.variants import Variant
 
-    encoder, tokenizer = loaded
     texts, count = test_texts(), len(stsb("test"))
-    encode(encoder, tokenizer, texts[:64])  # what is made at the first call is not timed
+    encoder.encode(texts[:64])  # what is made at the first call is not timed
     passes: list[float] = []
     spent = 0.0
     for _ in range(_PASSES):
         began = time.perf_counter()
-        vectors = encode(encoder, tokenizer, texts)
+        vectors = encoder.encode(texts)
         took = time.perf_counter() - began
         passes.append(len(texts) / took)
         spent += took

@@ -40,7 +40,6 @@ def train(
     It starts from a pretrained model, or from the encoder that an earlier training left.
     """
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
-    from models.encoder.export import export_sentence_transformers
     from models.training.snapshots import write_snapshot
 
     limit_threads(work.site)
@@ -58,11 +57,11 @@ def train(
     with stop_requested() as asked:
         if work.site.processes > 1:
             train_together(job, asked)
-        result, tokenizer = run_job(
+        result, encoder_made = run_job(
             job, device=device_of(work.site), should_stop=asked, on_progress=progress_of("training, steps")
         )
     speed = json.loads((scratch / MEASURED).read_text()) if work.site.processes > 1 else measured(result)
-    export_sentence_transformers(result.encoder, tokenizer, work.draft.folder / ENCODER)
+    encoder_made.save(work.draft.folder / ENCODER)
     write_snapshot(work.draft.folder / STATE, result.state)
     work.draft.write(result.log, "training_log")
     work.draft.note(_figures(result, speed))

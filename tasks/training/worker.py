@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pydantic import JsonValue
-    from transformers import PreTrainedTokenizerBase
 
-    from models.progress import OnProgress
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.runtime.progress import OnProgress
     from models.training.dev_evaluation import DevSet
     from models.training.loop import TrainingResult
     from models.training.teacher_vectors import TeacherVectors
@@ -49,19 +49,18 @@ def run_job(
     device: str,
     should_stop: Callable[[], bool],
     on_progress: OnProgress | None = None,
-) -> tuple[TrainingResult, PreTrainedTokenizerBase]:
+) -> tuple[TrainingResult, SentenceEncoder]:
     """Train in this process, or read a finished run back."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
-    from models.encoder.loading import load_encoder
+    from models.encoder.sentence_encoder import SentenceEncoder
     from models.training.distributed import is_first
     from models.training.loop import train
 
     store = job.site.open_store()
-    online, tokenizer = load_encoder(encoder_folder(store, job.start), job.encoder)
+    start = SentenceEncoder.load(encoder_folder(store, job.start), job.encoder)
     result = train(
         store.scan(job.pairs),
-        online,
-        tokenizer,
+        start,
         job.config,
         dev=dev_set(job.dev) if job.dev is not None and is_first() else None,  # who evaluates
         teacher=None if job.teacher is None else _teacher(job, job.teacher),
@@ -73,7 +72,7 @@ def run_job(
         should_stop=should_stop,
         on_progress=on_progress,
     )
-    return result, tokenizer
+    return result, SentenceEncoder(result.encoder, start.tokenizer)  # prompts that it has not learnt are left out
 
 
 def dev_set(scored: ScoredSet) -> DevSet:

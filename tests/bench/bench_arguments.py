@@ -29,9 +29,8 @@ def main() -> int:
     parser.add_argument("--text", type=Path, help="where the sentences are written, for `bsl adapt`")
     arguments = parser.parse_args()
     from flows.run_context import run_context_of
-    from models.encoder.encode import encode
-    from models.encoder.loading import load_encoder
-    from models.encoder.saved import saved_config
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.encoder.serialization.settings import saved_config
     from models.evaluation.correlation import cosine_scores, spearman
     from tasks.embedding.encoders import encoder_folder, find_encoder
 
@@ -45,8 +44,8 @@ def main() -> int:
         folder = encoder_folder(site.open_store(), find_encoder(site, name, None))
         config = saved_config(folder, name)
         assert config is not None, f"{name} does not say how it pools"
-        loaded = load_encoder(folder, config)
-        scores = cosine_scores(*(encode(*loaded, side) for side in sides))
+        loaded = SentenceEncoder.load(folder, config)
+        scores = cosine_scores(*(loaded.encode(side) for side in sides))
         each = [spearman(scores[topics == topic], gold[topics == topic]) for topic in np.unique(topics)]
         print(f"{name}: all pairs {100 * spearman(scores, gold):.2f}, mean of topics {100 * np.mean(each):.2f}")
     return 0

@@ -28,12 +28,9 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-
-from models.bench.card import precisions_of, probed  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
-from models.encoder.encode import encode  # noqa: E402
-from models.encoder.loading import load_encoder  # noqa: E402
 from models.encoder.network import Encoder  # noqa: E402
+from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.errors import WorseningError  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.geometry import unit  # noqa: E402
@@ -43,6 +40,8 @@ from models.training.dev_evaluation import DevSet, Evaluation  # noqa: E402
 from models.training.health import check_health  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.snapshots import read_snapshot  # noqa: E402
+from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
+from tests.tiny_encoder import pair_of  # noqa: E402
 
 ASSETS = ROOT / "storage" / "assets"
 NORMS, MOMENTA = ("none", "center", "standardize"), (0.0, 0.9, 0.99, 0.999, 1.0)
@@ -65,7 +64,7 @@ def scored(split: str) -> DevSet:
 
 def judge(encoder: Encoder, tokenizer, test: DevSet) -> dict[str, float]:
     """Test Spearman, and the mean cosine of different sentences of the test set."""
-    one, two = (encode(encoder, tokenizer, texts) for texts in (test.texts_1, test.texts_2))
+    one, two = (SentenceEncoder(encoder, tokenizer).encode(texts) for texts in (test.texts_1, test.texts_2))
     cosines = cosine_scores(one, two)
     mean = unit(one).mean(axis=0)
     n = len(one)
@@ -89,7 +88,7 @@ class Watch:
 
 
 def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dict[str, object]:
-    encoder, tokenizer = load_encoder(ASSETS / "bert-mini", MODEL)
+    encoder, tokenizer = pair_of(SentenceEncoder.load(ASSETS / "bert-mini", MODEL))
     config = TrainingConfig(
         objective=BSLConfig(target_norm=norm, momentum=momentum),
         lr=lr,
@@ -107,7 +106,7 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
     before = judge(encoder, tokenizer, test)
     with tempfile.TemporaryDirectory() as work:
         saving = {"work": Path(work), "save_every": config.eval_every, "keep": 2 * EVALUATIONS}
-        result = train(pairs(), encoder, tokenizer, config, dev=scored("dev"), on_eval=watch, **saving)
+        result = train(pairs(), SentenceEncoder(encoder, tokenizer), config, dev=scored("dev"), on_eval=watch, **saving)
         after = judge(result.encoder, tokenizer, test)
         judged = {steps: after}
         if watch.raised and watch.raised["step"] < steps:

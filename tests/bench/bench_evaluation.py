@@ -100,20 +100,19 @@ def main() -> int:
         return 0
     from sentence_transformers import SentenceTransformer
 
-    from models.bench.card import measured
-    from models.bench.encoding import matrices
-    from models.encoder.encode import encode
-    from models.encoder.loading import load_encoder
-    from models.encoder.saved import saved_config
-    from models.encoder.tokens import tokenise
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.encoder.serialization.settings import saved_config
+    from models.encoder.tokenization import tokenise
     from models.evaluation.intervals import spearman_resamples
+    from tasks.diagnostics.benchmark.device_limits import measured
+    from tasks.diagnostics.benchmark.encoding import matrices
 
     torch.set_num_threads(arguments.threads)
     every = QUICK_EVERY if arguments.quick else arguments.every
     folder = Path(str(package.origin)).parent / "model"
     config = saved_config(folder, "all-MiniLM-L6-v2")
     assert config is not None
-    ours, peer = load_encoder(folder, config), SentenceTransformer(str(folder), device="cpu")
+    ours, peer = SentenceEncoder.load(folder, config), SentenceTransformer(str(folder), device="cpu")
 
     calls = lists(every)
     union = list(dict.fromkeys(text for texts in calls.values() for text in texts))
@@ -123,11 +122,11 @@ def main() -> int:
           f"{arguments.threads} threads")  # fmt: skip
 
     peer_took, peer_vectors = timed(lambda: [peer.encode(each, show_progress_bar=False) for each in calls.values()])
-    fp32_took, fp32 = timed(lambda: encode(*ours, union))
-    card = measured(torch.device("cpu"), (1024, ours[0].width, 4 * ours[0].width))
+    fp32_took, fp32 = timed(lambda: ours.encode(union))
+    card = measured(torch.device("cpu"), (1024, ours.width, 4 * ours.width))
     variants, rounded = {"sentence-transformers, set by set": peer_took, "ours fp32": fp32_took}, fp32
     if "bf16" in card.precisions:
-        variants["ours bf16"], rounded = timed(lambda: encode(*ours, union, bf16=True))
+        variants["ours bf16"], rounded = timed(lambda: ours.encode(union, bf16=True))
     else:
         print(f"bf16: {card.emulated}")
     apart = max(

@@ -41,9 +41,8 @@ def main() -> int:
     parser.add_argument("--forms", nargs="+", default=["int8", "dims", "static"])
     parser.add_argument("--keep", type=Path, help="a folder for what is exported, an encoder each")
     arguments = parser.parse_args()
-    from models.encoder.encode import encode
-    from models.encoder.loading import load_encoder
-    from models.encoder.saved import saved_config
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.encoder.serialization.settings import saved_config
     from tasks.serving.compress import Wanted, export_variants
     from tasks.serving.measures import test_texts
     from tasks.stage.run_context import RunContext
@@ -64,12 +63,12 @@ def main() -> int:
             rows = export_variants(site, encoders()[name], None, folder, wanted)
             torch.set_num_threads(1)
             places = {row["form"]: folder if row["place"] == "." else folder / row["place"] for row in rows}
-            loaded = {form: load_encoder(path, saved_config(path, name)) for form, path in places.items()}
+            loaded = {form: SentenceEncoder.load(path, saved_config(path, name)) for form, path in places.items()}
             took = dict.fromkeys(loaded, float("inf"))
             for _ in range(ROUNDS):
                 for form, pair in loaded.items():
                     began = time.process_time()
-                    encode(*pair, texts)
+                    pair.encode(texts)
                     took[form] = min(took[form], time.process_time() - began)
             for row in rows:
                 form = row["form"]

@@ -17,17 +17,16 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-
-from models.bench.card import precisions_of, probed  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
-from models.encoder.encode import encode  # noqa: E402
-from models.encoder.loading import load_encoder  # noqa: E402
 from models.encoder.network import Encoder  # noqa: E402
+from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.training.config import TrainingConfig, paper_config  # noqa: E402
 from models.training.dev_evaluation import DevSet  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from storage.assets.catalog import embedded_path  # noqa: E402
+from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
+from tests.tiny_encoder import pair_of  # noqa: E402
 
 MODEL = EncoderConfig(model="embedded:bert-mini", dropout=0.1)
 PRECISION = precisions_of(probed(torch.device("cpu")))[-1]  # bf16, except where it is emulated
@@ -46,7 +45,7 @@ def setting(seed: int, steps: int, *, dropout: bool) -> TrainingConfig:
 
 
 def score(network: Encoder, tokenizer: object, pairs: DevSet) -> float:
-    first, second = (encode(network, tokenizer, texts) for texts in (pairs.texts_1, pairs.texts_2))
+    first, second = (SentenceEncoder(network, tokenizer).encode(texts) for texts in (pairs.texts_1, pairs.texts_2))
     return 100 * spearman(cosine_scores(first, second), pairs.scores)
 
 
@@ -63,8 +62,10 @@ def main() -> None:
     print(f"{len(pairs):,} pairs, {PRECISION}\n\n| target dropout | seed | dev | test |\n|---|--:|--:|--:|", flush=True)
     for seed in (0, 1):
         for dropout in (False, True):
-            network, tokenizer = load_encoder(embedded_path("bert-mini"), MODEL)
-            done = train(pairs, network, tokenizer, setting(seed, given.steps, dropout=dropout), dev=dev)
+            network, tokenizer = pair_of(SentenceEncoder.load(embedded_path("bert-mini"), MODEL))
+            done = train(
+                pairs, SentenceEncoder(network, tokenizer), setting(seed, given.steps, dropout=dropout), dev=dev
+            )
             reached = 100 * done.best_dev, score(done.encoder, tokenizer, test)
             print(f"| {'on' if dropout else 'off'} | {seed} | {reached[0]:.2f} | {reached[1]:.2f} |", flush=True)
 

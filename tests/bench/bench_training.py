@@ -29,14 +29,12 @@ from transformers import AutoTokenizer
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from models.bench.card import measured  # noqa: E402
-from models.bench.encoding import matrices  # noqa: E402
-from models.encoder.arithmetic import arithmetic  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
-from models.encoder.loading import load_encoder  # noqa: E402
+from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.objectives.objective import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
+from models.runtime.arithmetic import arithmetic  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402
@@ -46,6 +44,8 @@ from models.training.state import TrainingState  # noqa: E402
 from models.training.step import take_step  # noqa: E402
 from models.training.token_cache import TokenCache, open_token_cache  # noqa: E402
 from storage.assets.catalog import embedded_path  # noqa: E402
+from tasks.diagnostics.benchmark.device_limits import measured  # noqa: E402
+from tasks.diagnostics.benchmark.encoding import matrices  # noqa: E402
 from tests.bench.training_peers import (  # noqa: E402
     RATE,
     released_loss,
@@ -53,6 +53,7 @@ from tests.bench.training_peers import (  # noqa: E402
     sentence_transformers_steps,
 )
 from tests.bench.training_work import PROFILES, SHAPES, encoder_of, sentences  # noqa: E402
+from tests.tiny_encoder import pair_of  # noqa: E402
 
 GOALS = {"fp32, random batches": 2.4, "bf16, random batches": 4.5, "bf16, length buckets": 7.0}
 GOAL_ST, GOAL_LOSS, GOAL_GROWTH, GOAL_DRIFT = 1.3, 1e-6, 0.05, 0.10
@@ -226,16 +227,15 @@ def flat(steps: int) -> Iterator[Goal]:
 
     seen: list[tuple[int, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
-        encoder, tokenizer = load_encoder(
-            write_tiny(Path(folder) / "model"), EncoderConfig(model="tiny", max_length=24)
+        encoder, tokenizer = pair_of(
+            SentenceEncoder.load(write_tiny(Path(folder) / "model"), EncoderConfig(model="tiny", max_length=24))
         )
         config = TrainingConfig(
             precision="fp32", objective=BSLConfig(k=2), batch_size=16, epochs=10**3, max_steps=steps, collapse=None
         )
         train(
             sentences("nli"),
-            encoder,
-            tokenizer,
+            SentenceEncoder(encoder, tokenizer),
             config,
             work=Path(folder) / "work",
             save_every=max(1, steps // 20),

@@ -9,8 +9,7 @@ import polars as pl
 import torch
 
 from models.encoder.config import EncoderConfig
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import AnyObjective
 from models.objectives.registry import build_objective, needs_of
 from models.training.batches import BatchOrder
@@ -19,6 +18,7 @@ from models.training.optimizer import make_optimizer
 from models.training.state import TrainingState
 from models.training.step import take_step
 from models.training.token_cache import open_token_cache
+from tests.tiny_encoder import pair_of
 
 RATE, BATCH, SEED = 1e-5, 64, 0  # the weights hardly move, so all rounds time the same work
 Step = Callable[[], float]
@@ -27,7 +27,7 @@ Step = Callable[[], float]
 
 def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingConfig) -> Step:
     """The product's."""
-    online, tokenizer = load_encoder(Path(encoder.model), encoder)
+    online, tokenizer = pair_of(SentenceEncoder.load(Path(encoder.model), encoder))
     folder = tempfile.TemporaryDirectory()  # lives as long as the step, which reads the tokens from it
     needs = needs_of(config.objective)
     data = open_token_cache(Path(folder.name), pairs.lazy(), tokenizer, online.config.length, needs)
@@ -73,7 +73,7 @@ def sentence_transformer(encoder: EncoderConfig):
     from sentence_transformers import SentenceTransformer
 
     with tempfile.TemporaryDirectory() as folder:
-        export_sentence_transformers(*load_encoder(Path(encoder.model), encoder), Path(folder))
+        SentenceEncoder.load(Path(encoder.model), encoder).save(Path(folder))
         return SentenceTransformer(folder, device="cpu").train()
 
 

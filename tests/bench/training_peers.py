@@ -9,6 +9,7 @@ import torch
 from transformers import AutoTokenizer
 
 from models.encoder.network import Encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.objective import Batch, Objective
 from models.training.batches import BatchOrder
 from models.training.token_cache import TokenCache
@@ -58,10 +59,8 @@ def sentence_transformers_steps(
     )
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-    from models.encoder.export import export_sentence_transformers
-
     tokenizer = AutoTokenizer.from_pretrained(embedded_path("bert-mini"))
-    export_sentence_transformers(encoder, tokenizer, folder / "st")
+    SentenceEncoder(encoder, tokenizer).save(folder / "st")
     model = SentenceTransformer(str(folder / "st"), device="cpu").train()
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(folder / "out"), learning_rate=RATE, use_cpu=True, report_to="none", disable_tqdm=True

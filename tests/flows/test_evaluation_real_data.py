@@ -37,12 +37,11 @@ def test_sts_benchmark_is_as_published(model, tmp_path):
 def test_vectors_are_those_of_sentence_transformers(model):
     from sentence_transformers import SentenceTransformer
 
-    from models.encoder.encode import encode
-    from models.encoder.loading import load_encoder
-    from models.encoder.saved import saved_config
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.encoder.serialization.settings import saved_config
 
     texts = pl.read_parquet(f"{MIRROR}/sts12/test.parquet")["sentence1"].to_list()[::40]
     config = saved_config(model, "all-MiniLM-L6-v2")
     assert config is not None
-    ours = encode(*load_encoder(model, config), texts)
+    ours = SentenceEncoder.load(model, config).encode(texts)
     assert np.abs(ours - SentenceTransformer(str(model), device="cpu").encode(texts)).max() < 1e-5

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 
 from flows.pipeline import pipeline
-from models.baselines.tfidf import TfIdf
+from models.encoder.tfidf import TfIdf
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.signature import parse_signature
 from storage.assets.catalog import embedded_path

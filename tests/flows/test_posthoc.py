@@ -10,9 +10,8 @@ from flows.config import override
 from flows.pipeline import pipeline
 from flows.recipes import recipe
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.loading import load_encoder
-from models.encoder.saved import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.artifacts.store import Store
 from storage.assets.catalog import embedded_path
@@ -74,7 +73,7 @@ def test_a_whitened_encoder_is_scored_exported_and_named_in_the_report(store, si
 
     folder = store.fetch(folded) / ENCODER
     texts = pl.read_parquet(embedded_path("stsb") / "test.parquet")["sentence1"].unique().sort().head(64).to_list()
-    ours = encode(*load_encoder(folder, saved_config(folder, "folded")), texts)
+    ours = SentenceEncoder.load(folder, saved_config(folder, "folded")).encode(texts)
     theirs = SentenceTransformer(str(folder), device="cpu").encode(texts)
     assert theirs.shape == (64, 64)
     assert np.abs(ours - theirs).max() <= 1e-5

@@ -14,8 +14,7 @@ from sentence_transformers import SentenceTransformer
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
 from storage.artifacts.keys import artifact_key
 from storage.datasets.registry import DATASETS
@@ -31,6 +30,7 @@ from tasks.evaluation.kinds import available, find_set, names_of
 from tasks.stage.run_context import RunContext
 from tests.hub.client import offline, use
 from tests.hub.repositories import model_files, publish, publish_nli, publish_sts, sample
+from tests.tiny_encoder import pair_of
 
 BERT = "google-bert/bert-base-uncased"
 SETS = ("sts16/test", "sts17-en-de/test")
@@ -204,7 +204,7 @@ def test_a_dense_module_that_is_a_pickle_alone_is_fetched_and_read(hub, tmp_path
     config = EncoderConfig(model="x", pooling="cls", normalize=True)
     texts = ["A man is playing a guitar."]
     theirs = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True).encode(texts)
-    assert np.abs(encode(*load_encoder(folder, config), texts) - theirs).max() <= 1e-5
+    assert np.abs(SentenceEncoder.load(folder, config).encode(texts) - theirs).max() <= 1e-5
 
 
 class Malice:
@@ -220,7 +220,7 @@ def test_a_refused_pickle_does_not_say_how_to_run_it(tmp_path, capsys):
     torch.save({"weights": Malice()}, pickle)
     (tmp_path / "pytorch_model.bin").write_bytes(pickle.getvalue())
     with pytest.raises(EncoderError, match="hold more than tensors and were not run; ask its authors") as caught:
-        load_encoder(tmp_path, EncoderConfig(model="x"))
+        SentenceEncoder.load(tmp_path, EncoderConfig(model="x"))
     assert "weights_only" not in str(caught.value)
     assert capsys.readouterr().out == ""
 
@@ -237,6 +237,6 @@ def test_sharded_pickles_are_fetched_and_read(hub, tmp_path):
         index |= dict.fromkeys(names, shard)
     files["pytorch_model.bin.index.json"] = json.dumps({"metadata": {}, "weight_map": index}).encode()
     hub.add("models", BERT, files)
-    encoder, _ = load_encoder(resolve_model(BERT).folder, EncoderConfig(model="x"))
+    encoder, _ = pair_of(SentenceEncoder.load(resolve_model(BERT).folder, EncoderConfig(model="x")))
     name = "embeddings.word_embeddings.weight"
     assert torch.equal(encoder.state_dict()[f"backbone.{name}"], state[f"bert.{name}"])

@@ -4,7 +4,7 @@
 
 All weights but those of the attention to the vector are the encoder's: "tied" by being the same, not by two models that
 share tensors, which transformers 5 no longer does. So an architecture needs no decoder class in transformers; it must
-run packed (models/encoder/packed.py), and `_FORMS` must say where in a layer its self-attention ends.
+run packed (models/encoder/unpadded.py), and `_FORMS` must say where in a layer its self-attention ends.
 
 Attention to a single vector gives that vector the weight 1 whatever is asked, so queries and keys have no gradient and
 no effect. They are left out: the function and its gradients are those of a whole cross-attention.
@@ -24,10 +24,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.layout import lay_out
-from models.encoder.packed import first_position, run_packed
+from models.encoder.unpadded import first_position, lay_out, run_packed
 from models.errors import TrainingError
-from models.transfer import uploaded
+from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-    from models.encoder.tokens import Tokens
+    from models.encoder.tokenization import Tokens
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.encoder.sharing import gather_shares, own_share
-from models.encoder.tokens import Tokens
+from models.encoder.tokenization import Tokens
 from models.errors import TrainingError
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from models.objectives.language_modeling.masking import Masking
 from models.objectives.objective import Objective
-from models.transfer import uploaded
+from models.runtime.device import uploaded
+from models.runtime.distributed import gather_shares, own_share
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
+    from models.encoder.tokenization import Tokenizer
     from models.objectives.config import MaskedLMConfig
     from models.objectives.objective import Batch
 
@@ -52,11 +52,11 @@ class MaskedLM(Objective):
         """
         super().__init__(online)
         self.share = config.share
-        self.head = vocabulary_head(online.backbone)
+        self.head = vocabulary_head(online.transformer)
         self._masking: Masking | None = None
         self.train()
 
-    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Learn which token is the mask, and which are never hidden.
 
         Raises:
@@ -74,7 +74,7 @@ class MaskedLM(Objective):
         places_N = np.flatnonzero(np.arange(x_BTD.shape[1]) < lengths[:, None])[chosen_N[own]]
         states_ND = x_BTD.flatten(0, 1).index_select(0, uploaded(places_N, x_BTD.device))
         labels = uploaded(labels_N[own][chosen_N[own]].astype(np.int64), x_BTD.device)
-        loss = self.head.loss(states_ND, embeddings_of(self.online.backbone), labels)
+        loss = self.head.loss(states_ND, embeddings_of(self.online.transformer), labels)
         return gather_shares(loss[None]).sum() / max(1, int(chosen_N.sum()))
 
     def _hidden(self, batch: Batch) -> tuple[Tokens, np.ndarray, np.ndarray]:

@@ -11,7 +11,8 @@ from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.tokenization import Tokenizer
 
 # Shares of the chosen tokens: [MASK], any other (a special one at times); the rest stay as they are.
 MASKED, RANDOM = 0.8, 0.1
@@ -32,7 +33,7 @@ class Masking:
     size: int
 
     @classmethod
-    def of(cls, tokenizer: PreTrainedTokenizerBase) -> Masking:
+    def of(cls, tokenizer: Tokenizer) -> Masking:
         """What a tokenizer says.
 
         Raises:

@@ -3,7 +3,7 @@
     damaged sentence ─▶ encoder, pooling ─▶ vector ─▶ ┐
     whole sentence, up to each token ────────────────▶ decoder: the encoder's own layers ─▶ the next token
 
-The first view is the damaged sentence (view `deleted` of models/augmentation/deletion.py), the second the whole one.
+The first view is the damaged sentence (view `deleted` of models/views/deletion.py), the second the whole one.
 
 Shapes: B sentences, N tokens of all, D width, S width of sentence vectors.
 """
@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.encoder.sharing import gather_shares, own_share
-from models.encoder.tokens import Tokens
+from models.encoder.tokenization import Tokens
 from models.errors import TrainingError
 from models.objectives.language_modeling.decoder import Decoder, decoder_position
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from models.objectives.objective import Objective
-from models.transfer import uploaded
+from models.runtime.device import uploaded
+from models.runtime.distributed import gather_shares, own_share
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
+    from models.encoder.tokenization import Tokenizer
     from models.objectives.config import TSDAEConfig
     from models.objectives.objective import Batch
 
@@ -54,18 +54,18 @@ class TSDAE(Objective):
             TrainingError: The encoder's architecture has no decoder form.
         """
         super().__init__(online)
-        self.decoder = Decoder(online.backbone, online.width)
-        self.head = vocabulary_head(online.backbone)
+        self.decoder = Decoder(online.transformer, online.width)
+        self.head = vocabulary_head(online.transformer)
         self._first: int | None = None
         self.train()
 
-    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Learn the position of a sentence's first token, which depends on the padding token in some architectures.
 
         Raises:
             TrainingError: The encoder does not run packed.
         """
-        self._first = decoder_position(self.online.backbone, int(tokenizer.pad_token_id), self.online.config.length)
+        self._first = decoder_position(self.online.transformer, int(tokenizer.pad_token_id), self.online.config.length)
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the mean cross-entropy (nats) of each next token of the second views, a scalar (their equation 1)."""
@@ -77,9 +77,9 @@ class TSDAE(Objective):
         rows = own_share(np.arange(len(batch)))
         vectors_BS = self.online.embed(batch.tokens, batch.view_1[rows], batch_tokens)
         read, next_N = _shifted(batch.tokens.take(batch.view_2[rows]))
-        states_ND, places_N = self.decoder(self.online.backbone, read, vectors_BS, self._first)
+        states_ND, places_N = self.decoder(self.online.transformer, read, vectors_BS, self._first)
         labels_N = uploaded(next_N[places_N].astype(np.int64), states_ND.device)
-        loss = self.head.loss(states_ND, embeddings_of(self.online.backbone), labels_N)
+        loss = self.head.loss(states_ND, embeddings_of(self.online.transformer), labels_N)
         asked = int((batch.tokens.lengths_of(batch.view_2) - 1).sum())
         return gather_shares(loss[None]).sum() / asked
 

@@ -66,21 +66,19 @@ def finetune(
         TrainingError: As `models.training.loop.train`.
     """
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
-    from models.encoder.cross import CrossEncoder
-    from models.encoder.encode import encode
-    from models.encoder.loading import load_encoder
+    from models.encoder.cross_encoder import CrossEncoder
+    from models.encoder.sentence_encoder import SentenceEncoder
     from models.evaluation.correlation import cosine_scores
     from models.training.batches import tokenise_pairs
     from models.training.loop import train
 
     limit_threads(work.site)
-    start, tokenizer = load_encoder(encoder_folder(work.store, tuning.encoder), tuning.network)
+    start = SentenceEncoder.load(encoder_folder(work.store, tuning.encoder), tuning.network)
     device = device_of(work.site)
     with stop_requested() as asked:
         result = train(
             pairs,
             start,
-            tokenizer,
             tuning.config,
             dev=dev,
             work=work.store.scratch(work.ref),
@@ -92,12 +90,14 @@ def finetune(
             on_progress=progress_of(task),
         )
 
+    tuned = start.with_network(result.encoder)
+
     def likeness(scored: pl.DataFrame) -> NDArray[np.float64]:
         if isinstance(result.encoder, CrossEncoder):
             texts = scored.select(text_1="sentence1", text_2="sentence2")
-            batch = tokenise_pairs(tokenizer, texts, result.encoder.config.length)
+            batch = tokenise_pairs(tuned, texts)
             return result.encoder.to(device).scores(batch.tokens, batch.view_1, batch.view_2)
-        vectors = encode(result.encoder, tokenizer, [*scored["sentence1"], *scored["sentence2"]], device=device)
+        vectors = tuned.encode([*scored["sentence1"], *scored["sentence2"]], device=device)
         return cosine_scores(vectors[: scored.height], vectors[scored.height :])
 
     return likeness

@@ -18,8 +18,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MSELoss
 
 from models.encoder.config import EncoderConfig
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import DistilConfig
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
@@ -29,6 +28,7 @@ from models.training.state import TrainingState
 from models.training.step import take_step
 from models.training.teacher_vectors import TeacherVectors
 from models.training.token_cache import open_token_cache
+from tests.tiny_encoder import pair_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,12 +43,12 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
         encoder_folder: A transformer.
         pairs: Columns `text_1` and `text_2`.
     """
-    encoder, tokenizer = load_encoder(encoder_folder, EncoderConfig(model=encoder_folder.name))
+    encoder, tokenizer = pair_of(SentenceEncoder.load(encoder_folder, EncoderConfig(model=encoder_folder.name)))
     numbered = pairs.with_columns(sentence_id=pl.int_range(len(pairs), dtype=pl.UInt64))
     drawn = np.random.default_rng(0).normal(size=(len(pairs), encoder.width)).astype(np.float32)
     teacher = TeacherVectors(np.arange(len(pairs), dtype=np.uint64), drawn)
     with tempfile.TemporaryDirectory() as folder:
-        export_sentence_transformers(encoder, tokenizer, Path(folder))
+        SentenceEncoder(encoder, tokenizer).save(Path(folder))
         peer = SentenceTransformer(folder, device="cpu").train()
     data = open_token_cache(
         Path(tempfile.mkdtemp()), numbered.lazy(), tokenizer, encoder.config.length, frozenset({"teacher"}), teacher

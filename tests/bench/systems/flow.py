@@ -16,12 +16,12 @@ from torch import nn
 from torch.distributions import Normal
 from torch.nn import functional
 
-from models.baselines.config import FlowConfig
-from models.baselines.flat_adam import FlatAdam
-from models.baselines.glow import Glow
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.transforms.config import FlowConfig
+from models.transforms.flat_adam import FlatAdam
+from models.transforms.glow import Glow
+from tests.tiny_encoder import pair_of
 
 CONFIG = FlowConfig()
 TEXTS = 1024  # of which batches are drawn, in turns
@@ -29,11 +29,13 @@ TEXTS = 1024  # of which batches are drawn, in turns
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
     """Our step and the plain one, from equal first weights on equal batches; each gives its bits per dimension."""
-    encoder, tokenizer = load_encoder(
-        encoder_folder, EncoderConfig(model=str(encoder_folder), pooling="first-last", max_length=64)
+    encoder, tokenizer = pair_of(
+        SentenceEncoder.load(
+            encoder_folder, EncoderConfig(model=str(encoder_folder), pooling="first-last", max_length=64)
+        )
     )
     texts = pl.concat([pairs["text_1"], pairs["text_2"]]).unique(maintain_order=True).head(TEXTS).to_list()
-    batches = list(torch.tensor(encode(encoder, tokenizer, texts)).split(CONFIG.batch_size))
+    batches = list(torch.tensor(SentenceEncoder(encoder, tokenizer).encode(texts)).split(CONFIG.batch_size))
     ours = Glow(batches[0].shape[1], CONFIG)
     ours.settle(batches[0])
     plain = PlainGlow(ours)

@@ -13,10 +13,10 @@ from pathlib import Path
 import polars as pl
 import torch
 
-from models.encoder.appended import with_convolutions
+from models.encoder.cnn import with_convolutions
 from models.encoder.config import CNNConfig, EncoderConfig
-from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import ISBERTConfig
 from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
@@ -26,6 +26,7 @@ from models.training.optimizer import make_optimizer
 from models.training.state import TrainingState
 from models.training.step import take_step
 from models.training.token_cache import TokenCache, open_token_cache
+from tests.tiny_encoder import pair_of
 
 CONFIG = TrainingConfig(
     precision="fp32",  # a rate at which weights hardly move, so all rounds time the same work
@@ -42,7 +43,7 @@ READ = EncoderConfig(model="bench", max_length=64, cnn=CNNConfig(relu=False))
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
     """Our step and the peer's, each on the next batch; both give the loss."""
-    bare, tokenizer = load_encoder(encoder_folder, READ)
+    bare, tokenizer = pair_of(SentenceEncoder.load(encoder_folder, READ))
     torch.manual_seed(0)
     encoder = with_convolutions(bare)
     with tempfile.TemporaryDirectory() as folder:  # the file stays mapped

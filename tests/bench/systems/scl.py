@@ -10,19 +10,20 @@ import polars as pl
 import torch
 from torch.nn import functional
 
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import SCLConfig
 from models.objectives.registry import build_objective
 from models.objectives.scl import SCL
 from tests.bench.stepping import RATE, SEED, Step, batches, product_step
 from tests.bench.supervised_steps import LENGTH, annotated, config_of, encoder_of
+from tests.tiny_encoder import pair_of
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     """Our step and the peer's on equal batches of labelled pairs in groups; the two losses are equal."""
     pairs, config = annotated(pairs), config_of(SCLConfig(similarity="cosine", temperature=0.05))
     read = encoder_of(encoder_folder)
-    encoder, tokenizer = load_encoder(encoder_folder, read)
+    encoder, tokenizer = pair_of(SentenceEncoder.load(encoder_folder, read))
     torch.manual_seed(SEED)
     objective = build_objective(encoder, config.objective)
     assert isinstance(objective, SCL)

@@ -7,13 +7,14 @@ import polars as pl
 import torch
 from transformers import AutoConfig
 
-from models.augmentation.deletion import delete_words
-from models.augmentation.rewritings import DeletedView
 from models.encoder.config import EncoderConfig
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import TSDAEConfig
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
+from models.views.deletion import delete_words
+from models.views.rewritings import DeletedView
 from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer, training
+from tests.tiny_encoder import pair_of
 
 PEER = "sentence-transformers DenoisingAutoEncoderLoss; padded torch where transformers has no decoder"
 
@@ -46,7 +47,7 @@ def published(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], flo
 
 def padded(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]:
     """ModernBERT's layers run causally over padded rows, with whole attentions to the vector and all logits."""
-    online, tokenizer = load_encoder(Path(encoder.model), encoder)
+    online, tokenizer = pair_of(SentenceEncoder.load(Path(encoder.model), encoder))
     backbone, width = online.backbone.train(), online.width
     head = vocabulary_head(backbone)
     looks = torch.nn.ModuleList(

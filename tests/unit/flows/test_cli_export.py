@@ -7,16 +7,14 @@ import zipfile
 import pytest
 
 from flows.cli.main import main
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
 from models.encoder.int8 import GRAPHS, target_here
-from models.encoder.loading import load_encoder
-from models.encoder.saved import saved_config
-from models.encoder.tabulate import tabulate
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
+from models.serving.static_distillation import tabulate
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from storage.artifacts.store import Store
-from tests.tiny_encoder import ORIGINALS, tiny_encoder
+from tests.tiny_encoder import ORIGINALS, pair_of, tiny_encoder
 
 CHECKPOINT = CheckpointRef(key="c" * 64)
 
@@ -35,7 +33,7 @@ def store(tmp_path):
     store = Store(str(tmp_path / "store"))
     encoder, tokenizer = tiny_encoder(tmp_path / "in", pooling="cls")
     with store.draft(CHECKPOINT, Provenance(stage_version=1, config={})) as draft:
-        export_sentence_transformers(encoder, tokenizer, draft.folder / "encoder")
+        SentenceEncoder(encoder, tokenizer).save(draft.folder / "encoder")
     return store
 
 
@@ -98,8 +96,8 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
     assert readme.startswith("card")
     for place, width in [(".", 32), ("onnx/model.onnx", 32), ("dims-16", 16), ("dims-8", 8), ("static", 12)]:
         path = out if place == "." else out / place
-        encoder, tokenizer = load_encoder(path, saved_config(path, "x"))
-        assert encode(encoder, tokenizer, ORIGINALS).shape == (4, width)
+        encoder, tokenizer = pair_of(SentenceEncoder.load(path, saved_config(path, "x")))
+        assert SentenceEncoder(encoder, tokenizer).encode(ORIGINALS).shape == (4, width)
         assert f"| {place} |" in readme
     assert (out / "onnx" / GRAPHS[target_here()]).is_file()
     assert readme.count("[") >= 11  # each form's interval, and that of its loss
@@ -127,8 +125,12 @@ def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):
 @pytest.mark.parametrize("form", ["--onnx", "--int8"])
 def test_a_graph_of_a_table_is_refused_before_the_work(store, tmp_path, capsys, form):
     encoder, tokenizer = tiny_encoder(tmp_path / "other")
-    table, plain = tabulate(encoder, tokenizer, ORIGINALS, encode(encoder, tokenizer, ORIGINALS), 8)
-    export_sentence_transformers(table, plain, tmp_path / "table")
+    table, plain = pair_of(
+        tabulate(
+            SentenceEncoder(encoder, tokenizer), ORIGINALS, SentenceEncoder(encoder, tokenizer).encode(ORIGINALS), 8
+        )
+    )
+    SentenceEncoder(table, plain).save(tmp_path / "table")
     assert forms(store, tmp_path / "table", tmp_path / "out", form) == 1
     assert (
         "already a table, expected a transformer to make a graph of; leave --onnx and --int8 out"

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.encoder.config import EncoderConfig
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from storage.artifacts.garbage_collection import collectable
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CheckpointRef, ReportRef
@@ -26,7 +25,7 @@ def site(tmp_path):
     made_from = Provenance(stage_version=1, config={})
     with store.draft(CHECKPOINT, made_from) as draft:
         config = EncoderConfig(model="tiny", pooling="cls", max_length=24)
-        export_sentence_transformers(*load_encoder(write_tiny(tmp_path / "bare"), config), draft.folder / "encoder")
+        SentenceEncoder.load(write_tiny(tmp_path / "bare"), config).save(draft.folder / "encoder")
     digest = store.manifest(CHECKPOINT).digest
     entry = InputEntry(kind="checkpoint", key=CHECKPOINT.key, digest=digest)
     with store.draft(REPORT, Provenance(stage_version=1, config={}, inputs={"checkpoint": entry})) as draft:

@@ -5,9 +5,8 @@ import polars as pl
 import pytest
 import torch
 
-from models.annotated import both_orders, graded_pairs
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, TrainingError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.correlation import cosine_scores, spearman
@@ -15,6 +14,7 @@ from models.evaluation.repeated import over_seeds
 from models.training.config import afs_config, stsb_config, stsb_cross_config
 from models.training.dev_evaluation import DevSet
 from models.training.loop import train
+from models.views.annotated_pairs import both_orders, graded_pairs
 from storage.artifacts.schemas import SCORES
 from storage.datasets.registry import DATASETS
 from storage.sources.model_sources import resolve_model
@@ -33,11 +33,13 @@ CONFIG = stsb_config().model_copy(update={"batch_size": 5, "epochs": 30, "lr": 3
 
 def tuned(folder, pairs=PAIRS, dropout=0.1, dev=None, **changes):
     encoder, tokenizer = tiny_encoder(folder, dropout=dropout)
-    return train(pairs, encoder, tokenizer, CONFIG.model_copy(update=changes), dev=dev)
+    return train(pairs, SentenceEncoder(encoder, tokenizer), CONFIG.model_copy(update=changes), dev=dev)
 
 
 def cosines(encoder, tokenizer):
-    return cosine_scores(encode(encoder, tokenizer, ONE), encode(encoder, tokenizer, TWO))
+    return cosine_scores(
+        SentenceEncoder(encoder, tokenizer).encode(ONE), SentenceEncoder(encoder, tokenizer).encode(TWO)
+    )
 
 
 def ranked(result, folder):

@@ -14,13 +14,12 @@ from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import METHODS
 from flows.sweep.start_encoder import contender_of, inapplicable
 from models.encoder.config import EncoderConfig
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
 from tasks.embedding.encoders import resolve_encoder
 from tasks.embedding.saved_settings import can_drop, check_learns, is_bare, taken_over
 from tasks.stage.run_context import RunContext
-from tests.tiny_encoder import write_tiny
+from tests.tiny_encoder import pair_of, write_tiny
 from tests.tiny_words import WIDTH, words
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 def saved(tmp_path: Path) -> Path:
     """An encoder that was saved with [CLS] and unit length."""
     config = EncoderConfig(model=str(write_tiny(tmp_path / "raw")), pooling="cls", normalize=True)
-    encoder, tokenizer = load_encoder(tmp_path / "raw", config)
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "saved")
+    encoder, tokenizer = pair_of(SentenceEncoder.load(tmp_path / "raw", config))
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "saved")
     return tmp_path / "saved"
 
 

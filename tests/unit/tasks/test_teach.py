@@ -4,12 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError, TrainingError
 from models.objectives.config import DistilConfig
-from models.text.normalize import sentence_ids
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.sources.model_sources import resolve_model
@@ -79,7 +78,7 @@ def test_a_teacher_that_knows_nothing_of_a_sentence_has_no_say_in_its_cosines(si
 def test_a_teacher_is_read_as_its_folder_says(site, tmp_path):
     start, folder = write_tiny(tmp_path / "start"), tmp_path / "saved"
     made = EncoderConfig(model="tiny", pooling="cls", normalize=True, max_length=20)
-    export_sentence_transformers(*load_encoder(start, made), folder)
+    SentenceEncoder.load(start, made).save(folder)
     bare, saved = (resolve_model(str(place)) for place in (start, folder))
     asked = EncoderConfig(model="teacher", pooling="first-last")
     assert as_saved(site, bare, asked) == asked

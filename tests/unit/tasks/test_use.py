@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
+from models.encoder.sentence_encoder import SentenceEncoder
 from storage.artifacts.garbage_collection import collectable
 from storage.errors import SourceError, StoreWriteError
 from storage.sources.sources import SourceSpec
@@ -23,8 +22,8 @@ from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("encoder")
     network, tokenizer = tiny_encoder(folder / "bare")
-    export_sentence_transformers(network, tokenizer, folder / "saved")
-    return str(folder / "saved"), lambda texts: encode(network, tokenizer, texts)
+    SentenceEncoder(network, tokenizer).save(folder / "saved")
+    return str(folder / "saved"), lambda texts: SentenceEncoder(network, tokenizer).encode(texts)
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 import pytest
 import torch
 
-from models.encoder.appended import convolutions_of, with_convolutions
-from models.encoder.cnn import CNN, TokenReLU
+from models.encoder.cnn import CNN, TokenReLU, convolutions_of, with_convolutions
 from models.encoder.config import CNNConfig, EncoderConfig
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
-from tests.tiny_encoder import WIDTH, write_tiny
+from tests.tiny_encoder import WIDTH, pair_of, write_tiny
 
 SMALL = CNNConfig(kernels=(1, 3), channels=6)
 
@@ -20,17 +18,17 @@ def folder(tmp_path_factory):
 
 
 def bare(folder, cnn=SMALL):
-    return load_encoder(folder, EncoderConfig(model="tiny", max_length=24, cnn=cnn))
+    return SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=cnn))
 
 
 def drawn(folder, seed):
     torch.manual_seed(seed)
-    return with_convolutions(bare(folder)[0])
+    return with_convolutions(bare(folder).network)
 
 
 def test_they_come_with_training_and_not_with_loading(folder):
     state = torch.get_rng_state()
-    encoder, _ = bare(folder)
+    encoder, _ = pair_of(bare(folder))
     assert torch.equal(torch.get_rng_state(), state)
     assert (len(encoder.token_heads), encoder.width) == (0, WIDTH)
     grown = with_convolutions(encoder)
@@ -49,7 +47,7 @@ def test_the_seed_draws_them_as_torch_draws_a_convolution(folder):
 
 
 def test_an_encoder_that_asks_for_none_is_itself_and_draws_nothing(folder):
-    encoder, _ = bare(folder, cnn=None)
+    encoder, _ = pair_of(bare(folder, cnn=None))
     state = torch.get_rng_state()
     assert with_convolutions(encoder) is encoder
     assert torch.equal(torch.get_rng_state(), state)
@@ -58,11 +56,11 @@ def test_an_encoder_that_asks_for_none_is_itself_and_draws_nothing(folder):
 @pytest.mark.parametrize("relu", [True, False])
 def test_those_of_a_folder_are_kept(folder, tmp_path, relu):
     asked = SMALL.model_copy(update={"relu": relu})
-    encoder, tokenizer = bare(folder, asked)
+    encoder, tokenizer = pair_of(bare(folder, asked))
     grown = with_convolutions(encoder)
-    export_sentence_transformers(grown, tokenizer, tmp_path)
+    SentenceEncoder(grown, tokenizer).save(tmp_path)
     for config in (asked, None):
-        again, _ = bare(tmp_path, config)
+        again, _ = pair_of(bare(tmp_path, config))
         assert with_convolutions(again) is again
         assert torch.equal(again.token_heads[0].convs[1].weight, grown.token_heads[0].convs[1].weight)
     with pytest.raises(EncoderError, match=r"saved with convolutions .*kernels=\(1, 3\).* asks for .*kernels=\(5,\)"):

@@ -5,10 +5,10 @@ import torch
 from safetensors.torch import save_file
 
 from models.encoder.cnn import CNN, neighbours
-from models.encoder.export import export_sentence_transformers
-from models.encoder.tokens import tokenise
+from models.encoder.tokenization import tokenise
 from models.errors import EncoderError, TrainingError
 from tests.fake_processes import as_process
+from tests.tiny_encoder import pair_of
 from tests.tiny_heads import ROWS, TEXTS, ours, reload, rewrite
 
 
@@ -20,16 +20,19 @@ from tests.tiny_heads import ROWS, TEXTS, ours, reload, rewrite
     ],
 )
 def test_a_cnn_without_a_vector_for_each_token_is_named(tmp_path, change, message):
-    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, Dense, Normalize"), tmp_path / "made")
+    ours(tmp_path / "bare", "CNN, Dense, Normalize").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "1_CNN" / "cnn_config.json", lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"1_CNN: .*{message}"):
         reload(tmp_path / "made")
 
 
 def test_a_head_at_the_wrong_place_is_refused(tmp_path):
-    export_sentence_transformers(*ours(tmp_path / "bare", "CNN"), tmp_path / "made")
+    ours(tmp_path / "bare", "CNN").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "modules.json", lambda modules: [modules[0], modules[2], modules[1]])
-    with pytest.raises(EncoderError, match=r"made of Transformer → Pooling → CNN, expected Transformer .*CNN"):
+    with pytest.raises(
+        EncoderError,
+        match=r"made of Transformer → Pooling → CNN: CNN after Pooling, expected it after Transformer .*CNN",
+    ):
         reload(tmp_path / "made")
 
 
@@ -37,7 +40,7 @@ def test_a_head_at_the_wrong_place_is_refused(tmp_path):
 @pytest.mark.parametrize("kind", [None, "CNN"])
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
 def test_token_vectors_are_those_of_a_padded_pass_in_the_order_of_rows(tmp_path, architecture, kind, pooling):
-    encoder, tokenizer = ours(tmp_path, kind or "Dense", architecture, pooling=pooling)
+    encoder, tokenizer = pair_of(ours(tmp_path, kind or "Dense", architecture, pooling=pooling))
     tokens = tokenise(tokenizer, TEXTS, 24)
     found_BTD, mask_BT = encoder.token_vectors(tokens, ROWS, 20)
     ids_BT, expected_BT = tokens.padded(ROWS)
@@ -58,7 +61,7 @@ def test_token_vectors_are_those_of_a_padded_pass_in_the_order_of_rows(tmp_path,
 
 
 def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
-    encoder, tokenizer = ours(tmp_path, "CNN")
+    encoder, tokenizer = pair_of(ours(tmp_path, "CNN"))
     tokens = tokenise(tokenizer, TEXTS, 24)
     with torch.inference_mode():
         x_BTD, mask_BT = encoder.token_vectors(tokens, ROWS, 20)
@@ -67,7 +70,7 @@ def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
 
 
 def test_token_vectors_that_processes_cannot_share_equally_are_refused(tmp_path):
-    encoder, tokenizer = ours(tmp_path, "CNN")
+    encoder, tokenizer = pair_of(ours(tmp_path, "CNN"))
     tokens = tokenise(tokenizer, TEXTS, 24)
     with as_process(0, of=4), pytest.raises(TrainingError, match="batch of 6 sentences cannot be shared equally by 4"):
         encoder.token_vectors(tokens, ROWS, 20)
@@ -100,14 +103,14 @@ def test_neighbours_end_with_their_sentence():
     ],
 )
 def test_a_dense_layer_on_tokens_that_is_no_relu_is_named(tmp_path, change, message):
-    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, TokenReLU"), tmp_path / "made")
+    ours(tmp_path / "bare", "CNN, TokenReLU").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "2_Dense" / "config.json", lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
         reload(tmp_path / "made")
 
 
 def test_a_relu_with_weights_that_were_learnt_is_refused(tmp_path):
-    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, TokenReLU"), tmp_path / "made")
+    ours(tmp_path / "bare", "CNN, TokenReLU").save(tmp_path / "made")
     save_file({"linear.weight": 2 * torch.eye(12)}, tmp_path / "made" / "2_Dense" / "model.safetensors")
     with pytest.raises(EncoderError, match=r"2_Dense: .*weights that it learnt, expected the identity"):
         reload(tmp_path / "made")

@@ -10,9 +10,10 @@ from tokenizers import processors
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from models.encoder.config import EncoderConfig
-from models.encoder.cross import CrossEncoder, joined, sentence_numbers
+from models.encoder.cross_encoder import CrossEncoder, joined, sentence_numbers
 from models.encoder.network import Encoder
-from models.encoder.tokens import Tokens
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.tokenization import Tokens
 from models.errors import TrainingError
 from models.evaluation.correlation import spearman
 from models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig
@@ -22,7 +23,7 @@ from models.training.config import TrainingConfig
 from models.training.dev_evaluation import DevSet
 from models.training.loop import train
 from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, reader, tiny_encoder
 
 CLS, SEP = 2, 3
 FRAME = pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE[1:] + BACK_DE[:1]})
@@ -34,7 +35,7 @@ def loaded(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     long = Encoder(encoder.backbone, encoder.config.model_copy(update={"max_length": 32}))  # of both sentences
     cross = CrossEncoder(long, 1).eval()
-    return cross, tokenise_pairs(tokenizer, FRAME, 24), tokenizer
+    return cross, tokenise_pairs(reader(tokenizer, 24), FRAME), tokenizer
 
 
 def row_of(tokens, row):
@@ -65,7 +66,7 @@ def test_both_sentences_together_are_cut_to_the_length(loaded, separators, longe
     _, _, tokenizer = loaded
     texts = [*ORIGINALS, "Two dogs.", "A", ""]
     frame = pl.DataFrame([(one, two) for one in texts for two in texts], schema=["text_1", "text_2"], orient="row")
-    batch = tokenise_pairs(tokenizer, frame, longest)
+    batch = tokenise_pairs(reader(tokenizer, longest), frame)
     pairs = joined(batch.tokens, batch.view_1, batch.view_2, separators, longest)
     for row, (one, two) in enumerate(frame.rows()):
         first, second = bare(tokenizer, one), bare(tokenizer, two)
@@ -157,8 +158,8 @@ CONFIG = TrainingConfig(
 def test_it_learns_to_score_and_the_best_evaluation_by_scores_is_kept(tmp_path, loss):
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     config = CONFIG.model_copy(update={"objective": CrossRegressionConfig(loss=loss)})
-    result = train(PAIRS, encoder, tokenizer, config, dev=DevSet("same", ONE, TWO, list(GOLD)))
-    batch = tokenise_pairs(tokenizer, PAIRS, 24)
+    result = train(PAIRS, SentenceEncoder(encoder, tokenizer), config, dev=DevSet("same", ONE, TWO, list(GOLD)))
+    batch = tokenise_pairs(reader(tokenizer, 24), PAIRS)
     assert isinstance(result.encoder, CrossEncoder)
     scores = result.encoder.scores(batch.tokens, batch.view_1, batch.view_2)
     assert spearman(scores, GOLD) == pytest.approx(result.best_dev, abs=1e-6)
@@ -168,7 +169,7 @@ def test_it_learns_to_score_and_the_best_evaluation_by_scores_is_kept(tmp_path, 
 def test_it_learns_classes(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     config = CONFIG.model_copy(update={"objective": CrossSoftmaxConfig()})
-    result = train(PAIRS, encoder, tokenizer, config)
+    result = train(PAIRS, SentenceEncoder(encoder, tokenizer), config)
     losses = result.log["loss"].drop_nulls()
     assert losses.tail(5).mean() < 0.2 * losses.head(5).mean()
     assert result.encoder.width == WIDTH
@@ -180,7 +181,7 @@ def test_the_gradients_of_two_shares_add_up_to_those_of_the_batch(tmp_path, conf
     torch.manual_seed(1)
     objective = build_objective(encoder, config).double()
     known = {"scores": GOLD.astype(np.float32), "labels": np.array(PAIRS["label"])}
-    batch = replace(tokenise_pairs(tokenizer, PAIRS, 24), **known)
+    batch = replace(tokenise_pairs(reader(tokenizer, 24), PAIRS), **known)
 
     def gradients():
         return torch.autograd.grad(objective(batch, 64), objective.learning_parameters(), allow_unused=True)
@@ -197,7 +198,7 @@ def test_the_gradients_of_two_shares_add_up_to_those_of_the_batch(tmp_path, conf
 
 def test_a_snapshot_of_the_loop_holds_the_head(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
-    state = train(PAIRS, encoder, tokenizer, CONFIG.model_copy(update={"max_steps": 2})).state
+    state = train(PAIRS, SentenceEncoder(encoder, tokenizer), CONFIG.model_copy(update={"max_steps": 2})).state
     assert {"head.weight", "head.bias"} <= set(state.tensors["online"])
 
 
@@ -207,4 +208,4 @@ def test_a_tokenizer_without_marks_around_a_text_is_refused(tmp_path):
     tokenizer.backend_tokenizer.post_processor = processors.Sequence([])
     config = CONFIG.model_copy(update={"objective": CrossSoftmaxConfig()})
     with pytest.raises(TrainingError, match=r"reads 'a' as \['a'\], expected a token of its own before and behind it"):
-        train(PAIRS, encoder, tokenizer, config)
+        train(PAIRS, SentenceEncoder(encoder, tokenizer), config)

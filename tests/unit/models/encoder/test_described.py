@@ -7,10 +7,8 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
-from models.encoder.saved import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from models.errors import EncoderError
 from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
 
@@ -19,7 +17,7 @@ TEXTS = [*ORIGINALS, *BACK_DE, " A Man  is PLAYING a guitar. " * 8]
 
 def exported(tmp_path, **fields):
     config = EncoderConfig(model="tiny", **fields)
-    export_sentence_transformers(*load_encoder(write_tiny(tmp_path / "bare"), config), tmp_path / "made")
+    SentenceEncoder.load(write_tiny(tmp_path / "bare"), config).save(tmp_path / "made")
     return tmp_path / "made"
 
 
@@ -44,7 +42,7 @@ def test_vectors_equal_sentence_transformers(tmp_path, fields, resaved):
     assert (config.pooling, config.max_length, config.normalize) == (
         fields["pooling"], fields["max_length"], fields.get("normalize", False),
     )  # fmt: skip
-    assert np.abs(encode(*load_encoder(folder, config), TEXTS) - peer.encode(TEXTS)).max() < 1e-6
+    assert np.abs(SentenceEncoder.load(folder, config).encode(TEXTS) - peer.encode(TEXTS)).max() < 1e-6
 
 
 def test_a_folder_without_a_length_takes_the_tokenizer_s(tmp_path):

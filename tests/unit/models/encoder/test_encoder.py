@@ -9,16 +9,15 @@ from safetensors.torch import load_file, save_file
 from transformers import RobertaConfig, RobertaModel
 from transformers.utils import logging as hf_logging
 
-from models.encoder import tokens as tokens_module
+from models.encoder import tokenization as tokens_module
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
 from models.encoder.pooling import pool
-from models.encoder.tokens import budget_batches, set_prompt, tokenise
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.tokenization import budget_batches, tokenise
 from models.errors import EncoderError, NoEmbeddingError, TrainingError
 from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, tiny_encoder, write_tiny
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR + ["A man.", "dogs"]
 
@@ -41,7 +40,7 @@ def _named(call):
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
 def test_encode_gives_each_text_the_vector_it_has_alone(loaded, batch_tokens):
     encoder, tokenizer = loaded
-    vectors = encode(encoder, tokenizer, TEXTS, batch_tokens=batch_tokens)
+    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS, batch_tokens=batch_tokens)
     assert vectors.shape == (len(TEXTS), WIDTH)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, one_by_one(encoder, tokenizer, TEXTS), rtol=0, atol=1e-6)
@@ -103,16 +102,19 @@ def test_encode_reports_progress_restores_the_mode_and_takes_no_texts(loaded):
     encoder, tokenizer = loaded
     seen = []
     encoder.train()
-    encode(encoder, tokenizer, TEXTS, batch_tokens=1, on_progress=lambda *a: seen.append(a))
+    SentenceEncoder(encoder, tokenizer).encode(TEXTS, batch_tokens=1, on_progress=lambda *a: seen.append(a))
     assert encoder.training
     assert seen[-1][:2] == (len(TEXTS), len(TEXTS))
-    assert encode(encoder, tokenizer, []).shape == (0, WIDTH)
+    assert SentenceEncoder(encoder, tokenizer).encode([]).shape == (0, WIDTH)
 
 
 def test_bf16_drifts_a_little_and_only_if_asked(loaded):
     encoder, tokenizer = loaded
-    exact, short = encode(encoder, tokenizer, TEXTS), encode(encoder, tokenizer, TEXTS, bf16=True)
-    np.testing.assert_array_equal(exact, encode(encoder, tokenizer, TEXTS))
+    exact, short = (
+        SentenceEncoder(encoder, tokenizer).encode(TEXTS),
+        SentenceEncoder(encoder, tokenizer).encode(TEXTS, bf16=True),
+    )
+    np.testing.assert_array_equal(exact, SentenceEncoder(encoder, tokenizer).encode(TEXTS))
     assert 0 < np.abs(exact - short).max() < 0.05
 
 
@@ -147,9 +149,9 @@ def test_of_no_token_the_mean_is_zero(pooling):
 def test_what_is_no_text_is_named_by_its_row(loaded, monkeypatch, bad, said, prompt):
     monkeypatch.setattr(tokens_module, "CHUNK", 2)
     encoder, tokenizer = loaded
-    set_prompt(tokenizer, prompt)
+    encoder.config = encoder.config.model_copy(update={"prompt": prompt})
     with pytest.raises(NoEmbeddingError, match=f"text 3 {said}") as refusal:
-        encode(encoder, tokenizer, ["A man.", "A dog.", "Snow.", bad, None])
+        SentenceEncoder(encoder, tokenizer).encode(["A man.", "A dog.", "Snow.", bad, None])
     assert refusal.value.number == 3
 
 
@@ -190,32 +192,32 @@ def test_newly_initialised_weights_are_refused(tmp_path):
     del weights[lost]
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(EncoderError, match=r"1 weights are missing.*query.*newly initialised layers are refused"):
-        load_encoder(folder, EncoderConfig(model="x", max_length=24))
+        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
 
 
 def test_a_missing_pooler_is_no_loss_and_loading_is_deterministic(tmp_path):
     folder = write_tiny(tmp_path)
     weights = {n: w for n, w in load_file(folder / "model.safetensors").items() if "pooler" not in n}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    one, _ = load_encoder(folder, EncoderConfig(model="x", max_length=24))
-    two, _ = load_encoder(folder, EncoderConfig(model="x", max_length=24))
+    one, _ = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)))
+    two, _ = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)))
     assert not any("pooler" in name for name in one.state_dict())
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 
 
 def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
     with pytest.raises(EncoderError, match=r"no config\.json"):
-        load_encoder(tmp_path, EncoderConfig(model="x"))
+        SentenceEncoder.load(tmp_path, EncoderConfig(model="x"))
     folder = write_tiny(tmp_path / "m")
     with pytest.raises(EncoderError, match="takes 64 tokens, max_length asks for 65"):
-        load_encoder(folder, EncoderConfig(model="x", max_length=65))
-    _, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=24))
+        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=65))
+    _, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)))
     tokenizer.pad_token = None
     with pytest.raises(EncoderError, match="no padding token"):
         tokenise(tokenizer, ["a man"], 24)
     (folder / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
     with pytest.raises(EncoderError, match="cannot load"):
-        load_encoder(folder, EncoderConfig(model="x", max_length=24))
+        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
 
 
 def test_transformers_warns_as_before_after_a_folder_that_cannot_be_loaded(tmp_path):
@@ -223,7 +225,7 @@ def test_transformers_warns_as_before_after_a_folder_that_cannot_be_loaded(tmp_p
     (tmp_path / "config.json").write_text('{"model_type": "unheard-of"}')
     before = hf_logging.get_verbosity()
     with pytest.raises(EncoderError, match="unheard-of"):
-        load_encoder(tmp_path, EncoderConfig(model="model"))
+        SentenceEncoder.load(tmp_path, EncoderConfig(model="model"))
     assert hf_logging.get_verbosity() == before
 
 
@@ -234,9 +236,9 @@ def test_positions_that_roberta_keeps_for_padding_are_not_counted(tmp_path):
         folder
     )
     with pytest.raises(EncoderError, match="takes 63 tokens, max_length asks for 64"):
-        load_encoder(folder, EncoderConfig(model="x", max_length=64))
-    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=63))
-    assert encode(encoder, tokenizer, ["a man " * 100]).shape == (1, WIDTH)
+        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=64))
+    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=63)))
+    assert SentenceEncoder(encoder, tokenizer).encode(["a man " * 100]).shape == (1, WIDTH)
 
 
 def test_an_encoder_that_gives_nan_is_caught(tmp_path):
@@ -244,4 +246,21 @@ def test_an_encoder_that_gives_nan_is_caught(tmp_path):
     with torch.no_grad():
         encoder.backbone.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids("dogs")] = float("nan")
     with pytest.raises(EncoderError, match=r"text 1 has an embedding that is not finite \(1 of 2 texts\)"):
-        encode(encoder, tokenizer, ["a man", "dogs"])
+        SentenceEncoder(encoder, tokenizer).encode(["a man", "dogs"])
+
+
+def test_a_tokenizer_with_ids_beyond_the_embeddings_is_refused(tmp_path):
+    """Its first text with such a token would end in an IndexError, on a GPU in an assertion of the device."""
+    encoder, tokenizer = tiny_encoder(tmp_path)
+    rows = len(encoder.backbone.embeddings.word_embeddings.weight)
+    tokenizer.add_tokens(["brandnew"])
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(EncoderError, match=f"a table of {rows} rows and a tokenizer with ids up to {rows}, expected"):
+        SentenceEncoder.load(tmp_path, EncoderConfig(model="x", max_length=24))
+
+
+def test_similarity_is_the_cosine_of_each_pair(loaded):
+    encoder = SentenceEncoder(*loaded)
+    vectors = encoder.encode(TEXTS)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(encoder.similarity(TEXTS[:3], TEXTS[3:]), unit[:3] @ unit[3:].T, atol=1e-6)

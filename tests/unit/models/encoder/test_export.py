@@ -9,13 +9,11 @@ import pytest
 import torch
 
 from models.encoder.config import EncoderConfig, Pooling
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
 from models.encoder.pooling import POOLER
+from models.encoder.sentence_encoder import SentenceEncoder
 from storage.assets.catalog import embedded_path
-from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
+from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
 
@@ -33,19 +31,19 @@ TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
 def test_sentence_transformers_gives_the_same_embeddings(tmp_path, architecture, pooling, normalize):
     encoder, tokenizer = tiny_encoder(tmp_path / "in", architecture, pooling=pooling)
     encoder = Encoder(encoder.backbone, encoder.config.model_copy(update={"normalize": normalize}))
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own imports
         from sentence_transformers import SentenceTransformer
 
         theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
-    assert np.abs(theirs - encode(encoder, tokenizer, TEXTS)).max() <= 1e-5
+    assert np.abs(theirs - SentenceEncoder(encoder, tokenizer).encode(TEXTS)).max() <= 1e-5
 
 
 def test_an_export_loads_again_to_the_same_weights(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path / "in")
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
-    again, _ = load_encoder(tmp_path / "out", encoder.config)
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
+    again, _ = pair_of(SentenceEncoder.load(tmp_path / "out", encoder.config))
     assert all(torch.equal(a, b) for a, b in zip(encoder.parameters(), again.parameters(), strict=True))
 
 
@@ -61,7 +59,7 @@ PLAIN = {
 
 def test_an_encoder_without_heads_exports_the_bytes_that_it_always_did(tmp_path):
     config = EncoderConfig(model="embedded:bert-mini")
-    export_sentence_transformers(*load_encoder(embedded_path("bert-mini"), config), tmp_path)
+    SentenceEncoder.load(embedded_path("bert-mini"), config).save(tmp_path)
     files = {str(path.relative_to(tmp_path)): path for path in tmp_path.rglob("*") if path.is_file()}
     assert set(files) - set(PLAIN) == {"config.json", "tokenizer.json", "tokenizer_config.json"}
     assert {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in PLAIN} == PLAIN
@@ -70,7 +68,7 @@ def test_an_encoder_without_heads_exports_the_bytes_that_it_always_did(tmp_path)
 def test_the_same_encoder_exports_the_same_bytes(tmp_path):
     for name in ("one", "two"):
         encoder, tokenizer = tiny_encoder(tmp_path / "in")
-        export_sentence_transformers(encoder, tokenizer, tmp_path / name)
+        SentenceEncoder(encoder, tokenizer).save(tmp_path / name)
     files = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*") if p.is_file())
     assert len(files) >= 7
     for file in files:

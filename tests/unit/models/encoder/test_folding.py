@@ -5,18 +5,16 @@ import polars as pl
 import pytest
 import torch
 
-from models.baselines.config import WhiteningConfig
-from models.baselines.posthoc import fitted_transform
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.folding import fold
-from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
-from models.encoder.saved import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from models.errors import EncoderError
+from models.serving.dimension_reduction import fold
+from models.transforms.config import WhiteningConfig
+from models.transforms.registry import fitted_transform
 from storage.assets.catalog import embedded_path
-from tests.tiny_encoder import tiny_encoder
+from tests.tiny_encoder import pair_of, tiny_encoder
 
 WIDTH = 256
 
@@ -36,17 +34,17 @@ def test_a_whitened_encoder_opens_in_sentence_transformers_at_full_rank_too(tmp_
     from sentence_transformers import SentenceTransformer
 
     config = EncoderConfig(model="embedded:bert-mini", pooling=pooling, normalize=normalize)
-    encoder, tokenizer = load_encoder(embedded_path("bert-mini"), config)
-    own_ND = torch.tensor(encode(encoder, tokenizer, texts))
+    encoder, tokenizer = pair_of(SentenceEncoder.load(embedded_path("bert-mini"), config))
+    own_ND = torch.tensor(SentenceEncoder(encoder, tokenizer).encode(texts))
     whitening = fitted_transform(own_ND, WhiteningConfig(dimensions=kept))
     np.testing.assert_allclose(np.cov(whitening.whitened(own_ND).numpy().T), np.eye(kept), atol=1e-6)
     folded = fold(encoder, *whitening.linear())
-    export_sentence_transformers(folded, tokenizer, tmp_path / "st")
+    SentenceEncoder(folded, tokenizer).save(tmp_path / "st")
 
     described = saved_config(tmp_path / "st", "folded")
     assert (described.pooling, described.normalize) == (pooling, True)
-    again, tokens = load_encoder(tmp_path / "st", described)
-    ours_NK = encode(again, tokens, texts)
+    again, tokens = pair_of(SentenceEncoder.load(tmp_path / "st", described))
+    ours_NK = SentenceEncoder(again, tokens).encode(texts)
     theirs_NK = SentenceTransformer(str(tmp_path / "st"), device="cpu").encode(texts, batch_size=32)
     assert theirs_NK.shape == (len(texts), kept)
     assert np.abs(ours_NK - theirs_NK).max() <= 1e-5

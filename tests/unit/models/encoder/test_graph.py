@@ -13,20 +13,17 @@ from sentence_transformers import SentenceTransformer
 from transformers.modeling_outputs import BaseModelOutput
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.graph import FOLDER, USUAL
 from models.encoder.heads import Dense
 from models.encoder.int8 import GRAPHS
-from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
-from models.encoder.onnx import OUTPUT, export_onnx, quantise_onnx
-from models.encoder.saved import read_saved, saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import GRAPH_FOLDER, USUAL_GRAPH, read_saved, saved_config
 from models.errors import EncoderError
 from models.objectives.config import ContrastiveConfig
 from models.objectives.contrastive import Contrastive
+from models.serving.onnx_export import OUTPUT, export_onnx, quantise_onnx
 from storage.sources.model_sources import resolve_model
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, tiny_encoder
 
 INT8 = GRAPHS["vnni"]
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR, "a man is playing " * 20, "x"]
@@ -41,13 +38,13 @@ def exported(tmp_path_factory):
     config = bare.config.model_copy(update={"pooling": "cls+mean", "normalize": True})
     torch.manual_seed(1)
     encoder = Encoder(bare.backbone, config, [], [Dense(2 * WIDTH, 12)]).eval()
-    export_sentence_transformers(encoder, tokenizer, folder / "out")
-    (folder / "out" / FOLDER).mkdir()
-    export_onnx(encoder, folder / "out" / FOLDER / USUAL)
+    SentenceEncoder(encoder, tokenizer).save(folder / "out")
+    (folder / "out" / GRAPH_FOLDER).mkdir()
+    export_onnx(encoder, folder / "out" / GRAPH_FOLDER / USUAL_GRAPH)
     call = tokenizer(TEXTS, padding=True, truncation=True, max_length=24, return_tensors="np")
     batch = {name: call[name] for name in ("input_ids", "attention_mask")}
-    quantise_onnx(folder / "out" / FOLDER / USUAL, folder / "out" / FOLDER / INT8, [batch], "vnni")
-    return folder / "out", encode(encoder, tokenizer, TEXTS)
+    quantise_onnx(folder / "out" / GRAPH_FOLDER / USUAL_GRAPH, folder / "out" / GRAPH_FOLDER / INT8, [batch], "vnni")
+    return folder / "out", SentenceEncoder(encoder, tokenizer).encode(TEXTS)
 
 
 @pytest.fixture
@@ -57,7 +54,7 @@ def graph_only(exported, tmp_path):
     def make(*graphs):
         folder = shutil.copytree(exported[0], tmp_path / "only")
         (folder / "model.safetensors").unlink()
-        for path in (folder / FOLDER).iterdir():
+        for path in (folder / GRAPH_FOLDER).iterdir():
             if path.name not in graphs:
                 path.unlink()
         return folder
@@ -66,20 +63,20 @@ def graph_only(exported, tmp_path):
 
 
 def load(path):
-    return load_encoder(path, saved_config(path, "x"))
+    return SentenceEncoder.load(path, saved_config(path, "x"))
 
 
 def test_our_reader_gives_the_vectors_of_the_weights(graph_only, exported):
-    encoder, tokenizer = load(graph_only(USUAL))
-    assert np.abs(encode(encoder, tokenizer, TEXTS) - exported[1]).max() <= 1e-5
+    encoder, tokenizer = pair_of(load(graph_only(USUAL_GRAPH)))
+    assert np.abs(SentenceEncoder(encoder, tokenizer).encode(TEXTS) - exported[1]).max() <= 1e-5
     assert encoder.config.max_length == 24
     assert encoder.config.pooling == "cls+mean"
 
 
 def test_onnx_runtime_alone_gives_them_too(exported):
     folder, expected = exported
-    _, tokenizer = load(folder)
-    session = onnxruntime.InferenceSession(str(folder / FOLDER / USUAL))
+    _, tokenizer = pair_of(load(folder))
+    session = onnxruntime.InferenceSession(str(folder / GRAPH_FOLDER / USUAL_GRAPH))
     call = tokenizer(TEXTS, padding=True, truncation=True, max_length=24, return_tensors="np")
     (vectors,) = session.run([OUTPUT], {name: call[name] for name in ("input_ids", "attention_mask")})
     assert np.abs(vectors - expected).max() <= 1e-5
@@ -107,40 +104,42 @@ def test_sentence_transformers_pools_what_the_graph_gives(exported):
         peer = SentenceTransformer(str(folder), device="cpu", backend="onnx")
     else:
         peer = SentenceTransformer(str(folder), device="cpu")
-        peer[0].model = Session(folder / FOLDER / USUAL, peer[0].model.config)
+        peer[0].model = Session(folder / GRAPH_FOLDER / USUAL_GRAPH, peer[0].model.config)
     assert np.abs(peer.encode(TEXTS) - expected).max() <= 1e-5
 
 
 def test_int8_is_near_and_smaller(graph_only, exported):
     folder = graph_only(INT8)
-    encoder, tokenizer = load(folder)
-    found = encode(encoder, tokenizer, TEXTS)
+    encoder, tokenizer = pair_of(load(folder))
+    found = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
     assert (found * exported[1]).sum(axis=1).min() > 0.99  # of unit vectors
     assert np.abs(found - exported[1]).max() > 1e-6
-    sizes = [(exported[0] / FOLDER / name).stat().st_size for name in (USUAL, INT8)]
+    sizes = [(exported[0] / GRAPH_FOLDER / name).stat().st_size for name in (USUAL_GRAPH, INT8)]
     assert sizes[1] < sizes[0]
 
 
-@pytest.mark.parametrize("name", [USUAL, INT8])
+@pytest.mark.parametrize("name", [USUAL_GRAPH, INT8])
 def test_heads_in_the_graph_are_those_beside_it(graph_only, name):
     """One text at a time, for int8's scales are those of a whole batch."""
     folder = graph_only(name)
-    encoder, tokenizer = load(folder)
-    session = onnxruntime.InferenceSession(str(folder / FOLDER / name))
+    encoder, tokenizer = pair_of(load(folder))
+    session = onnxruntime.InferenceSession(str(folder / GRAPH_FOLDER / name))
     for text in TEXTS:
         call = tokenizer([text], truncation=True, max_length=24, return_tensors="np")
         given = {key: call[key] for key in ("input_ids", "attention_mask")}
-        assert np.abs(session.run([OUTPUT], given)[0] - encode(encoder, tokenizer, [text])).max() <= 1e-6
+        assert (
+            np.abs(session.run([OUTPUT], given)[0] - SentenceEncoder(encoder, tokenizer).encode([text])).max() <= 1e-6
+        )
 
 
 def test_a_graph_is_named_by_its_path(exported):
     folder, expected = exported
-    path = folder / FOLDER / INT8
+    path = folder / GRAPH_FOLDER / INT8
     model = resolve_model(str(path))
     assert model.identity == f"{resolve_model(str(folder)).identity}/{INT8}"
     assert read_saved(model.described).graph == path
-    encoder, tokenizer = load(model.folder)
-    assert 1e-6 < np.abs(encode(encoder, tokenizer, TEXTS) - expected).max() < 0.1
+    encoder, tokenizer = pair_of(load(model.folder))
+    assert 1e-6 < np.abs(SentenceEncoder(encoder, tokenizer).encode(TEXTS) - expected).max() < 0.1
 
 
 def test_weights_come_before_graphs(exported):
@@ -148,15 +147,15 @@ def test_weights_come_before_graphs(exported):
 
 
 def test_of_several_graphs_the_usual_one_is_taken_or_none(graph_only, exported):
-    folder = graph_only(USUAL, INT8)
-    assert read_saved(folder).graph.name == USUAL
-    (folder / FOLDER / USUAL).rename(folder / FOLDER / "model_O4.onnx")
+    folder = graph_only(USUAL_GRAPH, INT8)
+    assert read_saved(folder).graph.name == USUAL_GRAPH
+    (folder / GRAPH_FOLDER / USUAL_GRAPH).rename(folder / GRAPH_FOLDER / "model_O4.onnx")
     with pytest.raises(EncoderError, match=r"the graphs onnx/model_O4\.onnx, onnx/model_qint8.*; name the graph"):
         read_saved(folder)
 
 
 def test_training_is_refused(graph_only):
-    encoder, _ = load(graph_only(USUAL))
+    encoder, _ = pair_of(load(graph_only(USUAL_GRAPH)))
     with pytest.raises(EncoderError, match="gives vectors but no gradients, expected weights to train"):
         Contrastive(encoder, ContrastiveConfig())
 
@@ -165,28 +164,31 @@ def test_training_is_refused(graph_only):
     ("fields", "said"), [({"dropout": 0.1}, "has no dropout"), ({"max_length": 80}, "the model takes 64 tokens")]
 )
 def test_what_a_graph_cannot_do_is_said(graph_only, fields, said):
-    folder = graph_only(USUAL)
+    folder = graph_only(USUAL_GRAPH)
     config = saved_config(folder, "x")
     with pytest.raises(EncoderError, match=said):
-        load_encoder(folder, config.model_copy(update=fields))
+        SentenceEncoder.load(folder, config.model_copy(update=fields))
 
 
 def test_other_layers_are_refused(graph_only):
-    folder = graph_only(USUAL)
+    folder = graph_only(USUAL_GRAPH)
     for name in ("modules.json", "sentence_bert_config.json"):
         (folder / name).unlink()
     with pytest.raises(EncoderError, match=r"last layer's token vectors alone, encoder\.pooling=first-last"):
-        load_encoder(folder, EncoderConfig(model="x", pooling="first-last", max_length=24))
+        SentenceEncoder.load(folder, EncoderConfig(model="x", pooling="first-last", max_length=24))
 
 
 def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
-    folder = graph_only(USUAL)
+    folder = graph_only(USUAL_GRAPH)
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "other", ends[:1], ends[1:])
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / FOLDER / USUAL)
+    save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+        folder / GRAPH_FOLDER / USUAL_GRAPH,
+    )
     with pytest.raises(EncoderError, match="expected input_ids, attention_mask, token_type_ids and last_hidden_state"):
         load(folder)
-    (folder / FOLDER / USUAL).write_bytes(b"no graph")
+    (folder / GRAPH_FOLDER / USUAL_GRAPH).write_bytes(b"no graph")
     with pytest.raises(EncoderError, match="cannot be loaded"):
         load(folder)
 
@@ -197,5 +199,5 @@ def test_a_graph_that_saturates_here_is_named(graph_only, tmp_path, monkeypatch,
     (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
     monkeypatch.setattr("models.encoder.int8._CPUINFO", tmp_path / "cpuinfo")
     folder = graph_only(INT8)
-    load_encoder(folder, saved_config(folder, "x"))
+    SentenceEncoder.load(folder, saved_config(folder, "x"))
     assert ("export it again with --target avx2" in caplog.text) is warned

@@ -10,16 +10,14 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as theirs
 
 from models.encoder.cnn import CNN
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
 from models.encoder.heads import ACTIVATIONS, Dense, Normalize
-from models.encoder.loading import load_encoder
-from models.encoder.modules import read_head
 from models.encoder.network import Encoder
-from models.encoder.saved import read_saved
-from models.encoder.tokens import tokenise
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.modules import read_head
+from models.encoder.serialization.settings import read_saved
+from models.encoder.tokenization import tokenise
 from models.errors import EncoderError
-from tests.tiny_encoder import WIDTH, tiny_encoder, write_tiny
+from tests.tiny_encoder import WIDTH, pair_of, tiny_encoder, write_tiny
 from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, reload, rewrite
 
 
@@ -36,22 +34,22 @@ def test_a_folder_of_sentence_transformers_gives_its_vectors(tmp_path, kind):
     pooled = before[-1].get_embedding_dimension() if before else WIDTH
     peer = SentenceTransformer(modules=[transformer, *before, theirs.Pooling(pooled, "mean"), *after], device="cpu")
     peer.save(str(tmp_path / "made"))
-    encoder, tokenizer = reload(tmp_path / "made")
+    encoder, tokenizer = pair_of(reload(tmp_path / "made"))
     assert encoder.width == KINDS[kind][2]
-    assert np.abs(encode(encoder, tokenizer, TEXTS) - peer.encode(TEXTS, batch_size=1)).max() <= 1e-5
+    assert np.abs(SentenceEncoder(encoder, tokenizer).encode(TEXTS) - peer.encode(TEXTS, batch_size=1)).max() <= 1e-5
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_export_gives_sentence_transformers_the_same_vectors_and_loads_exactly(tmp_path, kind, pooling):
-    encoder, tokenizer = ours(tmp_path / "bare", kind, pooling=pooling)
-    vectors = encode(encoder, tokenizer, TEXTS)
+    encoder, tokenizer = pair_of(ours(tmp_path / "bare", kind, pooling=pooling))
+    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
     assert vectors.shape == (len(TEXTS), KINDS[kind][2])
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "made")
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "made")
     assert np.abs(their_vectors(tmp_path / "made") - vectors).max() <= 1e-5
-    again, tokenizer = reload(tmp_path / "made")
+    again, tokenizer = pair_of(reload(tmp_path / "made"))
     assert_same(encoder, again)
-    np.testing.assert_array_equal(encode(again, tokenizer, TEXTS), vectors)
+    np.testing.assert_array_equal(SentenceEncoder(again, tokenizer).encode(TEXTS), vectors)
 
 
 def assert_same(encoder, again):
@@ -63,9 +61,9 @@ def assert_same(encoder, again):
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
 @pytest.mark.parametrize("kind", ["CNN, Dense, Normalize", "Dense"])
 def test_each_text_has_the_vector_that_it_has_alone(tmp_path, architecture, kind):
-    encoder, tokenizer = ours(tmp_path, kind, architecture)
-    alone = np.concatenate([encode(encoder, tokenizer, [text]) for text in TEXTS])
-    np.testing.assert_allclose(encode(encoder, tokenizer, TEXTS), alone, rtol=0, atol=1e-6)
+    encoder, tokenizer = pair_of(ours(tmp_path, kind, architecture))
+    alone = np.concatenate([SentenceEncoder(encoder, tokenizer).encode([text]) for text in TEXTS])
+    np.testing.assert_allclose(SentenceEncoder(encoder, tokenizer).encode(TEXTS), alone, rtol=0, atol=1e-6)
     tokens = tokenise(tokenizer, TEXTS, 24)
     with torch.inference_mode():
         padded = encoder(*tokens.padded(np.arange(len(TEXTS))))
@@ -73,7 +71,7 @@ def test_each_text_has_the_vector_that_it_has_alone(tmp_path, architecture, kind
 
 
 def test_heads_learn(tmp_path):
-    encoder, tokenizer = ours(tmp_path, "CNN, Dense, Normalize")
+    encoder, tokenizer = pair_of(ours(tmp_path, "CNN, Dense, Normalize"))
     tokens = tokenise(tokenizer, TEXTS, 24)
     (encoder.embed_rows(tokens, ROWS, 30)[:, 0]).sum().backward()
     heads = {name: p for name, p in encoder.named_parameters() if "heads" in name}
@@ -85,9 +83,9 @@ def test_heads_learn(tmp_path):
 
 
 def test_vectors_of_bf16_heads_leave_in_full_precision(tmp_path):
-    encoder, tokenizer = ours(tmp_path, "Dense twice, Normalize")
-    exact = encode(encoder, tokenizer, TEXTS)
-    short = encode(encoder, tokenizer, TEXTS, bf16=True)
+    encoder, tokenizer = pair_of(ours(tmp_path, "Dense twice, Normalize"))
+    exact = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
+    short = SentenceEncoder(encoder, tokenizer).encode(TEXTS, bf16=True)
     assert 0 < np.abs(exact - short).max() < 0.05
     np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1, rtol=0, atol=1e-6)
 
@@ -96,14 +94,14 @@ def test_a_bare_transformer_has_no_heads_and_draws_nothing(tmp_path):
     folder = write_tiny(tmp_path)
     config = tiny_encoder(folder)[0].config
     state = torch.get_rng_state()
-    encoder, _ = load_encoder(folder, config)
+    encoder, _ = pair_of(SentenceEncoder.load(folder, config))
     assert torch.equal(torch.get_rng_state(), state)
     assert all(name.startswith("backbone.") for name in encoder.state_dict())
     assert len(encoder.token_heads) == len(encoder.sentence_heads) == 0
 
 
 def test_heads_are_read_without_random_numbers(tmp_path):
-    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, Dense, Normalize"), tmp_path / "made")
+    ours(tmp_path / "bare", "CNN, Dense, Normalize").save(tmp_path / "made")
     saved = read_saved(tmp_path / "made")
     state = torch.get_rng_state()
     heads = [read_head(module) for module in (*saved.token_heads, *saved.sentence_heads)]
@@ -120,17 +118,17 @@ def test_every_activation_comes_back(tmp_path, activation):
 
 
 def test_old_folders_with_pickled_weights_are_read(tmp_path):
-    encoder, tokenizer = ours(tmp_path / "bare", "Dense")
-    vectors = encode(encoder, tokenizer, TEXTS)
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "made")
+    encoder, tokenizer = pair_of(ours(tmp_path / "bare", "Dense"))
+    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "made")
     dense = tmp_path / "made" / "2_Dense"
     torch.save(load_file(dense / "model.safetensors"), dense / "pytorch_model.bin")
     (dense / "model.safetensors").unlink()
-    np.testing.assert_array_equal(encode(*reload(tmp_path / "made"), TEXTS), vectors)
+    np.testing.assert_array_equal(reload(tmp_path / "made").encode(TEXTS), vectors)
 
 
 def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
-    export_sentence_transformers(*ours(tmp_path / "bare", "Dense"), tmp_path / "made")
+    ours(tmp_path / "bare", "Dense").save(tmp_path / "made")
     dense = tmp_path / "made" / "2_Dense"
     (dense / "model.safetensors").unlink()
     torch.save({"linear.weight": itertools.count()}, dense / "pytorch_model.bin")
@@ -148,7 +146,7 @@ def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
     ],
 )
 def test_a_dense_layer_that_is_not_computed_here_is_named(tmp_path, file, change, message):
-    export_sentence_transformers(*ours(tmp_path / "bare", "Dense"), tmp_path / "made")
+    ours(tmp_path / "bare", "Dense").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "2_Dense" / file, lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
         reload(tmp_path / "made")
@@ -163,7 +161,7 @@ def test_heads_that_do_not_fit_each_other_are_named(tmp_path):
 
 
 def test_damaged_and_missing_files_are_named(tmp_path):
-    export_sentence_transformers(*ours(tmp_path / "bare", "Dense"), tmp_path / "made")
+    ours(tmp_path / "bare", "Dense").save(tmp_path / "made")
     dense = tmp_path / "made" / "2_Dense"
     save_file({"linear.weight": torch.zeros(12, WIDTH)}, dense / "model.safetensors")
     with pytest.raises(EncoderError, match=r"(?s)do not belong together .*linear\.bias"):
@@ -180,7 +178,7 @@ def test_damaged_and_missing_files_are_named(tmp_path):
 
 
 def test_unit_length_that_the_configuration_does_not_ask_for_is_refused(tmp_path):
-    encoder, tokenizer = ours(tmp_path / "bare", "CNN, Dense, Normalize")
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "made")
+    encoder, tokenizer = pair_of(ours(tmp_path / "bare", "CNN, Dense, Normalize"))
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "made")
     with pytest.raises(EncoderError, match="saved with normalize True"):
-        load_encoder(tmp_path / "made", encoder.config.model_copy(update={"normalize": False}))
+        SentenceEncoder.load(tmp_path / "made", encoder.config.model_copy(update={"normalize": False}))

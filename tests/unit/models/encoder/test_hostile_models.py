@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from models.encoder.config import EncoderConfig
-from models.encoder.loading import load_encoder
-from models.encoder.saved import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from models.errors import ModelError
 from models.translation.config import TranslatorConfig
 from models.translation.errors import TranslatorLoadError
@@ -31,7 +31,7 @@ def test_a_damaged_encoder_is_a_clear_error(tmp_path, damage):
 
     def load() -> None:
         model = resolve_model(str(folder)).folder
-        load_encoder(model, saved_config(model, "model") or EncoderConfig(model="model"))
+        SentenceEncoder.load(model, saved_config(model, "model") or EncoderConfig(model="model"))
 
     if damage in HARMLESS:
         load()

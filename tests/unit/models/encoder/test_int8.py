@@ -6,13 +6,13 @@ import torch
 from torch import nn
 
 from models.encoder.int8 import NOTE, target_here, target_of
-from models.encoder.onnx import export_onnx, quantise_onnx
+from models.serving.onnx_export import export_onnx, quantise_onnx
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from models.encoder.smoothing import smooth  # noqa: E402  it needs the extra
+from models.serving.smoothquant import smooth  # noqa: E402  it needs the extra
 
 LOUD = 40.0
 
@@ -71,8 +71,8 @@ def test_large_columns_cost_int8_less_when_they_are_evened_out(tmp_path, archite
     path, batch = graph_of(tmp_path, architecture, LOUD)
     exact = vectors(path, batch)
     quantise_onnx(path, tmp_path / "even.onnx", [batch], target)
-    monkeypatch.setattr("models.encoder.smoothing.ALPHA", 0.0)  # only what the weights' rows ask for
-    monkeypatch.setattr("models.encoder.smoothing._LEAST", 1e9)  # and not that either: all columns alike
+    monkeypatch.setattr("models.serving.smoothquant.ALPHA", 0.0)  # only what the weights' rows ask for
+    monkeypatch.setattr("models.serving.smoothquant._LEAST", 1e9)  # and not that either: all columns alike
     quantise_onnx(path, tmp_path / "plain.onnx", [batch], target)
     even, plain = (error(vectors(tmp_path / f"{name}.onnx", batch), exact) for name in ("even", "plain"))
     assert even < 0.7 * plain

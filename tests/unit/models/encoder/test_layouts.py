@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from models.encoder.appended import with_convolutions
+from models.encoder.cnn import with_convolutions
 from models.encoder.config import CNNConfig, EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.folding import fold
-from models.encoder.loading import load_encoder
-from models.encoder.rotation import first_axes, shortened
-from models.encoder.saved import saved_config
-from models.encoder.tabulate import tabulate
-from models.encoder.tokens import around, prompt_tokens
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from models.errors import EncoderError
+from models.serving.dimension_reduction import first_axes, fold, shortened
+from models.serving.static_distillation import tabulate
 from tests.layouts import (
     LAYOUTS,
     NAMED,
@@ -31,6 +28,7 @@ from tests.layouts import (
     vectors_of,
     write,
 )
+from tests.tiny_encoder import pair_of
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -47,30 +45,29 @@ def test_the_vectors_are_those_of_sentence_transformers(name, tmp_path):
 def test_a_prompt_is_asked_for_by_its_name_or_as_text(tmp_path, asked, how, pools):
     folder = write(tmp_path, prompted("sts", include_prompt=pools))
     config = EncoderConfig(model="x", max_length=96, prompt=asked)
-    assert np.abs(encode(*load_encoder(folder, config), TEXTS) - vectors_of(opened(folder), **how)).max() <= 1e-5
+    assert np.abs(SentenceEncoder.load(folder, config).encode(TEXTS) - vectors_of(opened(folder), **how)).max() <= 1e-5
 
 
 def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
     """Nothing of a text would be pooled, and its vector be no number."""
     folder = write(tmp_path, prompted("sts", include_prompt=False))
-    _, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=96))
-    taken = prompt_tokens(tokenizer)
+    taken = len(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96)).surrounding_ids()[0])
     told = f"its prompt takes {taken} tokens, which are not pooled, of {taken} that are kept"
     with pytest.raises(EncoderError, match=told):
-        load_encoder(folder, EncoderConfig(model="x", max_length=taken))
-    roomy = load_encoder(folder, EncoderConfig(model="x", max_length=taken + 1))
-    assert np.isfinite(encode(*roomy, TEXTS)).all()
+        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=taken))
+    roomy = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=taken + 1))
+    assert np.isfinite(roomy.encode(TEXTS)).all()
 
 
 def test_a_prompt_that_is_not_pooled_is_not_below_other_heads_either(tmp_path):
     """Whitening, fewer dimensions and convolutions pooled it again."""
     folder = write(tmp_path, prompted("sts", include_prompt=False))
-    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=96))
-    vectors, width = encode(encoder, tokenizer, TEXTS), encoder.width
+    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96)))
+    vectors, width = SentenceEncoder(encoder, tokenizer).encode(TEXTS), encoder.width
     same = fold(encoder, torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64))
-    np.testing.assert_allclose(encode(same, tokenizer, TEXTS), unit(vectors), atol=1e-5)
+    np.testing.assert_allclose(SentenceEncoder(same, tokenizer).encode(TEXTS), unit(vectors), atol=1e-5)
     few = shortened(encoder, first_axes(width), 8)
-    np.testing.assert_allclose(encode(few, tokenizer, TEXTS), unit(vectors[:, :8]), atol=1e-5)
+    np.testing.assert_allclose(SentenceEncoder(few, tokenizer).encode(TEXTS), unit(vectors[:, :8]), atol=1e-5)
     encoder.config = encoder.config.model_copy(update={"cnn": CNNConfig(channels=4)})
     assert with_convolutions(encoder).skipped == encoder.skipped > 0
 
@@ -84,19 +81,19 @@ def unit(vectors):
 def test_a_table_can_be_made_of_an_encoder_with_any_prompt(tmp_path, model, prompt):
     """A tokenizer of bytes writes a word otherwise behind a space than at the beginning."""
     folder = write(tmp_path, layout(model()))
-    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=32, prompt=prompt))
-    before, after = around(tokenizer)
-    whole = tokenizer(prompt)["input_ids"]
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=32, prompt=prompt))
+    before, after = encoder.surrounding_ids()
+    whole = encoder.tokenizer(prompt)["input_ids"]
     assert [*before, *after] == whole
     assert len(after) == 1
-    table, plain = tabulate(encoder, tokenizer, TEXTS, encode(encoder, tokenizer, TEXTS), 4)
-    assert encode(table, plain, TEXTS).shape == (len(TEXTS), 4)
+    table = tabulate(encoder, TEXTS, encoder.encode(TEXTS), 4)
+    assert table.encode(TEXTS).shape == (len(TEXTS), 4)
 
 
 def test_a_default_prompt_is_said(tmp_path, caplog):
     folder = write(tmp_path, prompted("sts"))
     with caplog.at_level("INFO"):
-        load_encoder(folder, EncoderConfig(model="x"))
+        SentenceEncoder.load(folder, EncoderConfig(model="x"))
     assert repr(NAMED["sts"]) + " is put before every text" in caplog.text
 
 
@@ -139,7 +136,7 @@ def test_a_length_that_is_cut_to_the_positions_is_said_and_one_that_is_asked_for
     assert config.max_length == 512
     assert "made for 514 tokens, its transformer takes 512" in caplog.text
     with pytest.raises(EncoderError, match="the model takes 512 tokens, max_length asks for 514"):
-        load_encoder(folder, config.model_copy(update={"max_length": 514}))
+        SentenceEncoder.load(folder, config.model_copy(update={"max_length": 514}))
 
 
 def test_a_cut_is_said_once_and_only_of_a_length_that_the_folder_names(tmp_path, caplog):
@@ -149,7 +146,7 @@ def test_a_cut_is_said_once_and_only_of_a_length_that_the_folder_names(tmp_path,
         folder = write(tmp_path / name, files)
         config = saved_config(folder, "x")
         assert config is not None
-        load_encoder(folder, config)
+        SentenceEncoder.load(folder, config)
     said = [message.partition(": ") for message in caplog.messages if "made for" in message]
     assert [(place, text) for place, _, text in said] == [
         (str(tmp_path / "named"), "made for 514 tokens, its transformer takes 512, which are kept")
@@ -176,4 +173,4 @@ def test_an_architecture_of_its_own_is_refused_with_the_reason(tmp_path):
     described = {"model_type": "custom_bert", "auto_map": {"AutoModel": "modeling.NomicBert"}}
     (folder / "config.json").write_text(json.dumps(described))
     with pytest.raises(EncoderError, match=r"a custom_bert is code of its own \(AutoModel\), which is not run"):
-        load_encoder(folder, EncoderConfig(model="x", max_length=32))
+        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=32))

@@ -3,9 +3,9 @@
 import json
 
 from models.encoder.config import EncoderConfig
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from storage.assets.catalog import embedded_path
+from tests.tiny_encoder import pair_of
 
 
 def steps(tokenizer) -> list[str]:
@@ -15,8 +15,10 @@ def steps(tokenizer) -> list[str]:
 
 def test_a_load_of_what_was_saved_adds_no_step(tmp_path):
     config = EncoderConfig(model="embedded:bert-mini", lower_case=True)
-    encoder, tokenizer = load_encoder(embedded_path("bert-mini"), config)
+    encoder, tokenizer = pair_of(SentenceEncoder.load(embedded_path("bert-mini"), config))
     assert steps(tokenizer) == ["Lowercase", "BertNormalizer"]
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "saved")
-    _, again = load_encoder(tmp_path / "saved", config.model_copy(update={"model": str(tmp_path / "saved")}))
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "saved")
+    _, again = pair_of(
+        SentenceEncoder.load(tmp_path / "saved", config.model_copy(update={"model": str(tmp_path / "saved")}))
+    )
     assert steps(again) == steps(tokenizer)

@@ -8,12 +8,12 @@ import torch
 
 from models.encoder.cnn import CNN
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
 from models.encoder.heads import Dense
 from models.encoder.network import Encoder
-from models.encoder.onnx import export_onnx
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.static import StaticTable, static_tokenizer
 from models.errors import EncoderError
+from models.serving.onnx_export import export_onnx
 from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
@@ -43,7 +43,7 @@ def check(encoder, tokenizer, folder):
         call = tokenizer(texts, padding=True, truncation=True, max_length=24, return_tensors="np")
         (found,) = session.run(["sentence_embedding"], {name: call[name] for name in ("input_ids", "attention_mask")})
         assert found.shape == (len(texts), encoder.width)
-        assert np.abs(found - encode(encoder, tokenizer, texts)).max() <= 1e-5
+        assert np.abs(found - SentenceEncoder(encoder, tokenizer).encode(texts)).max() <= 1e-5
 
 
 def test_a_static_table_is_a_graph_too(tmp_path):

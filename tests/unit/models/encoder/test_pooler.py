@@ -7,13 +7,11 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer, RobertaConfig, RobertaModel
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
-from models.encoder.saved import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from models.errors import EncoderError
-from tests.tiny_encoder import ORIGINALS, write_tiny
+from tests.tiny_encoder import ORIGINALS, pair_of, write_tiny
 
 
 def config(folder, **changes):
@@ -22,12 +20,12 @@ def config(folder, **changes):
 
 def test_it_is_what_transformers_gives_as_pooler_output(tmp_path):
     folder = write_tiny(tmp_path)
-    ours = encode(*load_encoder(folder, config(folder)), ORIGINALS)
+    ours = SentenceEncoder.load(folder, config(folder)).encode(ORIGINALS)
     theirs, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     with torch.no_grad():
         pooled = theirs(**tokenizer(ORIGINALS, padding=True, return_tensors="pt")).pooler_output.numpy()
     np.testing.assert_allclose(ours, pooled, atol=1e-5)
-    plain = encode(*load_encoder(folder, config(folder, pooling="cls")), ORIGINALS)
+    plain = SentenceEncoder.load(folder, config(folder, pooling="cls")).encode(ORIGINALS)
     assert abs(ours - plain).max() > 0.1
 
 
@@ -38,7 +36,7 @@ def test_roberta_has_one_too(tmp_path):
     RobertaModel(RobertaConfig(vocab_size=64, max_position_embeddings=66, pad_token_id=0, **shape)).save_pretrained(
         folder
     )
-    encoder, _ = load_encoder(folder, config(folder))
+    encoder, _ = pair_of(SentenceEncoder.load(folder, config(folder)))
     assert encoder.width == 32
     assert len(encoder.sentence_heads) == 1
 
@@ -47,15 +45,15 @@ def test_an_export_has_it_as_a_module_and_is_read_under_either_name(tmp_path):
     from sentence_transformers import SentenceTransformer
 
     folder = write_tiny(tmp_path / "in")
-    encoder, tokenizer = load_encoder(folder, config(folder))
-    ours = encode(encoder, tokenizer, ORIGINALS)
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
+    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, config(folder)))
+    ours = SentenceEncoder(encoder, tokenizer).encode(ORIGINALS)
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(ORIGINALS)
     assert abs(ours - theirs).max() <= 1e-5
     for settings in (saved_config(tmp_path / "out", "x"), config(tmp_path / "out")):
-        again, _ = load_encoder(tmp_path / "out", settings)
+        again, _ = pair_of(SentenceEncoder.load(tmp_path / "out", settings))
         assert len(again.sentence_heads) == 1
-        assert abs(encode(again, tokenizer, ORIGINALS) - ours).max() == 0
+        assert abs(SentenceEncoder(again, tokenizer).encode(ORIGINALS) - ours).max() == 0
 
 
 def test_a_pooler_that_the_checkpoint_lacks_is_refused_not_made_up(tmp_path):
@@ -63,16 +61,16 @@ def test_a_pooler_that_the_checkpoint_lacks_is_refused_not_made_up(tmp_path):
     weights = load_file(folder / "model.safetensors")
     kept = {name: tensor for name, tensor in weights.items() if "pooler" not in name}
     save_file(kept, folder / "model.safetensors", {"format": "pt"})
-    assert isinstance(load_encoder(folder, config(folder, pooling="cls"))[0], Encoder)
+    assert isinstance(SentenceEncoder.load(folder, config(folder, pooling="cls")).network, Encoder)
     with pytest.raises(EncoderError, match=r"2 weights are missing \(first: \['pooler.dense.bias'"):
-        load_encoder(folder, config(folder))
+        SentenceEncoder.load(folder, config(folder))
 
 
 def test_an_architecture_without_one_and_a_folder_saved_without_one_are_refused(tmp_path):
     folder = write_tiny(tmp_path / "modern", "modernbert")
     with pytest.raises(EncoderError, match="a modernbert without a pooler of a dense layer and a tanh"):
-        load_encoder(folder, config(folder))
+        SentenceEncoder.load(folder, config(folder))
     bert = write_tiny(tmp_path / "bert")
-    export_sentence_transformers(*load_encoder(bert, config(bert, pooling="cls")), tmp_path / "cls")
+    SentenceEncoder.load(bert, config(bert, pooling="cls")).save(tmp_path / "cls")
     with pytest.raises(EncoderError, match="saved with pooling 'cls', the configuration asks for 'cls-pooler'"):
-        load_encoder(tmp_path / "cls", config(tmp_path / "cls"))
+        SentenceEncoder.load(tmp_path / "cls", config(tmp_path / "cls"))

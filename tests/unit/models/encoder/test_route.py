@@ -9,12 +9,11 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer import modules as st
 
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
-from models.encoder.route import followed
-from models.encoder.saved import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.modules import without_router
+from models.encoder.serialization.settings import saved_config
 from models.errors import EncoderError
+from tests.tiny_encoder import pair_of
 from tests.tiny_words import WIDTH, words
 
 TEXTS = ["A man is in the street.", "a dog and a woman", "zebra"]
@@ -28,10 +27,10 @@ def test_the_vectors_are_those_of_the_usual_way(tmp_path):
     }
     peer = SentenceTransformer(modules=[Router(ways, default_route="document"), st.Normalize()], device="cpu")
     peer.save(str(tmp_path / "theirs"))
-    encoder, tokenizer = load_encoder(tmp_path / "theirs", saved_config(tmp_path / "theirs", "x"))
-    ours = encode(encoder, tokenizer, TEXTS)
+    encoder, tokenizer = pair_of(SentenceEncoder.load(tmp_path / "theirs", saved_config(tmp_path / "theirs", "x")))
+    ours = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
     assert np.abs(ours - peer.encode(TEXTS)).max() <= 1e-5
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
     again = SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True)
     assert np.abs(ours - again.encode(TEXTS)).max() <= 1e-5
 
@@ -55,7 +54,7 @@ def write(folder, ways=("query", "text"), **parameters):
 )
 def test_the_way_is_that_of_the_library(tmp_path, parameters, way):
     write(tmp_path, **parameters)
-    assert list(followed(LISTED, tmp_path)) == [
+    assert list(without_router(LISTED, tmp_path)) == [
         {"type": "sentence_transformers.models.StaticEmbedding", "path": f"r/{way}"}
     ]
     mapped = {ast.literal_eval(key): other for key, other in parameters.get("route_mappings", {}).items()}
@@ -66,7 +65,7 @@ def test_the_way_is_that_of_the_library(tmp_path, parameters, way):
 def test_ways_by_task_alone_are_refused_unless_one_is_usual(tmp_path):
     write(tmp_path, ("query", "document"), allow_empty_key=False)
     with pytest.raises(EncoderError, match="chooses among query, document by a task, and has no way for a text"):
-        list(followed(LISTED, tmp_path))
+        list(without_router(LISTED, tmp_path))
 
 
 def test_what_is_inside_is_held_to_the_same_rules(tmp_path):

@@ -8,15 +8,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from models.encoder.config import EncoderConfig, Pooling
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
 from models.encoder.pooling import POOLER
-from models.encoder.saved import read_saved, saved_config
-from models.encoder.tokens import tokenise
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import read_saved, saved_config
+from models.encoder.tokenization import tokenise
 from models.errors import EncoderError
-from tests.tiny_encoder import ORIGINALS, tiny_encoder, write_tiny
+from tests.tiny_encoder import ORIGINALS, pair_of, tiny_encoder, write_tiny
 
 
 def config(**changes):
@@ -28,8 +26,8 @@ def exported(tmp_path):
     def write(**changes):
         encoder, tokenizer = tiny_encoder(tmp_path / "in")
         encoder = Encoder(encoder.backbone, encoder.config.model_copy(update=changes))
-        export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
-        return tmp_path / "out", encode(encoder, tokenizer, ORIGINALS)
+        SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
+        return tmp_path / "out", SentenceEncoder(encoder, tokenizer).encode(ORIGINALS)
 
     return write
 
@@ -44,7 +42,7 @@ def test_an_export_says_how_it_pools_and_is_loaded_so(exported, pooling, normali
     folder, vectors = exported(pooling=pooling, normalize=normalize)
     found = saved_config(folder, "x")
     assert (found.pooling, found.normalize, found.max_length) == (pooling, normalize, 24)
-    assert abs(encode(*load_encoder(folder, found), ORIGINALS) - vectors).max() == 0
+    assert abs(SentenceEncoder.load(folder, found).encode(ORIGINALS) - vectors).max() == 0
 
 
 @pytest.mark.parametrize(
@@ -60,7 +58,7 @@ def test_an_export_says_how_it_pools_and_is_loaded_so(exported, pooling, normali
 def test_another_pooling_than_it_was_trained_with_is_refused(exported, asked, message):
     folder, _ = exported()
     with pytest.raises(EncoderError, match=message):
-        load_encoder(folder, config(**asked))
+        SentenceEncoder.load(folder, config(**asked))
 
 
 def test_a_plain_transformer_takes_any_pooling(tmp_path):
@@ -78,15 +76,18 @@ def test_old_and_new_layouts_are_read(exported):
     rewrite(folder / "modules.json", lambda modules: [{**modules[0], "path": "0_Transformer"}, *modules[1:]])
     rewrite(folder / "1_Pooling" / "config.json", lambda _: {"embedding_dimension": 32, "pooling_mode": "mean"})
     assert saved_config(folder, "x").pooling == "mean"
-    assert abs(encode(*load_encoder(folder, config()), ORIGINALS) - vectors).max() == 0
+    assert abs(SentenceEncoder.load(folder, config()).encode(ORIGINALS) - vectors).max() == 0
 
 
 def test_modules_without_equivalent_are_named(exported):
     folder, _ = exported()
     other = {"idx": 2, "name": "2", "path": "2_MLMHead", "type": "sentence_transformers.models.MLMHead"}
     rewrite(folder / "modules.json", lambda modules: [*modules, other])
-    with pytest.raises(EncoderError, match="made of Transformer → Pooling → MLMHead, expected"):
-        load_encoder(folder, config())
+    with pytest.raises(
+        EncoderError,
+        match="made of Transformer → Pooling → MLMHead: MLMHead after Pooling, expected it after no module",
+    ):
+        SentenceEncoder.load(folder, config())
 
 
 def test_layer_weights_other_than_first_and_last_are_refused(exported):
@@ -108,15 +109,15 @@ def test_weights_of_other_tokens_than_the_first_are_refused(exported):
 
 def test_dropout_is_set_or_left(tmp_path):
     folder = write_tiny(tmp_path, "modernbert")
-    assert not load_encoder(folder, config())[0].drops
-    assert load_encoder(folder, config(dropout=0.2))[0].drops
-    assert not load_encoder(write_tiny(tmp_path / "bert"), config(dropout=0.0))[0].drops
+    assert not SentenceEncoder.load(folder, config()).network.drops
+    assert SentenceEncoder.load(folder, config(dropout=0.2)).network.drops
+    assert not SentenceEncoder.load(write_tiny(tmp_path / "bert"), config(dropout=0.0)).network.drops
 
 
 @pytest.mark.parametrize(("asked", "length"), [(None, 24), (24, 24), (12, 12)])
 def test_a_folder_s_own_length_holds_unless_another_is_asked_for_which_is_said(exported, caplog, asked, length):
     folder, _ = exported()
-    encoder, _ = load_encoder(folder, EncoderConfig(model="x", max_length=asked))
+    encoder, _ = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=asked)))
     assert encoder.config.max_length == encoder.config.length == length
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert [message.partition(": ")[2] for message in warned] == (
@@ -127,7 +128,7 @@ def test_a_folder_s_own_length_holds_unless_another_is_asked_for_which_is_said(e
 
 
 def test_a_bare_transformer_without_a_length_takes_64(tmp_path):
-    encoder, tokenizer = load_encoder(write_tiny(tmp_path), EncoderConfig(model="x"))
+    encoder, tokenizer = pair_of(SentenceEncoder.load(write_tiny(tmp_path), EncoderConfig(model="x")))
     assert encoder.config.max_length == 64
     assert len(tokenizer("man " * 99)["input_ids"]) == 101  # it is the encoder that cuts
     assert tokenise(tokenizer, ["man " * 99], encoder.config.length).lengths.tolist() == [64]
@@ -138,5 +139,7 @@ def test_the_layer_before_the_last_is_what_an_encoder_without_its_last_layer_giv
     encoder, tokenizer = tiny_encoder(tmp_path, pooling=pooling)
     expected, _ = tiny_encoder(tmp_path, pooling=reduced)
     expected.backbone.encoder.layer = expected.backbone.encoder.layer[:-1]
-    difference = encode(encoder, tokenizer, ORIGINALS) - encode(expected, tokenizer, ORIGINALS)
+    difference = SentenceEncoder(encoder, tokenizer).encode(ORIGINALS) - SentenceEncoder(expected, tokenizer).encode(
+        ORIGINALS
+    )
     assert abs(difference).max() < 1e-6

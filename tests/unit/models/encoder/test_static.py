@@ -10,17 +10,15 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from models.encoder.cnn import CNN
 from models.encoder.config import LONGEST, EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
 from models.encoder.heads import Dense
-from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
-from models.encoder.saved import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from models.encoder.static import StaticTable, static_tokenizer
-from models.encoder.tokens import tokenise
+from models.encoder.tokenization import tokenise
 from models.errors import EncoderError
 from storage.assets.catalog import embedded_path
-from tests.tiny_encoder import BACK_DE, ORIGINALS
+from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of
 
 TEXTS = [*ORIGINALS, *BACK_DE, "dogs", "a man is playing " * 200, "[PAD] [CLS] of words"]
 WIDTH = 16
@@ -36,7 +34,7 @@ def table():
 
 
 def reload(folder):
-    return load_encoder(folder, saved_config(folder, "table"))
+    return SentenceEncoder.load(folder, saved_config(folder, "table"))
 
 
 @pytest.fixture
@@ -56,31 +54,31 @@ def made(tmp_path):
 )
 def test_vectors_equal_those_of_sentence_transformers_both_ways(made, tmp_path, heads):
     folder, expected = made(*heads)
-    encoder, tokenizer = reload(folder)
-    vectors = encode(encoder, tokenizer, TEXTS)
+    encoder, tokenizer = pair_of(reload(folder))
+    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
     assert np.abs(vectors - expected).max() <= 1e-5
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "ours")
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "ours")
     theirs_again = SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(TEXTS)
     assert np.abs(theirs_again - vectors).max() <= 1e-5
-    again, tokenizer = reload(tmp_path / "ours")
+    again, tokenizer = pair_of(reload(tmp_path / "ours"))
     assert all(torch.equal(tensor, again.state_dict()[name]) for name, tensor in encoder.state_dict().items())
-    np.testing.assert_array_equal(encode(again, tokenizer, TEXTS), vectors)
+    np.testing.assert_array_equal(SentenceEncoder(again, tokenizer).encode(TEXTS), vectors)
 
 
 def test_texts_are_not_cut_unless_the_folder_or_the_configuration_says_so(made, tmp_path):
     folder, _ = made()
     assert saved_config(folder, "table").max_length == LONGEST
-    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="table", max_length=6))
-    vectors = encode(encoder, tokenizer, TEXTS)
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "ours")
+    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="table", max_length=6)))
+    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "ours")
     assert saved_config(tmp_path / "ours", "table").max_length == 6
     short = SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(TEXTS)
     assert np.abs(short - vectors).max() <= 1e-5
-    assert np.abs(encode(*reload(folder), TEXTS) - vectors).max() > 0.1
+    assert np.abs(reload(folder).encode(TEXTS) - vectors).max() > 0.1
 
 
 def test_no_token_is_added(made):
-    _, tokenizer = reload(made()[0])
+    _, tokenizer = pair_of(reload(made()[0]))
     tokens = tokenise(tokenizer, ["a man", "a man and a dog"], 24)
     assert tokens.lengths.tolist() == [2, 5]
 
@@ -94,7 +92,7 @@ def test_the_token_that_pads_is_not_looked_for_inside_words():
 
 
 def test_a_table_takes_the_vector_of_each_token_and_learns(made):
-    encoder, tokenizer = reload(made()[0])
+    encoder, tokenizer = pair_of(reload(made()[0]))
     tokens, rows = tokenise(tokenizer, TEXTS, 24), np.array([5, 0, 8])
     x_BTD, mask_BT = encoder.token_vectors(tokens, rows, 20)
     for x_TD, mask_T, row in zip(x_BTD, mask_BT, rows, strict=True):
@@ -109,10 +107,10 @@ def test_a_table_takes_the_vector_of_each_token_and_learns(made):
 def test_a_table_of_our_own_is_put_together_without_a_folder(tmp_path):
     config = EncoderConfig(model="own", normalize=True, max_length=LONGEST)
     encoder = Encoder(StaticTable(table()), config, [], [Dense(WIDTH, 4)]).eval()
-    vectors = encode(encoder, static_tokenizer(tokeniser()), TEXTS)
+    vectors = SentenceEncoder(encoder, static_tokenizer(tokeniser())).encode(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    export_sentence_transformers(encoder, static_tokenizer(tokeniser()), tmp_path)
-    np.testing.assert_array_equal(encode(*reload(tmp_path), TEXTS), vectors)
+    SentenceEncoder(encoder, static_tokenizer(tokeniser())).save(tmp_path)
+    np.testing.assert_array_equal(reload(tmp_path).encode(TEXTS), vectors)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +119,7 @@ def test_a_table_of_our_own_is_put_together_without_a_folder(tmp_path):
 def test_an_export_that_would_lose_a_part_is_refused(tmp_path, fields, heads, said):
     encoder = Encoder(StaticTable(table()), EncoderConfig(model="own", **fields), heads)
     with pytest.raises(EncoderError, match=f"pooled by {said}"):
-        export_sentence_transformers(encoder, static_tokenizer(tokeniser()), tmp_path)
+        SentenceEncoder(encoder, static_tokenizer(tokeniser())).save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -133,24 +131,24 @@ def test_a_table_of_model2vec_is_unfolded(made, tmp_path):
     folded = {"embeddings": table()[:50].half(), "mapping": mapping.int(), "weights": weights}
     save_file(folded, folder / "model.safetensors")
     expected = SentenceTransformer(str(folder), device="cpu").float().encode(TEXTS)
-    np.testing.assert_allclose(encode(*reload(folder), TEXTS), expected, rtol=0, atol=2e-3)  # theirs rounds to fp16
-    row = load_encoder(folder, saved_config(folder, "x"))[0].backbone.embedding.weight[9]
+    np.testing.assert_allclose(reload(folder).encode(TEXTS), expected, rtol=0, atol=2e-3)  # theirs rounds to fp16
+    row = SentenceEncoder.load(folder, saved_config(folder, "x")).network.backbone.embedding.weight[9]
     torch.testing.assert_close(row, (folded["embeddings"][mapping[9]].double() * weights[9]).float())
 
 
 def test_what_a_table_cannot_do_is_said(made):
     folder, _ = made()
     with pytest.raises(EncoderError, match=r"has no dropout, encoder\.dropout asks for 0\.1"):
-        load_encoder(folder, EncoderConfig(model="x", dropout=0.1))
+        SentenceEncoder.load(folder, EncoderConfig(model="x", dropout=0.1))
     with pytest.raises(EncoderError, match="saved with pooling 'mean'"):
-        load_encoder(folder, EncoderConfig(model="x", pooling="cls"))
+        SentenceEncoder.load(folder, EncoderConfig(model="x", pooling="cls"))
     weights = load_file(folder / "model.safetensors")
     save_file({"embedding.weight": weights["embedding.weight"][:10]}, folder / "model.safetensors")
     with pytest.raises(EncoderError, match=r"table of 10 rows and a tokenizer with ids up to \d+"):
-        load_encoder(folder, EncoderConfig(model="x"))
+        SentenceEncoder.load(folder, EncoderConfig(model="x"))
     save_file({"vectors": torch.zeros(3, 3)}, folder / "model.safetensors")
     with pytest.raises(EncoderError, match=r"holds vectors, expected embedding\.weight or embeddings"):
-        load_encoder(folder, EncoderConfig(model="x"))
+        SentenceEncoder.load(folder, EncoderConfig(model="x"))
     (folder / "tokenizer.json").unlink()
     with pytest.raises(EncoderError, match=r"tokenizer\.json: not readable as JSON"):
         saved_config(folder, "x")
@@ -165,4 +163,4 @@ def test_loading_a_table_draws_no_random_numbers(made):
 
 def test_a_text_without_a_token_is_named(made):
     with pytest.raises(EncoderError, match="text 1 gives no token"):
-        encode(*reload(made()[0]), ["a man", " "])
+        reload(made()[0]).encode(["a man", " "])

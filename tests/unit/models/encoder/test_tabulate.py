@@ -6,15 +6,13 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
-from models.encoder.rotation import first_axes, principal_axes, shortened
-from models.encoder.saved import saved_config
-from models.encoder.tabulate import RARE, RIDGE, tabulate
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from models.errors import EncoderError
+from models.serving.dimension_reduction import first_axes, principal_axes, shortened
+from models.serving.static_distillation import RARE, RIDGE, tabulate
 from storage.assets.catalog import embedded_path
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
 
@@ -22,7 +20,7 @@ TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
 @pytest.fixture
 def tiny(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path / "in", pooling="cls")
-    return encoder, tokenizer, encode(encoder, tokenizer, TEXTS)
+    return encoder, tokenizer, SentenceEncoder(encoder, tokenizer).encode(TEXTS)
 
 
 def unit(x):
@@ -31,14 +29,14 @@ def unit(x):
 
 def test_rows_are_the_ridge_s_solution(tiny):
     encoder, tokenizer, vectors = tiny
-    table, plain = tabulate(encoder, tokenizer, TEXTS, vectors, 6)
+    table, plain = pair_of(tabulate(SentenceEncoder(encoder, tokenizer), TEXTS, vectors, 6))
     wanted = unit(vectors.astype(np.float64))
     axes = np.linalg.svd(wanted)[2].T[:, :6]
     words = [plain(text)["input_ids"] for text in TEXTS]
     counts = np.array([[row.count(token) / len(row) for token in range(len(tokenizer))] for row in words])
     # [CLS] token [SEP] for each token, as a text of it alone would be.
     names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    alone = unit(encode(encoder, tokenizer, names).astype(np.float64)) @ axes
+    alone = unit(SentenceEncoder(encoder, tokenizer).encode(names).astype(np.float64)) @ axes
     share = counts.mean(0)
     start = (RARE / (RARE + share))[:, None] * (alone - share @ alone)
     y, mean = wanted @ axes, (wanted @ axes).mean(0)
@@ -52,24 +50,24 @@ def test_rows_are_the_ridge_s_solution(tiny):
 
 def test_a_real_encoder_s_table_keeps_most_of_its_order_and_is_read_by_sentence_transformers(tmp_path):
     folder = embedded_path("mini-sentence")
-    encoder, tokenizer = load_encoder(folder, saved_config(folder, "x"))
+    encoder = SentenceEncoder.load(folder)
     rows = pl.read_parquet(embedded_path("stsb") / "train.parquet").head(300)
     texts = pl.concat([rows["sentence1"], rows["sentence2"]]).unique(maintain_order=True).to_list()
-    vectors = encode(encoder, tokenizer, texts)
-    table, plain = tabulate(encoder, tokenizer, texts, vectors, 64)
-    made = encode(table, plain, texts)
+    vectors = encoder.encode(texts)
+    table = tabulate(encoder, texts, vectors, 64)
+    made = table.encode(texts)
     assert made.shape[1] == 64
     near = np.corrcoef(
         (made @ made.T)[np.triu_indices(len(made), 1)], (unit(vectors) @ unit(vectors).T)[np.triu_indices(len(made), 1)]
     )
     assert near[0, 1] > 0.8
-    export_sentence_transformers(table, plain, tmp_path / "static")
+    table.save(tmp_path / "static")
     peer = SentenceTransformer(str(tmp_path / "static"), device="cpu")
-    assert np.abs(peer.encode(TEXTS) - encode(table, plain, TEXTS)).max() <= 1e-5
-    again = load_encoder(tmp_path / "static", saved_config(tmp_path / "static", "x"))
-    np.testing.assert_array_equal(encode(*again, TEXTS), encode(table, plain, TEXTS))
+    assert np.abs(peer.encode(TEXTS) - table.encode(TEXTS)).max() <= 1e-5
+    again = SentenceEncoder.load(tmp_path / "static", saved_config(tmp_path / "static", "x"))
+    np.testing.assert_array_equal(again.encode(TEXTS), table.encode(TEXTS))
     with pytest.raises(EncoderError, match="expected a transformer with a fast tokenizer"):
-        tabulate(table, plain, texts, made, 8)
+        tabulate(table, texts, made, 8)
 
 
 def test_turned_dimensions_keep_cosines_and_lose_the_least(tiny):
@@ -80,17 +78,17 @@ def test_turned_dimensions_keep_cosines_and_lose_the_least(tiny):
     np.testing.assert_allclose(np.sort(energy.sum(0))[::-1], energy.sum(0), rtol=1e-9, atol=1e-9)
     assert energy[:, :8].sum() > (vectors[:, :8].astype(np.float64) ** 2).sum()
     short = shortened(encoder, axes, 8)
-    np.testing.assert_allclose(encode(short, tokenizer, TEXTS), unit(vectors @ axes[:, :8]), atol=1e-5)
+    np.testing.assert_allclose(SentenceEncoder(short, tokenizer).encode(TEXTS), unit(vectors @ axes[:, :8]), atol=1e-5)
 
 
 def test_fewer_dimensions_are_read_by_sentence_transformers(tiny, tmp_path):
     encoder, tokenizer, vectors = tiny
     short = shortened(encoder, first_axes(WIDTH), 5)
-    export_sentence_transformers(short, tokenizer, tmp_path / "out")
+    SentenceEncoder(short, tokenizer).save(tmp_path / "out")
     peer = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
     assert np.abs(peer - unit(vectors[:, :5])).max() <= 1e-5
-    again = load_encoder(tmp_path / "out", saved_config(tmp_path / "out", "x"))
-    assert np.abs(encode(*again, TEXTS) - peer).max() <= 1e-5
+    again = SentenceEncoder.load(tmp_path / "out", saved_config(tmp_path / "out", "x"))
+    assert np.abs(again.encode(TEXTS) - peer).max() <= 1e-5
 
 
 def test_dimensions_that_are_not_there_are_refused(tiny):
@@ -100,6 +98,6 @@ def test_dimensions_that_are_not_there_are_refused(tiny):
 
 def test_the_encoder_is_as_it_was(tiny):
     encoder, tokenizer, vectors = tiny
-    tabulate(encoder, tokenizer, TEXTS, vectors, 4)
-    np.testing.assert_array_equal(encode(encoder, tokenizer, TEXTS), vectors)
+    tabulate(SentenceEncoder(encoder, tokenizer), TEXTS, vectors, 4)
+    np.testing.assert_array_equal(SentenceEncoder(encoder, tokenizer).encode(TEXTS), vectors)
     assert encoder.config == EncoderConfig(model=encoder.config.model, pooling="cls", max_length=24, prompt="")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.encoder.encode import encode, evaluating
-from models.encoder.tokens import tokenise
+from models.encoder.sentence_encoder import SentenceEncoder, evaluating
+from models.encoder.tokenization import tokenise
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
 
 THREADS, TRIALS = 8, 60
@@ -47,10 +47,10 @@ def texts_of(number):
 def test_eight_threads_get_the_vectors_of_one(tmp_path, architecture, training):
     encoder, tokenizer = tiny_encoder(tmp_path, architecture)
     encoder.train(training)
-    expected = [encode(encoder, tokenizer, texts_of(number)) for number in range(THREADS)]
+    expected = [SentenceEncoder(encoder, tokenizer).encode(texts_of(number)) for number in range(THREADS)]
 
     def some(number):
-        return [encode(encoder, tokenizer, texts_of(number)) for _ in range(TRIALS)]
+        return [SentenceEncoder(encoder, tokenizer).encode(texts_of(number)) for _ in range(TRIALS)]
 
     for vectors, found in zip(expected, at_once(some), strict=True):
         assert max(np.abs(vectors - again).max() for again in found) < 1e-6
@@ -61,7 +61,7 @@ def test_eight_threads_get_the_vectors_of_one(tmp_path, architecture, training):
 def test_threads_may_be_the_first_to_run_an_encoder_and_run_it_both_ways(tmp_path, architecture):
     encoder, tokenizer = tiny_encoder(tmp_path, architecture)
     same, _ = tiny_encoder(tmp_path, architecture)
-    expected = [encode(same, tokenizer, texts_of(number)) for number in range(THREADS)]
+    expected = [SentenceEncoder(same, tokenizer).encode(texts_of(number)) for number in range(THREADS)]
 
     @torch.inference_mode()
     def either(number):

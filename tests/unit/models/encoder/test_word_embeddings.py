@@ -8,11 +8,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as st
 
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
-from models.encoder.saved import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import saved_config
 from models.errors import EncoderError, NoEmbeddingError
+from tests.tiny_encoder import pair_of
 from tests.tiny_words import WIDTH, words
 
 TEXTS = [
@@ -45,25 +44,25 @@ def saved(folder, chain):
 
 
 def loaded(folder):
-    return load_encoder(folder, saved_config(folder, "x"))
+    return SentenceEncoder.load(folder, saved_config(folder, "x"))
 
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_the_vectors_are_those_of_sentence_transformers_both_ways(name, tmp_path):
     texts = TEXTS if "convolutions" not in name else TEXTS[:3]  # whose filler CNN there would count
     theirs = saved(tmp_path / "theirs", CHAINS[name]()).encode(texts)
-    encoder, tokenizer = loaded(tmp_path / "theirs")
-    ours = encode(encoder, tokenizer, texts)
+    encoder, tokenizer = pair_of(loaded(tmp_path / "theirs"))
+    ours = SentenceEncoder(encoder, tokenizer).encode(texts)
     assert np.abs(ours - theirs).max() <= 1e-5
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
     again = SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True).encode(texts)
     assert np.abs(ours - again).max() <= 1e-5
-    assert np.abs(ours - encode(*loaded(tmp_path / "out"), texts)).max() <= 1e-6
+    assert np.abs(ours - loaded(tmp_path / "out").encode(texts)).max() <= 1e-6
 
 
 def test_training_moves_the_words_and_neither_weights_nor_the_row_of_no_word(tmp_path):
     saved(tmp_path, [*words(weighed=True), st.Pooling(WIDTH)])
-    encoder, tokenizer = loaded(tmp_path)
+    encoder, tokenizer = pair_of(loaded(tmp_path))
     before = {name: tensor.clone() for name, tensor in encoder.backbone.state_dict().items()}
     tokens = torch.tensor([[1, 2, tokenizer.pad_token_id]])
     encoder(tokens, torch.ones_like(tokens)).sum().backward()
@@ -75,7 +74,7 @@ def test_training_moves_the_words_and_neither_weights_nor_the_row_of_no_word(tmp
 
 def test_dropout_drops_while_training_alone(tmp_path):
     saved(tmp_path, CHAINS["dropout"]())
-    encoder, tokenizer = loaded(tmp_path)
+    encoder, tokenizer = pair_of(loaded(tmp_path))
     assert encoder.drops
     tokens = torch.tensor([[1, 2, tokenizer.pad_token_id]])
     first, second = (encoder.train()(tokens, torch.ones_like(tokens)) for _ in range(2))
@@ -86,7 +85,7 @@ def test_what_is_no_text_is_named_by_its_row(tmp_path):
     saved(tmp_path, CHAINS["mean (average_word_embeddings)"]())
     for bad, told in ((None, "is None, expected a text"), ("\ud800", "has half of a character")):
         with pytest.raises(NoEmbeddingError, match=told):
-            encode(*loaded(tmp_path), ["a man", bad])
+            loaded(tmp_path).encode(["a man", bad])
 
 
 def change(folder, pattern, settings):
@@ -98,7 +97,7 @@ def change(folder, pattern, settings):
     ("pattern", "settings", "told"),
     [
         ("white*.json", {"vocab": list("abcdefghijklmnop")}, "15 rows and 16 words, expected a row for each"),
-        ("2_*/config.json", {"pooling_mode": "max"}, "weighs words for pooling max, expected mean"),
+        ("2_*/config.json", {"pooling_mode": "max"}, "weighs words for 0 heads of tokens and pooling max"),
         ("word*.json", {"tokenizer_class": "sentence_transformers.models.tokenizer.PhraseTokenizer"},
          "cuts sentences by PhraseTokenizer, expected WhitespaceTokenizer"),
     ],
@@ -113,7 +112,7 @@ def test_what_is_not_computed_or_does_not_belong_together_is_refused(tmp_path, p
 def test_a_table_has_no_dropout_to_be_set(tmp_path):
     saved(tmp_path, CHAINS["dropout"]())
     with pytest.raises(EncoderError, match=r"has no dropout, encoder\.dropout asks for 0\.1"):
-        load_encoder(tmp_path, saved_config(tmp_path, "x").model_copy(update={"dropout": 0.1}))
+        SentenceEncoder.load(tmp_path, saved_config(tmp_path, "x").model_copy(update={"dropout": 0.1}))
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from models.encoder.config import EncoderConfig, WordsConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
-from models.encoder.saved import read_saved, saved_config
-from models.encoder.tokens import tokenise
-from models.encoder.words import write_words
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.settings import read_saved, saved_config
+from models.encoder.static import write_words
+from models.encoder.tokenization import tokenise
 from models.errors import EncoderError
+from tests.tiny_encoder import pair_of
 
 WORDS = [
     "the",
@@ -39,7 +38,7 @@ TEXTS = ["the cat, a dog", "Don't do the U.S.", "zebra", "", "well-known 1,000 t
 
 def saved(folder, config, words=WORDS, table=TABLE):
     write_words(folder, [(words[:5], table[:5]), (words[5:], table[5:])], config)
-    return load_encoder(folder, saved_config(folder, "glove"))
+    return SentenceEncoder.load(folder, saved_config(folder, "glove"))
 
 
 @pytest.mark.parametrize(
@@ -54,24 +53,24 @@ def saved(folder, config, words=WORDS, table=TABLE):
     ],
 )
 def test_sentences_are_cut_as_configured_and_unknown_words_dropped(tmp_path, config, words):
-    _, tokenizer = saved(tmp_path, WordsConfig(**config))
+    _, tokenizer = pair_of(saved(tmp_path, WordsConfig(**config)))
     cut = [token.removeprefix("▁") for token in tokenizer.tokenize("don't well-known cat, U.S. 1,000. Zebra")]
     assert cut == words.split()
 
 
 def test_a_word_is_looked_up_in_lower_case_where_the_file_has_no_capital(tmp_path):
     lower = [word.lower() for word in WORDS]
-    _, tokenizer = saved(tmp_path / "uncased", WordsConfig(), lower)
+    _, tokenizer = pair_of(saved(tmp_path / "uncased", WordsConfig(), lower))
     assert tokenizer.tokenize("THE Cat") == ["▁the", "▁cat"]
-    _, tokenizer = saved(tmp_path / "cased", WordsConfig())
+    _, tokenizer = pair_of(saved(tmp_path / "cased", WordsConfig()))
     assert tokenizer.tokenize("THE cat") == ["▁cat"]
-    _, tokenizer = saved(tmp_path / "asked", WordsConfig(case="lower"))
+    _, tokenizer = pair_of(saved(tmp_path / "asked", WordsConfig(case="lower")))
     assert tokenizer.tokenize("THE cat") == ["▁the", "▁cat"]
 
 
 def test_vectors_are_means_over_known_words_and_zero_without_any(tmp_path):
-    encoder, tokenizer = saved(tmp_path / "words", WordsConfig(split="whitespace", case="lower"))
-    vectors = encode(encoder, tokenizer, TEXTS)
+    encoder, tokenizer = pair_of(saved(tmp_path / "words", WordsConfig(split="whitespace", case="lower")))
+    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
     rows = dict(zip(WORDS, TABLE, strict=True))
     for text, vector in zip(TEXTS, vectors, strict=True):
         known = [rows[word] for word in text.lower().split() if word in rows]
@@ -84,11 +83,11 @@ def test_vectors_are_means_over_known_words_and_zero_without_any(tmp_path):
 def test_sentence_transformers_gives_the_same_vectors(tmp_path, split):
     from sentence_transformers import SentenceTransformer
 
-    encoder, tokenizer = saved(tmp_path / "words", WordsConfig(split=split))
-    ours = encode(encoder, tokenizer, TEXTS)
+    encoder, tokenizer = pair_of(saved(tmp_path / "words", WordsConfig(split=split)))
+    ours = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
     theirs = SentenceTransformer(str(tmp_path / "words"), device="cpu").encode(TEXTS)
     assert np.abs(ours - theirs).max() <= 1e-5
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "copy")
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "copy")
     again = SentenceTransformer(str(tmp_path / "copy"), device="cpu").encode(TEXTS)
     assert np.abs(ours - again).max() <= 1e-5
     assert read_saved(tmp_path / "copy").words == read_saved(tmp_path / "words").words
@@ -97,12 +96,12 @@ def test_sentence_transformers_gives_the_same_vectors(tmp_path, split):
 def test_of_a_word_that_comes_twice_the_first_counts(tmp_path):
     made = write_words(tmp_path, [(["a", "a"], TABLE[:2]), (["b", "a"], TABLE[2:4])], WordsConfig())
     assert made == {"words": 2, "repeated": 2, "dimensions": 6}
-    encoder, _ = load_encoder(tmp_path, saved_config(tmp_path, "glove"))
+    encoder, _ = pair_of(SentenceEncoder.load(tmp_path, saved_config(tmp_path, "glove")))
     np.testing.assert_array_equal(encoder.backbone.embedding.weight.detach().numpy(), [*TABLE[[0, 2]], np.zeros(6)])
 
 
 def test_the_zero_vector_stays_zero_in_training(tmp_path):
-    encoder, tokenizer = saved(tmp_path / "words", WordsConfig())
+    encoder, tokenizer = pair_of(saved(tmp_path / "words", WordsConfig()))
     tokens = tokenise(tokenizer, TEXTS, 16)
     encoder.train().embed_rows(tokens, np.arange(len(TEXTS)), 64).square().sum().backward()
     slope = encoder.backbone.embedding.weight.grad

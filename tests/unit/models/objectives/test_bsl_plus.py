@@ -10,9 +10,7 @@ from pydantic import ValidationError
 from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import InterruptedRunError
 from models.objectives.bsl import BSL
 from models.objectives.bsl_plus import jensen_shannon, list_mle, list_net
@@ -22,7 +20,7 @@ from models.objectives.queue import VectorQueue
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train
-from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, pair_of, reader, tiny_encoder
 from tests.tiny_training import CONFIG, run
 
 ASSETS = Path(__file__).parents[4] / "storage" / "assets"
@@ -98,7 +96,7 @@ def restated(config, h, z, t, queue):
 @pytest.mark.parametrize("config", TERMS, ids=lambda config: f"{config.label}-{config.ranking}-{config.queue}")
 def test_loss_and_gradients_equal_the_plain_formula(tmp_path, config):
     encoder, tokenizer = tiny_encoder(tmp_path, "bert", dropout=0.0)
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     torch.manual_seed(1)
     objective = BSL(encoder, config.model_copy(update={"k": 2})).double()
     with torch.no_grad():
@@ -175,14 +173,14 @@ def test_twenty_steps_on_embedded_assets_learn_and_open_elsewhere(tmp_path):
     rows = pl.read_parquet(ASSETS / "nli-sample" / "train.parquet").filter(pl.col("label") == 0)
     pairs = rows.select(text_1="premise", text_2="hypothesis").head(320)
     settings = EncoderConfig(model="embedded:bert-mini", pooling="first-last", dropout=0.1)
-    encoder, tokenizer = load_encoder(ASSETS / "bert-mini", settings)
+    encoder, tokenizer = pair_of(SentenceEncoder.load(ASSETS / "bert-mini", settings))
     config = TrainingConfig(
         precision="fp32", objective=ALL, lr=1e-3, batch_size=16, max_steps=20, select="last", collapse=None
     )
-    result = train(pairs, encoder, tokenizer, config)
+    result = train(pairs, SentenceEncoder(encoder, tokenizer), config)
     loss = result.log["loss"].drop_nulls()
     assert loss.tail(5).mean() < loss.head(5).mean()
-    export_sentence_transformers(result.encoder, tokenizer, tmp_path / "out")
+    SentenceEncoder(result.encoder, tokenizer).save(tmp_path / "out")
     texts = pairs["text_1"].head(8).to_list()
     elsewhere = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
-    assert abs(elsewhere - encode(result.encoder, tokenizer, texts)).max() < 1e-5
+    assert abs(elsewhere - SentenceEncoder(result.encoder, tokenizer).encode(texts)).max() < 1e-5

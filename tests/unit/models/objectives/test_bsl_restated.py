@@ -9,7 +9,7 @@ import torch
 from models.objectives.bsl import BSL
 from models.objectives.config import BSLConfig
 from models.training.batches import tokenise_pairs
-from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, reader, tiny_encoder
 
 RATE, STEPS, TOLERANCE = 0.05, 10, 1e-9
 
@@ -77,7 +77,7 @@ def kind(request):
 @pytest.fixture
 def setting(tmp_path, kind):
     encoder, tokenizer = tiny_encoder(tmp_path, "bert", dropout=0.0)
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     torch.manual_seed(1)
     bootstrap = BSL(encoder, BSLConfig(predictor=kind, k=2, momentum=0.9)).double()
     # A target apart from the online network, as it is after some steps.

@@ -12,9 +12,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import InterruptedRunError, TrainingError
 from models.objectives.config import DistilConfig
 from models.objectives.distillation import RIDGE, Distil, linear_fit
@@ -23,7 +21,7 @@ from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train
 from models.training.teacher_vectors import TeacherVectors
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, reader, tiny_encoder
 from tests.tiny_training import CONFIG, run
 
 ASSETS = Path(__file__).parents[4] / "storage" / "assets"
@@ -88,7 +86,7 @@ def restated(config, h, t, queue):
 def setting(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     generator = np.random.default_rng(4)
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     known = generator.normal(size=(20, TEACHER_WIDTH)).astype(np.float32)
     return encoder, replace(pairs, teacher=generator.normal(size=(len(pairs), TEACHER_WIDTH))), known
 
@@ -185,9 +183,11 @@ def test_a_fitted_projection_starts_nearer_to_the_teacher_than_a_random_one(sett
 def test_a_fitted_projection_fits_a_student_that_scales_its_vectors(tmp_path, projection):
     """A kept one stands before the scaling, and is given vectors of another length than the student's own."""
     _, tokenizer = tiny_encoder(tmp_path / "start")
-    encoder, _ = load_encoder(tmp_path / "start", EncoderConfig(model="tiny", max_length=24, normalize=True))
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ORIGINALS, "text_2": ORIGINALS}), 24)
-    vectors = encode(encoder, tokenizer, ORIGINALS)
+    encoder, _ = pair_of(
+        SentenceEncoder.load(tmp_path / "start", EncoderConfig(model="tiny", max_length=24, normalize=True))
+    )
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ORIGINALS, "text_2": ORIGINALS}))
+    vectors = SentenceEncoder(encoder, tokenizer).encode(ORIGINALS)
     wide = (vectors @ np.random.default_rng(0).normal(size=(WIDTH, 2 * WIDTH))).astype(np.float32)
     config = DistilConfig(loss="vectors", distance="cosine", projection=projection, projection_start="fitted")
     objective = Distil(encoder, config)
@@ -218,11 +218,15 @@ def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere
     """English vectors of one encoder, and parallel text: mean cosine of English and of German with them, held out."""
     torch.set_num_threads(1)
     text = pl.read_parquet(ASSETS / "held-out" / "tatoeba-de.parquet").with_row_index("sentence_id")
-    english, tokenizer = load_encoder(ASSETS / "bert-mini", EncoderConfig(model="embedded:bert-mini", normalize=True))
-    vectors = encode(english, tokenizer, text["en"].to_list()[:400])
+    english, tokenizer = pair_of(
+        SentenceEncoder.load(ASSETS / "bert-mini", EncoderConfig(model="embedded:bert-mini", normalize=True))
+    )
+    vectors = SentenceEncoder(english, tokenizer).encode(text["en"].to_list()[:400])
     vectors = (vectors - vectors.mean(axis=0)).astype(np.float32)
     learnt, kept = text[:320], text[320:400]
-    student, own = load_encoder(ASSETS / "bert-mini-mul", EncoderConfig(model="embedded:bert-mini-mul"))
+    student, own = pair_of(
+        SentenceEncoder.load(ASSETS / "bert-mini-mul", EncoderConfig(model="embedded:bert-mini-mul"))
+    )
     config = TrainingConfig(
         precision="fp32",
         objective=DistilConfig(loss="vectors", distance="cosine"),
@@ -236,34 +240,34 @@ def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere
     teacher = TeacherVectors(np.arange(320, dtype=np.uint64), vectors[:320])
 
     def nearness(network, column):
-        found = encode(network, own, kept[column].to_list())
+        found = SentenceEncoder(network, own).encode(kept[column].to_list())
         found = found - found.mean(axis=0)
         goal = vectors[320:]
         return float(((found * goal).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(goal, axis=1)).mean())
 
     before = {column: nearness(student, column) for column in ("en", "de")}
-    result = train(pairs, student, own, config, teacher=teacher)
+    result = train(pairs, SentenceEncoder(student, own), config, teacher=teacher)
     after = {column: nearness(result.encoder, column) for column in ("en", "de")}
     assert all(after[column] > before[column] + 0.1 for column in before), (before, after)
     losses = result.log["loss"].drop_nulls()
     assert losses.tail(5).mean() < losses.head(5).mean()
-    export_sentence_transformers(result.encoder, own, tmp_path)
+    SentenceEncoder(result.encoder, own).save(tmp_path)
     texts = kept["de"].to_list()
     theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(texts)
-    assert np.abs(encode(result.encoder, own, texts) - theirs).max() <= 1e-5
+    assert np.abs(SentenceEncoder(result.encoder, own).encode(texts) - theirs).max() <= 1e-5
 
 
 def test_the_projection_stands_before_a_last_scaling_and_opens_elsewhere(tmp_path):
     folder, width = tmp_path / "start", 48
     _, tokenizer = tiny_encoder(folder)
-    encoder, _ = load_encoder(folder, EncoderConfig(model="tiny", max_length=24, normalize=True))
+    encoder, _ = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, normalize=True)))
     objective = Distil(encoder, DistilConfig(queue=2))
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     vectors = np.random.default_rng(0).normal(size=(4, width)).astype(np.float32)
     objective.meet_teacher(replace(pairs, teacher=vectors), vectors)
-    export_sentence_transformers(objective.online.eval(), tokenizer, tmp_path / "out")
+    SentenceEncoder(objective.online.eval(), tokenizer).save(tmp_path / "out")
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(BACK_DE)
     assert theirs.shape == (4, width)
     assert np.linalg.norm(theirs, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
-    assert np.abs(encode(objective.online, tokenizer, BACK_DE) - theirs).max() <= 1e-5
+    assert np.abs(SentenceEncoder(objective.online, tokenizer).encode(BACK_DE) - theirs).max() <= 1e-5
     assert math.isfinite(float(theirs.sum()))

@@ -9,11 +9,9 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from models.encoder.appended import with_convolutions
+from models.encoder.cnn import with_convolutions
 from models.encoder.config import CNNConfig, EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import InterruptedRunError, TrainingError
 from models.objectives.config import ISBERTConfig
 from models.objectives.isbert import jensen_shannon
@@ -22,7 +20,7 @@ from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train
 from storage.assets.catalog import embedded_path
-from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
+from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, write_tiny
 
 CNN = CNNConfig(kernels=(1, 3, 5), channels=8)
 TEXTS = [*ORIGINALS, "dogs", "A man."]
@@ -85,16 +83,16 @@ def test_a_sentence_alone_has_no_others():
 @pytest.fixture(params=["bert", "modernbert"])
 def online(request, tmp_path):
     folder = write_tiny(tmp_path, request.param, dropout=0.0)
-    return load_encoder(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
+    return SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
 
 
 @pytest.mark.parametrize("relu", [True, False])
 def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(online, relu):
     """Special tokens count, padding does not: in float64, with the gradients of all weights."""
-    encoder, tokenizer = online
+    encoder, tokenizer = pair_of(online)
     encoder.config = encoder.config.model_copy(update={"cnn": CNN.model_copy(update={"relu": relu})})
     objective = build_objective(with_convolutions(encoder), ISBERTConfig()).double()
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": TEXTS, "text_2": TEXTS}), 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": TEXTS, "text_2": TEXTS}))
     grown, states = objective.online, []
     for number in range(len(TEXTS)):
         ids, mask = pairs.tokens.padded(pairs.view_1[number : number + 1])
@@ -110,15 +108,17 @@ def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(online, relu):
 
 
 def test_second_views_are_not_read(online):
-    encoder, tokenizer = online
+    encoder, tokenizer = pair_of(online)
     objective = build_objective(encoder, ISBERTConfig())
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE}), 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE}))
     swapped = replace(pairs, view_2=pairs.view_2[::-1])
     assert objective(pairs, 64).item() == objective(swapped, 64).item()
 
 
 def test_an_encoder_with_modules_after_pooling_is_refused(tmp_path):
-    encoder, _ = load_encoder(write_tiny(tmp_path), EncoderConfig(model="tiny", max_length=24, normalize=True))
+    encoder, _ = pair_of(
+        SentenceEncoder.load(write_tiny(tmp_path), EncoderConfig(model="tiny", max_length=24, normalize=True))
+    )
     with pytest.raises(TrainingError, match=r"tiny has 1 modules after pooling, expected none.*normalize to false"):
         build_objective(encoder, ISBERTConfig())
 
@@ -132,7 +132,7 @@ def sentences():
 @pytest.mark.parametrize("relu", [True, False])
 def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformers(sentences, tmp_path, relu):
     asked = EncoderConfig(model="bert-mini", max_length=128, cnn=CNNConfig(channels=32, relu=relu))
-    encoder, tokenizer = load_encoder(embedded_path("bert-mini"), asked)
+    encoder, tokenizer = pair_of(SentenceEncoder.load(embedded_path("bert-mini"), asked))
     config = TrainingConfig(
         precision="fp32",
         objective=ISBERTConfig(),
@@ -145,7 +145,7 @@ def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformer
     )
 
     def run(**options):
-        return train(sentences, encoder, tokenizer, config, **options)
+        return train(sentences, SentenceEncoder(encoder, tokenizer), config, **options)
 
     whole, asks = run(), iter(range(1, 99))
     assert whole.steps == 20
@@ -158,11 +158,11 @@ def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformer
         assert torch.equal(tensor, resumed.encoder.state_dict()[name]), name
 
     folder, texts = tmp_path / "made", sentences["text_1"].to_list()[:12]
-    export_sentence_transformers(whole.encoder, tokenizer, folder)
-    ours = encode(whole.encoder, tokenizer, texts)
+    SentenceEncoder(whole.encoder, tokenizer).save(folder)
+    ours = SentenceEncoder(whole.encoder, tokenizer).encode(texts)
     # One by one: in a batch its convolutions take what a shorter sentence is padded with for tokens.
     theirs = SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=1)
     assert ours.shape == (12, 96)
     assert np.abs(theirs - ours).max() <= 1e-5
-    again, _ = load_encoder(folder, EncoderConfig(model="made", cnn=asked.cnn))
-    np.testing.assert_array_equal(encode(again, tokenizer, texts), ours)
+    again, _ = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="made", cnn=asked.cnn)))
+    np.testing.assert_array_equal(SentenceEncoder(again, tokenizer).encode(texts), ours)

@@ -23,7 +23,7 @@ from models.objectives.redundancy_reduction import cross_correlation_loss
 from models.objectives.registry import OBJECTIVES, build_objective
 from models.objectives.supervised import squared_error
 from models.training.batches import tokenise_pairs
-from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, reader, tiny_encoder
 
 ROWS, COLUMNS, TEMPERATURE = 7, 5, 0.3
 SMALL = {"k": 2, "norm": "layer", "target_norm": "center"}
@@ -139,7 +139,7 @@ def test_each_prediction_is_moved_as_by_vicreg_with_the_target_held(encoder):
 
 
 def pairs_of(tokenizer):
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     return replace(
         pairs,
         scores=np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32),

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from models.encoder.config import EncoderConfig
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import BarlowConfig, BSLConfig, ContrastiveConfig, SimCSEConfig, VICRegConfig
 from models.training.config import TrainingConfig
 from models.training.dev_evaluation import DevSet
 from models.training.loop import train
+from tests.tiny_encoder import pair_of
 
 ASSETS = Path(__file__).parents[4] / "storage" / "assets"
 ROWS, STEPS = 16, 20
@@ -43,7 +44,9 @@ def dev():
 def test_a_few_steps_lower_the_loss_and_raise_dev_spearman(pairs, dev, objective, gain):
     torch.set_num_threads(1)
     dropout = 0.1 if objective.name == "simcse" else None
-    encoder, tokenizer = load_encoder(ASSETS / "bert-mini", EncoderConfig(model="embedded:bert-mini", dropout=dropout))
+    encoder, tokenizer = pair_of(
+        SentenceEncoder.load(ASSETS / "bert-mini", EncoderConfig(model="embedded:bert-mini", dropout=dropout))
+    )
     config = TrainingConfig(
         precision="fp32",
         objective=objective,
@@ -54,7 +57,7 @@ def test_a_few_steps_lower_the_loss_and_raise_dev_spearman(pairs, dev, objective
         select="last",
         optimizer="adamw",
     )
-    result = train(pairs, encoder, tokenizer, config, dev=dev)
+    result = train(pairs, SentenceEncoder(encoder, tokenizer), config, dev=dev)
     loss = result.log["loss"].drop_nulls()
     assert loss.tail(3).mean() < loss.head(3).mean()
     assert result.best_dev - result.start_dev > gain

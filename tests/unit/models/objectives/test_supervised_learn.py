@@ -8,14 +8,13 @@ import pytest
 import torch
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import InterruptedRunError
 from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig
 from models.training.loop import train
 from storage.assets.catalog import embedded_path
+from tests.tiny_encoder import pair_of
 
 STEPS, ROWS = 20, 12
 POOLED = "mean-after-first"
@@ -45,19 +44,21 @@ def pairs():
 def start(pooling="mean"):
     torch.set_num_threads(1)
     config = EncoderConfig(model="embedded:bert-mini", pooling=pooling, dropout=0.1, max_length=32)
-    return load_encoder(embedded_path("bert-mini"), config)
+    return SentenceEncoder.load(embedded_path("bert-mini"), config)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_twenty_steps_are_the_same_whether_resumed_or_not_and_what_was_learnt_is_exported(pairs, tmp_path, name):
     changes = {"batch_size": ROWS, "max_steps": STEPS, "epochs": 2, "eval_every": STEPS, "collapse": None}
     config = CASES[name].model_copy(update=changes)
-    encoder, tokenizer = start(POOLED if name == "scl" else "mean")
-    whole = train(pairs, encoder, tokenizer, config)
+    encoder, tokenizer = pair_of(start(POOLED if name == "scl" else "mean"))
+    whole = train(pairs, SentenceEncoder(encoder, tokenizer), config)
     asked = iter([False] * 8 + [True])
     with pytest.raises(InterruptedRunError, match="after step 9 of 20"):
-        train(pairs, encoder, tokenizer, config, work=tmp_path / "work", should_stop=lambda: next(asked))
-    resumed = train(pairs, encoder, tokenizer, config, work=tmp_path / "work")
+        train(
+            pairs, SentenceEncoder(encoder, tokenizer), config, work=tmp_path / "work", should_stop=lambda: next(asked)
+        )
+    resumed = train(pairs, SentenceEncoder(encoder, tokenizer), config, work=tmp_path / "work")
     assert whole.log.equals(resumed.log)
     for part, tensors in whole.state.tensors.items():
         assert all(torch.equal(value, resumed.state.tensors[part][key]) for key, value in tensors.items()), part
@@ -65,11 +66,11 @@ def test_twenty_steps_are_the_same_whether_resumed_or_not_and_what_was_learnt_is
     assert len(losses) == STEPS
     assert losses.tail(6).mean() < losses.head(6).mean()
 
-    export_sentence_transformers(resumed.encoder, tokenizer, tmp_path / "out")
+    SentenceEncoder(resumed.encoder, tokenizer).save(tmp_path / "out")
     texts = pairs["text_2"].unique().to_list()[:20]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own imports
         from sentence_transformers import SentenceTransformer
 
         theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
-    assert np.abs(theirs - encode(resumed.encoder, tokenizer, texts)).max() <= 1e-5
+    assert np.abs(theirs - SentenceEncoder(resumed.encoder, tokenizer).encode(texts)).max() <= 1e-5

@@ -9,7 +9,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from models.encoder.tokens import Tokens
+from models.encoder.tokenization import Tokens
 from models.errors import TrainingError
 from models.objectives.config import SCLConfig, SoftmaxConfig
 from models.objectives.objective import Batch
@@ -17,7 +17,7 @@ from models.objectives.registry import build_objective
 from models.objectives.scl import contrast, contrasts_of, further_pairs
 from models.objectives.supervised import PairClassifier, binary_cross_entropy, cross_entropy, sigmoid_error
 from models.training.batches import tokenise_pairs
-from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
+from tests.tiny_encoder import BACK_DE, ORIGINALS, reader, tiny_encoder
 
 WIDTH = 5
 LABELS = [0, 1, 2, 0, 0, 2, 1, 0]
@@ -160,7 +160,7 @@ def encoder(tmp_path):
 
 
 def real_batch(tokenizer, labels, groups=(1, 1, 2, 2)):
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE}), 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE}))
     return replace(pairs, labels=np.array(labels), groups=np.array(groups, dtype=np.uint64))
 
 

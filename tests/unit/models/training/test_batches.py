@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tokenizers import processors
 
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import TrainingError
 from models.objectives.config import BSLConfig
 from models.training.batches import BatchOrder, count_steps, order_needs, tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train
-from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, reader, tiny_encoder
 
 LENGTHS = np.array([9, 3, 7, 7, 12, 4, 5, 30, 8, 6])
 
@@ -90,7 +91,7 @@ def test_bsl_ends_an_epoch_of_batches_and_one_pair(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     pairs = pl.DataFrame({"text_1": [*BACK_DE, BACK_DE[0]], "text_2": [*BACK_FR, BACK_FR[1]]})
     config = TrainingConfig(precision="fp32", objective=BSLConfig(k=2), batch_size=4, drop_last=False, collapse=None)
-    assert train(pairs, encoder, tokenizer, config).steps == 1
+    assert train(pairs, SentenceEncoder(encoder, tokenizer), config).steps == 1
 
 
 def test_too_few_pairs_are_refused():
@@ -102,7 +103,7 @@ def test_too_few_pairs_are_refused():
 
 def test_texts_that_repeat_are_tokenised_once(tokenizer):
     frame = pl.DataFrame({"text_1": [*BACK_DE, BACK_DE[0]], "text_2": [*BACK_FR, BACK_DE[1]], "pair_id": range(5)})
-    pairs = tokenise_pairs(tokenizer, frame, 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), frame)
     assert (len(pairs), len(pairs.tokens)) == (5, 8)
     for view, column in ((pairs.view_1, "text_1"), (pairs.view_2, "text_2")):
         for row, text in zip(view, frame[column], strict=True):
@@ -112,9 +113,9 @@ def test_texts_that_repeat_are_tokenised_once(tokenizer):
 
 def test_incomplete_pairs_are_refused(tokenizer):
     with pytest.raises(TrainingError, match=r"lack \['text_2'\], expected columns \['text_1', 'text_2'\]"):
-        tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ["a"]}), 24)
+        tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ["a"]}))
     with pytest.raises(TrainingError, match="text_2 of pair 1 is null"):
-        tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ["a", "b"], "text_2": ["a", None]}), 24)
+        tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ["a", "b"], "text_2": ["a", None]}))
 
 
 GROUPS = np.random.default_rng(3).integers(0, 60, 200).astype(np.uint64)  # one to eight rows each
@@ -192,4 +193,4 @@ def test_a_text_without_a_token_is_named_by_its_pair(tokenizer):
     tokenizer.backend_tokenizer.post_processor = processors.Sequence([])  # no [CLS] and [SEP]
     frame = pl.DataFrame({"text_1": ["a", "b", "a"], "text_2": ["a", "b", " "]})
     with pytest.raises(TrainingError, match="text_2 of pair 1002 gives no token"):
-        tokenise_pairs(tokenizer, frame, 24, first_row=1000)
+        tokenise_pairs(reader(tokenizer, 24), frame, first_row=1000)

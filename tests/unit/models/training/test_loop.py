@@ -9,14 +9,13 @@ import torch
 from scipy.stats import spearmanr
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import CollapseError, EvaluationError, NonFiniteLossError
 from models.objectives.bsl import TwoBranch
 from models.training.config import CollapseConfig
 from models.training.loop import LOG_SCHEMA, train
 from models.training.snapshots import write_snapshot
-from tests.tiny_encoder import tiny_encoder, write_tiny
+from tests.tiny_encoder import pair_of, tiny_encoder, write_tiny
 from tests.tiny_training import CONFIG, DEV, PAIRS, STEPS, run
 
 
@@ -57,7 +56,7 @@ def test_training_leaves_encoder_and_generators_of_the_caller_alone(bert):
     encoder, tokenizer = tiny_encoder(bert)
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     torch.manual_seed(11)
-    result = train(PAIRS, encoder, tokenizer, CONFIG, dev=DEV)
+    result = train(PAIRS, SentenceEncoder(encoder, tokenizer), CONFIG, dev=DEV)
     assert torch.equal(torch.rand(1), expected)
     assert all(torch.equal(tensor, before[name]) for name, tensor in encoder.state_dict().items())
     assert not same(result.encoder, encoder)
@@ -166,7 +165,7 @@ def test_nan_stops_with_step_and_batch_saved(bert, tmp_path, step):
     config = CONFIG.model_copy(update={"objective": CONFIG.objective.model_copy(update={"target_dropout": True})})
     frame = PAIRS.with_row_index("pair_id")
     with pytest.raises(NonFiniteLossError, match=f"loss is nan at step {step}") as caught:
-        train(frame, encoder, tokenizer, config, work=tmp_path / "work")
+        train(frame, SentenceEncoder(encoder, tokenizer), config, work=tmp_path / "work")
     assert caught.value.saved_in is not None
     assert caught.value.saved_in in str(caught.value)
     batch = pl.read_parquet(caught.value.saved_in)
@@ -186,8 +185,10 @@ def test_a_tenth_is_rounded_down_as_the_released_code_rounds_it(bert):
 
 
 def test_selection_may_take_the_best_of_four_similarities(bert):
-    encoder, tokenizer = load_encoder(bert, EncoderConfig(model="tiny", max_length=24))
-    a, b = (encode(encoder, tokenizer, list(side)).astype("float64") for side in (DEV.texts_1, DEV.texts_2))
+    encoder, tokenizer = pair_of(SentenceEncoder.load(bert, EncoderConfig(model="tiny", max_length=24)))
+    a, b = (
+        SentenceEncoder(encoder, tokenizer).encode(list(side)).astype("float64") for side in (DEV.texts_1, DEV.texts_2)
+    )
     cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
     others = {"dot": (a * b).sum(1), "manhattan": -abs(a - b).sum(1), "euclidean": -((a - b) ** 2).sum(1)}
     for values in others.values():  # a dev set that orders its pairs as this similarity does

@@ -8,7 +8,7 @@ from models.errors import TrainingError
 from models.training import token_cache
 from models.training.teacher_vectors import TeacherVectors, open_teacher
 from models.training.token_cache import open_token_cache
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, reader, tiny_encoder
 
 PAIRS = pl.DataFrame({"text_1": ORIGINALS + BACK_DE + ORIGINALS, "text_2": BACK_DE + BACK_FR + BACK_FR, "pair_id": 1})
 
@@ -23,7 +23,7 @@ def test_rows_are_the_tokens_of_both_views(tokenizer, tmp_path, monkeypatch, chu
     monkeypatch.setattr(token_cache, "CHUNK", chunk)
     # A file of several row groups, as parts of an artifact are.
     PAIRS.write_parquet(tmp_path / "pairs.parquet", row_group_size=3)
-    data = open_token_cache(tmp_path, pl.scan_parquet(tmp_path / "pairs.parquet"), tokenizer, 24)
+    data = open_token_cache(tmp_path, pl.scan_parquet(tmp_path / "pairs.parquet"), reader(tokenizer, 24))
     assert len(data) == 12
     rows = np.array([7, 0, 11, 7])
     batch = data.take(rows)
@@ -36,13 +36,13 @@ def test_rows_are_the_tokens_of_both_views(tokenizer, tmp_path, monkeypatch, chu
 
 
 def test_the_file_is_written_once_and_anew_for_other_content(tokenizer, tmp_path):
-    first = open_token_cache(tmp_path, PAIRS.lazy(), tokenizer, 24)
+    first = open_token_cache(tmp_path, PAIRS.lazy(), reader(tokenizer, 24))
     path = next(tmp_path.glob("tokens-*.arrow"))
     written = path.stat().st_mtime_ns
-    assert open_token_cache(tmp_path, PAIRS.lazy(), tokenizer, 24).digest == first.digest
+    assert open_token_cache(tmp_path, PAIRS.lazy(), reader(tokenizer, 24)).digest == first.digest
     assert path.stat().st_mtime_ns == written
     others = [(PAIRS[::-1], 24), (PAIRS.rename({"text_1": "text_2", "text_2": "text_1"}), 24), (PAIRS, 5)]
-    digests = {open_token_cache(tmp_path, pairs.lazy(), tokenizer, length).digest for pairs, length in others}
+    digests = {open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, length)).digest for pairs, length in others}
     assert len(digests | {first.digest}) == 4
     assert len(list(tmp_path.iterdir())) == 4 + 1  # no leftovers, and the model
 
@@ -51,9 +51,9 @@ def test_a_null_is_named_by_its_row_wherever_it_stands(tokenizer, tmp_path, monk
     monkeypatch.setattr(token_cache, "CHUNK", 4)
     holed = PAIRS.with_columns(text_2=pl.when(pl.int_range(12) != 9).then("text_2"))
     with pytest.raises(TrainingError, match="text_2 of pair 9 is null"):
-        open_token_cache(tmp_path, holed.lazy(), tokenizer, 24)
+        open_token_cache(tmp_path, holed.lazy(), reader(tokenizer, 24))
     with pytest.raises(TrainingError, match=r"lack \['text_2'\]"):
-        open_token_cache(tmp_path, PAIRS.drop("text_2").lazy(), tokenizer, 24)
+        open_token_cache(tmp_path, PAIRS.drop("text_2").lazy(), reader(tokenizer, 24))
 
 
 ALL = frozenset({"labels", "scores", "groups", "teacher"})
@@ -73,7 +73,7 @@ def teacher():
 @pytest.mark.parametrize("chunk", [5, 50_000])
 def test_what_an_objective_needs_comes_with_the_rows(tokenizer, tmp_path, monkeypatch, teacher, chunk):
     monkeypatch.setattr(token_cache, "CHUNK", chunk)
-    data = open_token_cache(tmp_path, LABELLED.lazy(), tokenizer, 24, ALL, teacher)
+    data = open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), ALL, teacher)
     rows = np.array([7, 0, 11, 7])
     batch = data.take(rows)
     assert (batch.labels.dtype, batch.labels.tolist()) == (np.int64, [1, 0, 2, 1])
@@ -83,7 +83,7 @@ def test_what_an_objective_needs_comes_with_the_rows(tokenizer, tmp_path, monkey
 
 
 def test_what_no_objective_needs_is_left_out(tokenizer, tmp_path):
-    plain, labelled = (open_token_cache(tmp_path, pairs.lazy(), tokenizer, 24) for pairs in (PAIRS, LABELLED))
+    plain, labelled = (open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, 24)) for pairs in (PAIRS, LABELLED))
     assert plain.digest == labelled.digest
     batch = labelled.take(np.arange(3))
     assert (batch.labels, batch.scores, batch.groups, batch.teacher) == (None, None, None, None)
@@ -93,7 +93,7 @@ def test_the_digest_is_of_all_that_decides_a_batch(tokenizer, tmp_path, teacher)
     other = TeacherVectors(teacher.ids, teacher.vectors + 1)
     changes = [LABELLED.with_columns(pl.col(name).reverse()) for name in ("label", "score", "sentence_id")]
     digests = {
-        open_token_cache(tmp_path, pairs.lazy(), tokenizer, 24, ALL, vectors).digest
+        open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, 24), ALL, vectors).digest
         for pairs, vectors in [(LABELLED, teacher), (LABELLED, other), *((change, teacher) for change in changes)]
     }
     assert len(digests) == 5
@@ -113,12 +113,12 @@ def test_pairs_that_lack_it_are_refused_by_column_and_row(
 ):
     monkeypatch.setattr(token_cache, "CHUNK", 4)
     with pytest.raises(TrainingError, match=message):
-        open_token_cache(tmp_path, pairs.lazy(), tokenizer, 24, frozenset({needs}), teacher)
+        open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, 24), frozenset({needs}), teacher)
 
 
 def test_an_objective_that_needs_a_teacher_is_not_left_without(tokenizer, tmp_path):
     with pytest.raises(TrainingError, match="needs a teacher's vectors and none were given"):
-        open_token_cache(tmp_path, LABELLED.lazy(), tokenizer, 24, frozenset({"teacher"}))
+        open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), frozenset({"teacher"}))
 
 
 def test_a_teacher_is_read_as_a_map_of_its_files(tmp_path, teacher):

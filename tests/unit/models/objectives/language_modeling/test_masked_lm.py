@@ -6,9 +6,7 @@ import pytest
 import torch
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import TrainingError
 from models.objectives.config import MaskedLMConfig
 from models.objectives.registry import build_objective
@@ -18,7 +16,7 @@ from models.training.distributed import agree_on_gradients
 from models.training.loop import train
 from storage.assets.catalog import embedded_path
 from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, pair_of, reader, tiny_encoder
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR
 
@@ -29,7 +27,7 @@ def setting(request, tmp_path):
     torch.manual_seed(1)
     objective = build_objective(encoder, MaskedLMConfig(share=0.4), tokenizer).double()
     frame = pl.DataFrame({"text_1": TEXTS, "text_2": TEXTS[::-1]})
-    return objective, tokenise_pairs(tokenizer, frame, 24)
+    return objective, tokenise_pairs(reader(tokenizer, 24), frame)
 
 
 def restated(objective, batch, seed):
@@ -78,7 +76,7 @@ def test_masks_come_from_the_runs_generator_and_second_views_are_not_read(settin
 
 def test_without_the_tokenizer_it_says_so(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
-    batch = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": TEXTS, "text_2": TEXTS}), 24)
+    batch = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": TEXTS, "text_2": TEXTS}))
     with pytest.raises(TrainingError, match="has not seen the tokenizer"):
         build_objective(encoder, MaskedLMConfig())(batch, 64)
 
@@ -112,7 +110,9 @@ def test_real_sentences_the_embedded_head_and_the_export(tmp_path):
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
     texts = rows["premise"].unique(maintain_order=True).head(160)
     pairs = pl.DataFrame({"text_1": texts, "text_2": texts})
-    encoder, tokenizer = load_encoder(embedded_path("bert-mini"), EncoderConfig(model="embedded:bert-mini"))
+    encoder, tokenizer = pair_of(
+        SentenceEncoder.load(embedded_path("bert-mini"), EncoderConfig(model="embedded:bert-mini"))
+    )
     config = TrainingConfig(
         precision="fp32",
         objective=MaskedLMConfig(),
@@ -123,12 +123,12 @@ def test_real_sentences_the_embedded_head_and_the_export(tmp_path):
         select="last",
         collapse=None,
     )
-    result = train(pairs, encoder, tokenizer, config)
+    result = train(pairs, SentenceEncoder(encoder, tokenizer), config)
     losses = result.log["loss"].drop_nulls()
     assert (result.steps, len(losses)) == (20, 20)
     assert losses.head(3).mean() < 4  # a new head would begin at ln 8192 = 9.0
     assert set(result.state.tensors) == {"online", "head", "optimizer", "rng", "best"}
-    export_sentence_transformers(result.encoder, tokenizer, tmp_path)
+    SentenceEncoder(result.encoder, tokenizer).save(tmp_path)
     theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(texts.to_list()[:32])
-    assert np.abs(theirs - encode(result.encoder, tokenizer, texts.to_list()[:32])).max() <= 1e-5
-    assert np.abs(theirs - encode(encoder, tokenizer, texts.to_list()[:32])).max() > 1e-3
+    assert np.abs(theirs - SentenceEncoder(result.encoder, tokenizer).encode(texts.to_list()[:32])).max() <= 1e-5
+    assert np.abs(theirs - SentenceEncoder(encoder, tokenizer).encode(texts.to_list()[:32])).max() > 1e-3

@@ -6,12 +6,8 @@ import pytest
 import torch
 from transformers import RobertaConfig, RobertaModel
 
-from models.augmentation.deletion import delete_words
-from models.augmentation.rewritings import DeletedView
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import TrainingError
 from models.objectives.config import TSDAEConfig
 from models.objectives.registry import build_objective
@@ -19,9 +15,11 @@ from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.distributed import agree_on_gradients
 from models.training.loop import train
+from models.views.deletion import delete_words
+from models.views.rewritings import DeletedView
 from storage.assets.catalog import embedded_path
 from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder, write_tiny
+from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, tiny_encoder, write_tiny
 
 DAMAGED = ["man guitar", "dogs snow.", "children long", "A red bus."]
 PAIRS = pl.DataFrame({"text_1": DAMAGED + DAMAGED[::-1], "text_2": ORIGINALS + BACK_DE[::-1]})
@@ -43,9 +41,11 @@ def write(folder, architecture):
 @pytest.fixture(params=["bert", "roberta", "modernbert"])
 def setting(request, tmp_path):
     folder = write(tmp_path, request.param)
-    encoder, tokenizer = load_encoder(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
+    encoder, tokenizer = pair_of(
+        SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
+    )
     torch.manual_seed(1)
-    return build_objective(encoder, TSDAEConfig(), tokenizer), tokenise_pairs(tokenizer, PAIRS, 24)
+    return build_objective(encoder, TSDAEConfig(), tokenizer), tokenise_pairs(reader(tokenizer, 24), PAIRS)
 
 
 def test_the_loss_is_the_mean_surprise_at_each_next_token(setting):
@@ -79,9 +79,11 @@ def test_it_is_sentence_transformers_loss(architecture, tmp_path):
     from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 
     folder = write(tmp_path / "start", architecture)
-    encoder, tokenizer = load_encoder(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
+    encoder, tokenizer = pair_of(
+        SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
+    )
     objective = build_objective(encoder, TSDAEConfig(), tokenizer).eval()
-    export_sentence_transformers(encoder, tokenizer, tmp_path / "st")
+    SentenceEncoder(encoder, tokenizer).save(tmp_path / "st")
     model = SentenceTransformer(str(tmp_path / "st"), device="cpu")
     peer = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True).eval()
     head = peer.decoder.cls.predictions if architecture == "bert" else peer.decoder.lm_head
@@ -95,7 +97,7 @@ def test_it_is_sentence_transformers_loss(architecture, tmp_path):
         attention.output.load_state_dict(layer.crossattention.output.dense.state_dict())
         attention.norm.load_state_dict(layer.crossattention.output.LayerNorm.state_dict())
     with torch.no_grad():
-        ours = objective(tokenise_pairs(tokenizer, PAIRS, 24), 64)
+        ours = objective(tokenise_pairs(reader(tokenizer, 24), PAIRS), 64)
         theirs = peer([model.preprocess(PAIRS[name].to_list()) for name in ("text_1", "text_2")], None)
     assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
 
@@ -129,7 +131,7 @@ def test_sentences_without_marked_ends_are_refused(setting):
 def test_without_the_tokenizer_it_says_so(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     with pytest.raises(TrainingError, match="has not seen the tokenizer"):
-        build_objective(encoder, TSDAEConfig())(tokenise_pairs(tokenizer, PAIRS, 24), 64)
+        build_objective(encoder, TSDAEConfig())(tokenise_pairs(reader(tokenizer, 24), PAIRS), 64)
 
 
 def test_real_sentences_are_learnt_and_the_export_is_read(tmp_path):
@@ -139,7 +141,9 @@ def test_real_sentences_are_learnt_and_the_export_is_read(tmp_path):
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
     texts = rows["hypothesis"].unique(maintain_order=True).head(160).to_list()
     pairs = pl.DataFrame({"text_1": delete_words(texts, range(160), DeletedView()), "text_2": texts})
-    encoder, tokenizer = load_encoder(embedded_path("bert-mini"), EncoderConfig(model="m", pooling="cls"))
+    encoder, tokenizer = pair_of(
+        SentenceEncoder.load(embedded_path("bert-mini"), EncoderConfig(model="m", pooling="cls"))
+    )
     config = TrainingConfig(
         precision="fp32",
         objective=TSDAEConfig(),
@@ -150,10 +154,10 @@ def test_real_sentences_are_learnt_and_the_export_is_read(tmp_path):
         collapse=None,
         warmup=0.0,
     )
-    result = train(pairs, encoder, tokenizer, config)
+    result = train(pairs, SentenceEncoder(encoder, tokenizer), config)
     losses = result.log["loss"].drop_nulls()
     assert losses.tail(3).mean() < losses.head(3).mean() - 2  # from nats beyond ln 8192: no causal pass was ever learnt
     assert set(result.state.tensors) == {"online", "decoder", "head", "optimizer", "rng", "best"}
-    export_sentence_transformers(result.encoder, tokenizer, tmp_path)
+    SentenceEncoder(result.encoder, tokenizer).save(tmp_path)
     theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(texts[:32])
-    assert np.abs(theirs - encode(result.encoder, tokenizer, texts[:32])).max() <= 1e-5
+    assert np.abs(theirs - SentenceEncoder(result.encoder, tokenizer).encode(texts[:32])).max() <= 1e-5

@@ -1,0 +1,135 @@
+"""A cross-encoder: both sentences pass the transformer as one text, and its first token gives the pair's figures.
+
+    [CLS] first [SEP] second [SEP]  ─▶ backbone ─▶ vector of [CLS] ─▶ linear ─▶ one value a class, or one
+
+It compares no sentence vectors; it is what SBERT (Reimers and Gurevych, 2019) calls BERT in tables of fine-tuned
+systems, built as UKP's code for AFS has it (argument-similarity/SigmoidBERT.py): no pooler, no dropout on [CLS]. The
+encoder's length is that of both sentences together, as in every script of BERT's (train.py, _truncate_seq_pair).
+
+Shapes: B pairs, T tokens (padded), N tokens of all pairs, D width, C values of a pair.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from models.encoder.network import Encoder
+from models.encoder.pooling import precise
+from models.encoder.sentence_encoder import evaluating, tokens_a_pass
+from models.encoder.tokenization import Tokens, budget_batches
+from models.runtime.arithmetic import arithmetic
+from models.runtime.distributed import gather_shares, own_share
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Architectures that put two separators between the sentences of a pair; the others put one.
+TWO_SEPARATORS = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer"})
+SPREAD = 0.02  # standard deviation of the linear layer's first weights, as BERT's
+
+
+class CrossEncoder(Encoder):
+    """An encoder's transformer under a layer of its own; pooling and heads of the encoder are left behind.
+
+    Attributes:
+        head: From the vector of [CLS] to C values; starts anew.
+    """
+
+    def __init__(self, encoder: Encoder, values: int) -> None:
+        config = encoder.config.model_copy(update={"pooling": "cls", "normalize": False})
+        super().__init__(encoder.backbone, config)
+        settings = encoder.transformer.config
+        self.head = nn.Linear(self.width, values)
+        nn.init.normal_(self.head.weight, std=SPREAD)
+        nn.init.zeros_(self.head.bias)
+        self._separators = 2 if settings.model_type in TWO_SEPARATORS else 1
+        # Architectures with two separators tell the sentences apart by these alone, whatever types their table has.
+        self._typed = self._separators == 1 and int(getattr(settings, "type_vocab_size", 1)) > 1
+
+    def values(
+        self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], batch_tokens: int
+    ) -> torch.Tensor:
+        """What each pair comes to, before any sigmoid or softmax: (B, C), differentiable.
+
+        Where several processes train together, each reads its share of the pairs.
+
+        Args:
+            tokens: The sentences, each with its special tokens.
+            first: (B,) sentence number of each pair's first sentence.
+            second: (B,) of its second.
+            batch_tokens: Padded tokens a forward pass of a transformer that cannot run packed.
+        """
+        share = own_share(np.arange(len(first)))
+        pairs = self._joined(tokens, first[share], second[share])
+        # Before the shares are gathered: gradients of the head too are summed over the processes.
+        return gather_shares(self._valued(self.embed(pairs, np.arange(len(pairs)), batch_tokens)))
+
+    def scores(
+        self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], *, bf16: bool = False
+    ) -> NDArray[np.float64]:
+        """The sigmoid of each pair's first value, (B,) in [0, 1], without dropout; arguments as in `values`."""
+        pairs = self._joined(tokens, first, second)
+        scores = np.zeros(len(pairs))
+        with evaluating(self), torch.inference_mode(), arithmetic(self.device, bf16=bf16):
+            budget = tokens_a_pass(self.device)
+            for part in budget_batches(pairs.lengths, budget):
+                values_BC = self._valued(self.embed(pairs, part, budget))
+                scores[part] = torch.sigmoid(values_BC[:, 0].double()).cpu().numpy()
+        return scores
+
+    def inputs(self, ids_XT: torch.Tensor, positions_XT: torch.Tensor | None) -> dict[str, torch.Tensor]:
+        """Which sentence of its pair each token is of, where the transformer wants to know: 0 or 1."""
+        return {"token_type_ids": sentence_numbers(ids_XT, positions_XT)} if self._typed else {}
+
+    def _joined(self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64]) -> Tokens:
+        return joined(tokens, first, second, self._separators, self.config.length)
+
+    def _valued(self, vectors_BD: torch.Tensor) -> torch.Tensor:
+        return precise(self.head(vectors_BD))
+
+
+def joined(
+    tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], separators: int, longest: int
+) -> Tokens:
+    """Pairs as one text each, of at most `longest` tokens: [CLS] first [SEP] … second [SEP].
+
+    Of a longer pair the longer sentence loses its last tokens, and of equally long ones the second first.
+
+    Args:
+        tokens: The sentences, each between [CLS] and [SEP].
+        first: (B,) sentence number of each pair's first sentence.
+        second: (B,) of its second.
+        separators: How many stand between the two.
+        longest: Tokens of a pair, special tokens included.
+    """
+    end = tokens.ids[tokens.offsets[1] - 1 : tokens.offsets[1]]
+    between = np.repeat(end, separators)
+    room = longest - separators - 2
+    ones_B, twos_B = (tokens.lengths_of(rows) - 2 for rows in (first, second))  # without [CLS] and [SEP]
+    kept_1B = np.minimum(ones_B, np.maximum(room - twos_B, (room + 1) // 2))
+    kept_2B = np.minimum(twos_B, np.maximum(room - ones_B, room // 2))
+    parts = []
+    for one, two, kept_1, kept_2 in zip(first, second, kept_1B, kept_2B, strict=True):
+        start, middle = tokens.offsets[one], tokens.offsets[two] + 1
+        parts += [tokens.ids[start : start + 1 + kept_1], between, tokens.ids[middle : middle + kept_2], end]
+    offsets = np.concatenate([[0], np.cumsum(kept_1B + kept_2B + separators + 2)]).astype(np.int64)
+    return Tokens(np.concatenate(parts), offsets, tokens.pad_id)
+
+
+def sentence_numbers(ids_XT: torch.Tensor, positions_XT: torch.Tensor | None) -> torch.Tensor:
+    """0 up to and with a text's first separator, 1 behind it.
+
+    Args:
+        ids_XT: Rows of tokens, of which the first is a whole text or several end to end: it ends with a separator.
+        positions_XT: Each token's place in its text, 0 for its first; None where every row is one text.
+    """
+    ends_XT = (ids_XT == ids_XT[0, -1]).long()
+    before_XT = ends_XT.cumsum(dim=-1) - ends_XT
+    if positions_XT is None:
+        return (before_XT > 0).long()
+    starts_XT = torch.arange(ids_XT.shape[-1], device=ids_XT.device) - positions_XT
+    return (before_XT > before_XT.gather(-1, starts_XT)).long()

@@ -1,0 +1,224 @@
+"""A sentence encoder: texts to vectors, with all that this takes, loaded from a folder and saved to one.
+
+Shapes: n texts, D width.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+
+from models.encoder.tokenization import budget_batches, surrounding_ids, tokenise
+from models.errors import NoEmbeddingError
+from models.runtime.arithmetic import arithmetic
+from models.runtime.device import Download, one_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from models.encoder.config import EncoderConfig
+    from models.encoder.network import Encoder
+    from models.encoder.tokenization import Tokenizer, Tokens
+    from models.runtime.progress import OnProgress
+
+CPU_TOKENS = 1024  # padded tokens a forward pass; measured best on CPU (1,024 before 4,096)
+GPU_TOKENS = 65_536
+REPORT_EVERY = 50  # forward passes between two progress reports
+DEFAULT_PROMPT = "default"  # name of a prompt that the folder has no name for
+
+_switching = threading.Lock()
+_evaluating: WeakKeyDictionary[Encoder, tuple[int, bool]] = WeakKeyDictionary()  # running calls, and the mode before
+
+
+class SentenceEncoder:
+    """Texts to vectors: a network, its tokenizer, and the prompts that texts may have.
+
+    Any number of threads may share an encoder.
+
+    Attributes:
+        network: Backbone, heads and pooling; its `config` has the maximal length and the prompt in use.
+        tokenizer: Of the network's vocabulary.
+        prompts: Texts to put before a text, by name, as the folder lists them.
+    """
+
+    def __init__(self, network: Encoder, tokenizer: Tokenizer, prompts: Mapping[str, str] | None = None) -> None:
+        self.network, self.tokenizer, self.prompts = network, tokenizer, dict(prompts or {})
+
+    @classmethod
+    def load(cls, folder: str | Path, config: EncoderConfig | None = None) -> Self:
+        """Load an encoder from a local folder, in fp32 and evaluation mode.
+
+        Args:
+            folder: Of sentence-transformers or transformers, or an ONNX graph in one.
+            config: Pooling, maximal length, prompt and the like; None for what the folder says.
+
+        Raises:
+            EncoderError: See `models.encoder.serialization.load.load_network`.
+        """
+        from models.encoder.serialization.load import load_network
+
+        return cls(*load_network(Path(folder), config))
+
+    def save(self, folder: str | Path) -> None:
+        """Write a folder that `load` and sentence-transformers read.
+
+        Raises:
+            EncoderError: See `models.encoder.serialization.save.write_modules`.
+        """
+        from models.encoder.serialization.save import write_modules, write_prompts
+
+        place = Path(folder)
+        write_modules(self.network, self.tokenizer, place)
+        named = {text: name for name, text in self.prompts.items()}
+        default = named.get(self.prompt, DEFAULT_PROMPT) if self.prompt else None
+        prompts = self.prompts if default is None else {**self.prompts, default: self.prompt}
+        write_prompts(prompts, default, place)
+
+    @property
+    def config(self) -> EncoderConfig:
+        """Pooling, maximal length, prompt and the like."""
+        return self.network.config
+
+    @property
+    def prompt(self) -> str:
+        """The text that is put before every text; empty for none."""
+        return self.config.prompt or ""
+
+    @property
+    def width(self) -> int:
+        """D of a vector."""
+        return self.network.width
+
+    def with_network(self, network: Encoder) -> Self:
+        """Return an encoder of another network with this one's vocabulary."""
+        return type(self)(network, self.tokenizer, self.prompts)
+
+    def tokenize(self, texts: Sequence[str]) -> Tokens:
+        """Tokenise texts with their prompt and special tokens, cut at the maximal length.
+
+        Raises:
+            EncoderError: The tokenizer has no padding token.
+            NoEmbeddingError: A text is no string, or has no token.
+        """
+        return tokenise(self.tokenizer, texts, self.config.length, self.prompt)
+
+    def surrounding_ids(self) -> tuple[list[int], list[int]]:
+        """Ids before a text (special tokens and the prompt's), and ids of the special tokens after it."""
+        return surrounding_ids(self.tokenizer, self.prompt)
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        batch_tokens: int | None = None,
+        device: str | torch.device | None = None,
+        bf16: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> NDArray[np.float32]:
+        """Embed texts: (n, D) float32, row i belongs to text i.
+
+        Args:
+            texts: Any number of texts.
+            batch_tokens: Padded tokens a forward pass; None for what suits the device.
+            device: Where to compute; None for where the network is.
+            bf16: Forward arithmetic in bf16 (about twice as fast or more, drifts in the third digit).
+            on_progress: Called as (sentences done, sentences in all, detail).
+
+        Raises:
+            NoEmbeddingError: A text has no token, or its vector is not finite.
+        """
+        tokens = self.tokenize(texts)
+        return encode_tokens(
+            self.network, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=on_progress
+        )
+
+    def similarity(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float32]:
+        """Cosine of each text of `first` with each of `second`, (len(first), len(second)), in [-1, 1]."""
+        vectors = self.encode([*first, *second])
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        cosines: NDArray[np.float32] = vectors[: len(first)] @ vectors[len(first) :].T
+        return cosines
+
+
+class CachedEncoder:
+    """Texts to vectors (n, D) float32; each distinct text is embedded once."""
+
+    def __init__(self, encoder: SentenceEncoder, *, device: str) -> None:
+        self._encoder, self._device = encoder, device
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `SentenceEncoder.encode`."""
+        new = list(dict.fromkeys(text for text in texts if text not in self._vectors))
+        if new:
+            self._vectors.update(zip(new, self._encoder.encode(new, device=self._device), strict=True))
+        return np.stack([self._vectors[text] for text in texts])
+
+
+def encode_tokens(
+    network: Encoder,
+    tokens: Tokens,
+    *,
+    batch_tokens: int | None = None,
+    device: str | torch.device | None = None,
+    bf16: bool = False,
+    on_progress: OnProgress | None = None,
+) -> NDArray[np.float32]:
+    """Embed tokenised texts, (n, D) float32; arguments as in `SentenceEncoder.encode`."""
+    vectors = np.zeros((len(tokens), network.width), dtype=np.float32)
+    done = 0
+    if device is not None:
+        network.to(device)
+    budget = batch_tokens or tokens_a_pass(network.device)
+    with evaluating(network), torch.inference_mode(), arithmetic(network.device, bf16=bf16):
+        passes = (
+            (rows, Download(network.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)
+        )
+        for number, (rows, embedded) in enumerate(one_ahead(passes), start=1):
+            vectors[rows] = embedded.numpy()
+            done += len(rows)
+            if on_progress is not None and (number % REPORT_EVERY == 0 or done == len(tokens)):
+                on_progress(done, len(tokens), f"longest row {int(tokens.lengths[rows].max())} tokens")
+    _check_finite(vectors)
+    return vectors
+
+
+def tokens_a_pass(device: torch.device) -> int:
+    """Padded tokens of a forward pass without gradients on a device."""
+    return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
+
+
+@contextlib.contextmanager
+def evaluating(network: Encoder) -> Iterator[None]:
+    """Put a network into evaluation mode for the block; of several threads' blocks, until the last one ends."""
+    with _switching:
+        others, was_training = _evaluating.get(network, (0, network.training))
+        _evaluating[network] = others + 1, was_training
+        network.eval()
+    try:
+        yield
+    finally:
+        with _switching:
+            calls, was_training = _evaluating.pop(network)
+            if calls > 1:
+                _evaluating[network] = calls - 1, was_training
+            else:
+                network.train(was_training)
+
+
+def _check_finite(vectors: NDArray[np.float32]) -> None:
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        raise NoEmbeddingError(
+            int(bad[0]),
+            f"has an embedding that is not finite ({len(bad)} of {len(vectors)} texts); the weights are broken, or "
+            "bf16 overflowed: look at the training log, or encode in fp32",
+        )

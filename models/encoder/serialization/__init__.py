@@ -1,0 +1,1 @@
+"""The folder format of sentence-transformers: reading and writing it."""

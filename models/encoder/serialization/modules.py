@@ -1,0 +1,204 @@
+"""The modules of a sentence-transformers folder: which there are, in what order, and the heads among them.
+
+To add a head, write its class (`heads.py` or a file beside it) and its line in `HEADS`.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+from models.encoder.cnn import CNN, TOKENS, TokenReLU
+from models.encoder.files import read_json, read_weights, write_json, write_weights
+from models.encoder.heads import Dense, Dropout, Head, LayerNorm, Normalize
+from models.errors import EncoderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+logger = logging.getLogger(__name__)
+
+HEADS: dict[str, type[Head]] = {
+    "Dense": Dense,
+    "CNN": CNN,
+    "Normalize": Normalize,
+    "TokenReLU": TokenReLU,
+    "LayerNorm": LayerNorm,
+    "Dropout": Dropout,
+}
+TOKEN_HEADS: Final = tuple(kind for kind, head in HEADS.items() if head.level == "token")
+SENTENCE_HEADS: Final = tuple(kind for kind, head in HEADS.items() if head.level == "sentence")
+FIRST: Final = ("Transformer", "WordEmbeddings", "StaticEmbedding")
+"""Modules that a folder may begin with: they give token vectors; the last pools them itself."""
+AFTER: Final[dict[str, tuple[str, ...]]] = {
+    "WeightedLayerPooling": ("Transformer",),
+    **dict.fromkeys(TOKEN_HEADS, ("Transformer", "WordEmbeddings", "WeightedLayerPooling", *TOKEN_HEADS)),
+    "WordWeights": ("Transformer", "WordEmbeddings", *TOKEN_HEADS),
+    "Pooling": ("Transformer", "WordEmbeddings", "WeightedLayerPooling", "WordWeights", *TOKEN_HEADS),
+    **dict.fromkeys(SENTENCE_HEADS, ("Pooling", "StaticEmbedding", *SENTENCE_HEADS)),
+}
+"""Module → the modules that it may directly follow."""
+LAST: Final = ("Pooling", "StaticEmbedding", *SENTENCE_HEADS)
+NOT_HERE: Final = {
+    "BoW": "gives a dimension for each word of its vocabulary; score TF-IDF instead",
+    "LSTM": "reads tokens one after the other, both ways; train a CNN in its place",
+    "CLIPModel": "embeds pictures too; give an encoder of texts",
+    "SpladePooling": "gives a dimension for each word of its vocabulary (a sparse encoder); give a dense one",
+    "SparseStaticEmbedding": "gives a dimension for each word of its vocabulary (a sparse encoder); give a dense one",
+    "SparseAutoEncoder": "makes vectors sparse; give the dense encoder that it was trained on",
+    "MultiVectorMask": "keeps a vector for each token (late interaction); give an encoder with one for a sentence",
+}
+"""Modules of sentence-transformers that are not computed here, and what to do instead."""
+OTHERWISE: Final = "evaluate it through Python with an object that has encode(list[str])"
+_ROUTER: Final = re.compile(r"sentence_transformers\..*\.Router")
+_TEXT: Final = "text"
+
+
+@dataclass(frozen=True)
+class SavedModule:
+    """A module as `modules.json` lists it.
+
+    Attributes:
+        kind: Name of its class in sentence-transformers, without its package; a `Dense` on tokens is a `TokenReLU`.
+        folder: Its own folder; absent if it has neither settings nor weights.
+    """
+
+    kind: str
+    folder: Path
+
+
+def read_modules(folder: Path) -> list[SavedModule]:
+    """Read the modules of a folder in their order.
+
+    Raises:
+        EncoderError: A module is unknown, foreign code, or in a place where it is not computed.
+    """
+    listed = list(without_router(read_json(folder / "modules.json"), folder))
+    if any(Path(entry["path"]).is_absolute() or ".." in Path(entry["path"]).parts for entry in listed):
+        raise EncoderError(f"{folder}: modules.json names folders outside it; take the model from who made it")
+    foreign = [str(entry["type"]) for entry in listed if not str(entry["type"]).startswith("sentence_transformers.")]
+    if foreign:
+        raise EncoderError(
+            f"{folder}: {', '.join(foreign)} is code of its own, which is not run, expected modules of "
+            f"sentence-transformers; {OTHERWISE}"
+        )
+    modules = [_module(entry, folder) for entry in listed]
+    if reasons := [f"{module.kind} {NOT_HERE[module.kind]}" for module in modules if module.kind in NOT_HERE]:
+        raise EncoderError(f"{folder}: its module {'; '.join(reasons)}, or {OTHERWISE}")
+    _check_order(folder, [module.kind for module in modules])
+    return modules
+
+
+def _check_order(folder: Path, kinds: Sequence[str]) -> None:
+    first, last = kinds[0] if kinds else "", kinds[-1] if kinds else ""
+    misplaced = [
+        f"{kind} after {before}, expected it after {' | '.join(AFTER.get(kind, ('no module: it is unknown',)))}"
+        for before, kind in itertools.pairwise(kinds)
+        if before not in AFTER.get(kind, ())
+    ]
+    if first not in FIRST:
+        misplaced.insert(0, f"expected {' | '.join(FIRST)} at the beginning")
+    elif last not in LAST:
+        misplaced.append(f"expected {' | '.join(LAST)} at the end")
+    if misplaced:
+        raise EncoderError(
+            f"{folder}: made of {' → '.join(kinds)}: {misplaced[0]}; use the transformer's own folder and choose "
+            f"encoder.pooling, or {OTHERWISE}"
+        )
+
+
+def _module(entry: Mapping[str, Any], folder: Path) -> SavedModule:
+    kind, place = str(entry["type"]).rpartition(".")[2], folder / entry["path"]
+    if kind == TokenReLU.saved_as:
+        settings = read_json(place / Dense.settings_file, {})
+        if all(settings.get(name) == TOKENS for name in ("module_input_name", "module_output_name")):
+            kind = TokenReLU.__name__
+    return SavedModule(kind, place)
+
+
+def without_router(listed: Sequence[Mapping[str, Any]], folder: Path) -> Iterator[Mapping[str, Any]]:
+    """Replace a Router among the entries of `modules.json` by the modules of the route for a text without a task.
+
+    Raises:
+        EncoderError: A Router has no such route.
+    """
+    for entry in listed:
+        if not _ROUTER.fullmatch(str(entry["type"])):
+            yield entry
+            continue
+        place = folder / entry["path"]
+        settings = read_json(place / "router_config.json")
+        route = _route(settings, place)
+        logger.info("%s: the route %s of %s is used", place, route, ", ".join(settings["structure"]))
+        for name in settings["structure"][route]:
+            yield {"type": settings["types"][name], "path": f"{entry['path'] or '.'}/{name}"}
+
+
+def _route(settings: Mapping[str, Any], place: Path) -> str:
+    """The route of a text without a task, as sentence-transformers' Router finds it."""
+    routes, options = settings["structure"], settings.get("parameters") or {}
+    mapped = {ast.literal_eval(key): route for key, route in (options.get("route_mappings") or {}).items()}
+    usual = options.get("default_route") or (next(iter(routes)) if options.get("allow_empty_key", True) else None)
+    candidates = [mapped.get((None, _TEXT)), mapped.get((None, None)), _TEXT if _TEXT in routes else None, usual]
+    found = next((route for route in candidates if route is not None), None)
+    if found not in routes:
+        raise EncoderError(
+            f"{place}: chooses among {', '.join(routes)} by a task, and has no way for a text without one; give the "
+            "folder of one of them, or set its default_route"
+        )
+    return str(found)
+
+
+def read_head(saved: SavedModule) -> Head:
+    """Read a head with its weights, in fp32; draws no random numbers.
+
+    Raises:
+        EncoderError: Settings are missing or ask for what is not computed here, or the weights are not those of the
+            settings.
+    """
+    kind = HEADS[saved.kind]
+    settings = read_json(saved.folder / kind.settings_file, {})
+    try:
+        with torch.device("meta"):
+            head = kind.build(settings)
+    except KeyError as error:
+        raise EncoderError(
+            f"{saved.folder}: {kind.settings_file} lacks {error}; check that the copy is complete"
+        ) from error
+    except EncoderError as error:
+        raise EncoderError(f"{saved.folder}: {error}") from error
+    if not head.state_dict():
+        return head
+    weights = {name: tensor.float() for name, tensor in read_weights(saved.folder).items()}
+    try:
+        head.load_state_dict(weights, assign=True)
+    except RuntimeError as error:
+        raise EncoderError(
+            f"{saved.folder}: weights and {kind.settings_file} do not belong together ({error}); "
+            "check that the copy is complete"
+        ) from error
+    try:
+        head.check_weights()
+    except EncoderError as error:
+        raise EncoderError(f"{saved.folder}: {error}") from error
+    return head
+
+
+def name_of(head: Head) -> str:
+    """Return what sentence-transformers calls a head."""
+    return head.saved_as or next(kind for kind, known in HEADS.items() if type(head) is known)
+
+
+def write_head(head: Head, folder: Path) -> None:
+    """Write a head's settings and weights, if it has any, into an existing folder."""
+    if settings := head.settings():
+        write_json(folder / head.settings_file, settings)
+    if weights := head.state_dict():
+        write_weights(folder, weights)

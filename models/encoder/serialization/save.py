@@ -1,0 +1,177 @@
+"""Write an encoder as a folder that sentence-transformers opens.
+
+Only file formats are written here, in the form that sentence-transformers releases since 2.3 read (a static table:
+since 3.2); the library itself is not needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from transformers import PreTrainedModel
+
+from models.encoder.files import WORD_WEIGHTS, read_json, write_json, write_weights
+from models.encoder.pooling import AFTER_FIRST, AND, FIRST, LAYERS, layer_weights, way_of
+from models.encoder.serialization.modules import name_of, write_head
+from models.encoder.serialization.pooling import NAMES, SWITCHES
+from models.encoder.serialization.word_embeddings import (
+    KIND,
+    WEIGHTS,
+    ByWeights,
+    write_word_embeddings,
+    write_word_weights,
+)
+from models.encoder.static import StaticTable, save_static_tokenizer
+from models.encoder.tokenization import WhitespaceTokenizer
+from models.encoder.transformer import quiet_transformers
+from models.errors import EncoderError
+
+_LATER = frozenset({"weighted", "last"})  # switches that older releases do not know
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.heads import Head
+    from models.encoder.network import Encoder
+    from models.encoder.tokenization import Tokenizer
+
+    Module = tuple[str, Callable[[Path], None]]  # its name in sentence-transformers, and what writes it into a folder
+
+
+def write_modules(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
+    """Write weights, tokenizer, heads, pooling and maximal length into `folder`, which is made if needed.
+
+    Raises:
+        EncoderError: An ONNX graph, or a static table with something between it and a plain mean.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    backbone = encoder.backbone
+    if isinstance(tokenizer, WhitespaceTokenizer):
+        assert isinstance(backbone, StaticTable)
+        start = _words(encoder, backbone, tokenizer)
+    elif isinstance(backbone, StaticTable):
+        start = [_table(encoder, backbone, tokenizer)]
+    elif isinstance(backbone, PreTrainedModel):
+        start = _to_pooling(encoder, backbone, tokenizer)
+    else:
+        raise EncoderError(
+            f"{encoder.config.model}: an ONNX graph has no weights to write, expected a transformer; export the folder "
+            "that it was made from"
+        )
+    modules = [*start, *(_head(head) for head in encoder.sentence_heads if not isinstance(head, ByWeights))]
+    places = [f"{number}_{kind}" if number else "" for number, (kind, _) in enumerate(modules)]
+    for (_, write), place in zip(modules, places, strict=True):
+        (folder / place).mkdir(exist_ok=True)
+        write(folder / place)
+    listed = [
+        {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
+        for number, ((kind, _), place) in enumerate(zip(modules, places, strict=True))
+    ]
+    write_json(folder / "modules.json", listed)
+
+
+def write_prompts(prompts: Mapping[str, str], default: str | None, folder: Path) -> None:
+    """Write prompts by name, and the name of the one that is put before every text, if any."""
+    settings = {"similarity_fn_name": "cosine", "prompts": dict(prompts), "default_prompt_name": default}
+    write_json(folder / "config_sentence_transformers.json", settings)
+
+
+def _table(encoder: Encoder, table: StaticTable, tokenizer: PreTrainedTokenizerBase) -> Module:
+    """The table, whose mean sentence-transformers takes in the same module."""
+    if encoder.config.pooling != "mean" or encoder.token_heads:
+        heads = ", ".join(name_of(head) for head in encoder.token_heads) or "no heads"
+        raise EncoderError(
+            f"{encoder.config.model}: a static table pooled by {encoder.config.pooling}, {heads} on its tokens; "
+            "sentence-transformers knows the plain mean alone; export such an encoder as ONNX"
+        )
+
+    def write(folder: Path) -> None:
+        write_weights(folder, table.state_dict())
+        save_static_tokenizer(tokenizer, encoder.config.length, folder)
+
+    return "StaticEmbedding", write
+
+
+def _words(encoder: Encoder, table: StaticTable, words: WhitespaceTokenizer) -> list[Module]:
+    """A table of words, the weights of these, heads on them, and pooling."""
+    weights_V = table.weights
+    weighed: list[Module] = []
+    if weights_V is not None:
+        weighed = [(WEIGHTS, lambda folder: write_word_weights(weights_V, words, folder))]
+    return [
+        (KIND, lambda folder: write_word_embeddings(table, words, encoder.config.length, folder)),
+        *weighed,
+        *(_head(head) for head in encoder.token_heads),
+        ("Pooling", lambda folder: write_json(folder / "config.json", _pooling(encoder))),
+    ]
+
+
+def _to_pooling(encoder: Encoder, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
+    """The transformer, what is done to its token vectors, and pooling."""
+    layers, after_first = encoder.config.pooling in LAYERS, encoder.config.pooling == AFTER_FIRST
+
+    def write(folder: Path) -> None:
+        with quiet_transformers():
+            transformer.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        write_json(
+            folder / "sentence_bert_config.json",
+            {"max_seq_length": encoder.config.length, "do_lower_case": encoder.config.lower_case},
+        )
+        if layers:  # the transformer must hand out all of them
+            settings = read_json(folder / "config.json")
+            write_json(folder / "config.json", settings | {"output_hidden_states": True})
+
+    return [
+        ("Transformer", write),
+        *([("WeightedLayerPooling", lambda folder: _write_layers(encoder, folder))] if layers else []),
+        *(_head(head) for head in encoder.token_heads),
+        *([("WordWeights", lambda folder: _write_word_weights(tokenizer, folder))] if after_first else []),
+        ("Pooling", lambda folder: write_json(folder / "config.json", _pooling(encoder))),
+    ]
+
+
+def _head(head: Head) -> Module:
+    return name_of(head), lambda folder: write_head(head, folder)
+
+
+def _pooling(encoder: Encoder) -> dict[str, object]:
+    # The weights before it have left out the first token already.
+    names = ["mean" if part == AFTER_FIRST else way_of(part) for part in encoder.config.pooling.split(AND)]
+    keys = {key: name in names for key, name in SWITCHES.items() if name in names or name not in _LATER}
+    by_switches = names == [name for name in SWITCHES.values() if name in names]
+    # Only a list of names, which releases before 6 do not read, has an order of its own.
+    settings = keys if by_switches else {"pooling_mode": [NAMES[name] for name in names]}
+    unpooled = {"include_prompt": False} if encoder.skipped else {}
+    return {"word_embedding_dimension": encoder.token_width, **settings, **unpooled}
+
+
+def _write_layers(encoder: Encoder, folder: Path) -> None:
+    """Which layers are averaged, as a weight for each: 1, 0, …, 0, 1 for `first-last`."""
+    config = encoder.backbone.config
+    layers, width = int(config.num_hidden_layers), int(config.hidden_size)
+    write_json(
+        folder / "config.json",
+        {"word_embedding_dimension": width, "layer_start": FIRST, "num_hidden_layers": layers},
+    )
+    write_weights(folder, {"layer_weights": layer_weights(encoder.config.pooling, layers)})
+
+
+def _write_word_weights(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Weight 0 for the first token of every text and 1 for all others, by which sentence-transformers averages."""
+    first = tokenizer.cls_token_id
+    if first is None:
+        raise EncoderError(
+            f"the tokenizer {type(tokenizer).__name__} puts no token before a text that pooling mean-after-first could "
+            "leave out; pool by mean"
+        )
+    weights = torch.ones(len(tokenizer), 1)
+    weights[first] = 0.0
+    vocabulary = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    settings = {"vocab": vocabulary, "word_weights": {str(tokenizer.cls_token): 0.0}, "unknown_word_weight": 1}
+    write_json(folder / "config.json", settings)
+    write_weights(folder, {WORD_WEIGHTS: weights})

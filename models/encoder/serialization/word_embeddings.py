@@ -1,0 +1,132 @@
+"""A table of word vectors as sentence-transformers' WordEmbeddings has it, perhaps with a weight for each word.
+
+wordembedding_config.json       longest input, and which tokenizer cuts sentences
+whitespacetokenizer_config.json the words in the order of the rows, those that are passed over, and the case
+model.safetensors               `emb_layer.weight`
+
+Words are what stands between blanks; one that the table lacks is tried without the marks around it and then in lower
+case. A sentence of unknown words alone has the zero vector, so a row of zeros follows the table's own. Weights
+(module WordWeights) go into the mean: Σ w·x / Σ w.
+
+Shapes: V words, B sentences, D width.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+from models.encoder.config import LONGEST
+from models.encoder.files import WORD_WEIGHTS, read_json, read_weights, write_json, write_weights
+from models.encoder.heads import Head
+from models.encoder.pooling import LEAST
+from models.encoder.serialization.modules import OTHERWISE
+from models.encoder.static import StaticTable, refuse_dropout
+from models.encoder.tokenization import WhitespaceTokenizer
+from models.errors import EncoderError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from models.encoder.config import EncoderConfig
+
+KIND: Final = "WordEmbeddings"
+WEIGHTS: Final = "WordWeights"
+SETTINGS: Final = "wordembedding_config.json"
+_CUT: Final = "whitespacetokenizer_config.json"
+_TOKENIZER: Final = "WhitespaceTokenizer"
+_CLASS: Final = "sentence_transformers.models.tokenizer.WhitespaceTokenizer.WhitespaceTokenizer"
+_KEY: Final = "emb_layer.weight"
+
+
+class ByWeights(Head):
+    """Divides the mean of weighted vectors by the mean of their weights, which stands in the last dimension.
+
+    Made where a table of words has weights; in a folder, these are a module before pooling.
+    """
+
+    level = "sentence"
+
+    def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
+        """(B, D + 1) to (B, D)."""
+        return x_BD[:, :-1] / x_BD[:, -1:].clamp(min=LEAST)
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any]) -> ByWeights:  # noqa: ARG003 - it has none
+        """See `Head.build`."""
+        return cls()
+
+    def settings(self) -> dict[str, object]:
+        """None."""
+        return {}
+
+    def width_from(self, width: int) -> int:
+        """One less."""
+        return width - 1
+
+
+def longest_input(folder: Path) -> int:
+    """The longest input of a table in words.
+
+    Raises:
+        EncoderError: Its sentences are cut by another tokenizer than is computed here.
+    """
+    settings = read_json(folder / SETTINGS)
+    if (kind := str(settings["tokenizer_class"]).rpartition(".")[2]) != _TOKENIZER:
+        raise EncoderError(f"{folder}: cuts sentences by {kind}, expected {_TOKENIZER}; {OTHERWISE}")
+    return min(int(settings["max_seq_length"]), LONGEST)
+
+
+def load_word_embeddings(
+    folder: Path, weights: Path | None, config: EncoderConfig
+) -> tuple[StaticTable, WhitespaceTokenizer, list[Head]]:
+    """Load a table in fp32, its tokenizer, and the head that divides by the words' weights, if any.
+
+    Args:
+        folder: Of the table.
+        weights: Of the words' weights; None for a plain table.
+        config: May ask for no dropout.
+
+    Raises:
+        EncoderError: A file is missing or damaged, there are more words than rows, or dropout is asked for.
+    """
+    refuse_dropout(folder, config)
+    weight_VD = read_weights(folder)[_KEY].float()
+    cut = read_json(folder / _CUT)
+    if len(cut["vocab"]) > len(weight_VD):
+        raise EncoderError(
+            f"{folder}: a table of {len(weight_VD)} rows and {len(cut['vocab'])} words, expected a row for each; "
+            "check that they belong together"
+        )
+    tokenizer = WhitespaceTokenizer(cut["vocab"], cut["stop_words"], len(weight_VD), lower=cut["do_lower_case"])
+    table = StaticTable(torch.cat([weight_VD, weight_VD.new_zeros(1, weight_VD.shape[1])]), len(weight_VD))
+    if weights is None:
+        return table, tokenizer, []
+    table.weigh(read_word_weights(weights))
+    return table, tokenizer, [ByWeights()]
+
+
+def read_word_weights(folder: Path) -> torch.Tensor:
+    """The weight of each row of a table, (V + 1,); that of a sentence without known words is 0."""
+    weights_V = read_weights(folder)[WORD_WEIGHTS][:, 0].float()
+    return torch.cat([weights_V, weights_V.new_zeros(1)])
+
+
+def write_word_embeddings(table: StaticTable, words: WhitespaceTokenizer, length: int, folder: Path) -> None:
+    """Write a table, its words and the longest input."""
+    settings = {"tokenizer_class": _CLASS, "update_embeddings": False, "max_seq_length": length}
+    write_json(folder / SETTINGS, settings)
+    cut = {"vocab": list(words.words), "stop_words": sorted(words.stop), "do_lower_case": words.lower}
+    write_json(folder / _CUT, cut)
+    write_weights(folder, {_KEY: table.embedding.weight[:-1]})
+
+
+def write_word_weights(weights_V: torch.Tensor, words: WhitespaceTokenizer, folder: Path) -> None:
+    """Write the weights of a table's words as a module of their own."""
+    known = dict(zip(words.words, weights_V.tolist(), strict=False))
+    # Every row needs a name: some tables have more rows than words.
+    names = [*words.words, *(f"[row {row}]" for row in range(len(words.words), words.pad_token_id))]
+    write_json(folder / "config.json", {"vocab": names, "word_weights": known, "unknown_word_weight": 1})
+    write_weights(folder, {WORD_WEIGHTS: weights_V[:-1, None]})

@@ -1,0 +1,1 @@
+"""Small and fast forms of an encoder: ONNX graphs, int8, fewer dimensions, a table of tokens."""

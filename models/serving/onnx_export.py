@@ -1,0 +1,171 @@
+"""Write an encoder as an ONNX graph, for runtimes without PyTorch, in fp32 or with int8 products.
+
+The graph takes what the tokenizer gives and returns sentence vectors, pooled inside, beside the token vectors that
+sentence-transformers pools itself; batch size and length are free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from models.encoder.int8 import NOTE
+from models.encoder.onnx import OUTPUTS
+from models.errors import EncoderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from onnx import ModelProto
+
+    from models.encoder.int8 import Target
+    from models.encoder.network import Encoder
+
+INPUTS, OUTPUT = ("input_ids", "attention_mask"), "sentence_embedding"
+
+
+def export_onnx(encoder: Encoder, path: Path) -> None:
+    """Write `encoder` to `path`: input_ids and attention_mask (B, T) int64 → sentence_embedding (B, D) fp32.
+
+    A second output, last_hidden_state (B, T, D), holds the token vectors before the heads on them. Weights stand in the
+    file itself. The encoder is moved nowhere; it must be on the CPU, in evaluation mode.
+
+    Raises:
+        EncoderError: The exporter's packages are not installed, or it cannot express this architecture.
+    """
+    _need("onnxscript")
+    # Two rows of different length: sizes of 1 would be taken for constants.
+    ids_BT = torch.ones(2, min(8, encoder.config.length), dtype=torch.int64)
+    mask_BT = torch.ones_like(ids_BT)
+    mask_BT[1, 3:] = 0
+    free = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", max=encoder.config.length)}
+    transformer = encoder.transformer
+    attention = transformer.config._attn_implementation
+    # Fused kernels choose their path by looking at the mask, which a graph cannot; eager attention is plain algebra.
+    transformer.set_attn_implementation("eager")
+    try:
+        with _quiet(), torch.no_grad():
+            program = torch.onnx.export(
+                _Outputs(encoder).eval(),
+                (ids_BT, mask_BT),
+                dynamo=True,
+                input_names=INPUTS,
+                output_names=(OUTPUTS[0], OUTPUT),
+                dynamic_shapes=(free, free),
+                verbose=False,
+            )
+    except (RuntimeError, torch.onnx.OnnxExporterError) as error:
+        raise EncoderError(
+            f"{encoder.config.model}: torch.onnx cannot export a {transformer.config.model_type} ({error}); "
+            "use the folder with sentence-transformers instead"
+        ) from error
+    finally:
+        transformer.set_attn_implementation(attention)
+    assert program is not None
+    _part_sums(program)
+    program.save(str(path), external_data=False)
+
+
+def quantise_onnx(
+    path: Path, made: Path, batches: Sequence[Mapping[str, NDArray[np.int64]]], target: Target
+) -> None:  # fmt: skip
+    """Write a graph of `export_onnx` with weights and their products in int8 to `made`; its metadata states the target.
+
+    Weights are signed with a scale for each column; the scale of what they are multiplied by is taken anew in each run,
+    from all of the batch, so that a sentence's vector depends a little on its neighbours. Attention stays apart: the
+    operator that ONNX Runtime has for all of it in int8 multiplies each head of each sentence by itself.
+
+    Args:
+        path: A graph of `export_onnx`.
+        made: Where the other is written.
+        batches: Examples, by which columns that are much larger than others are evened out (`smooth`): input_ids and
+            attention_mask (B, T).
+        target: Processors that it is made for: `avx2` takes one bit less of each weight, so that no sum saturates.
+
+    Raises:
+        EncoderError: The packages for it are not installed.
+    """
+    _need("onnxruntime")
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    from models.serving.smoothquant import smooth
+
+    graph = onnx.load(path)
+    graph.graph.ClearField("value_info")  # widths of heads, as the exporter notes them, are not those that are inferred
+    left = _after(graph, OUTPUTS[0])
+    smooth(graph, batches, left)
+    onnx.helper.set_model_props(graph, {NOTE: target})
+    with _quiet():
+        quantize_dynamic(
+            graph,
+            made,
+            op_types_to_quantize=["MatMul"],
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+            reduce_range=target == "avx2",
+            # By name what is, not what is not: of a head, a Gemm, the quantiser makes a product of another name.
+            nodes_to_quantize=[node.name for node in graph.graph.node if node.name not in left],
+            # Products with weights, not those of attention; the type is that of what has no note any more.
+            extra_options={"MatMulConstBOnly": True, "DefaultTensorType": onnx.TensorProto.FLOAT},
+        )
+
+
+class _Outputs(nn.Module):
+    """An encoder that gives the transformer's token vectors beside its sentence vectors."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.encoder.outputs(ids_BT, mask_BT)
+
+
+def _part_sums(program: torch.onnx.ONNXProgram) -> None:
+    """Name additions whose sum is normalised so that ONNX Runtime does not join the two.
+
+    Its joint operator takes eight times as long as the two of them (1.31, 256 tokens of width 384 on an AMD EPYC).
+    """
+    for node in program.model.graph:
+        if node.op_type == "LayerNormalization" and node.inputs[0] is not None:
+            summed = node.inputs[0].producer()
+            if summed is not None and summed.op_type == "Add":
+                summed.op_type = "Sum"
+
+
+def _after(graph: ModelProto, value: str) -> list[str]:
+    """Nodes that depend on a value: heads, which sentence-transformers and this package compute in fp32."""
+    known, names = {value}, []
+    for node in graph.graph.node:  # in an order in which each comes after those that it depends on
+        if known & set(node.input):
+            known |= set(node.output)
+            names.append(node.name)
+    return names
+
+
+def _need(package: str) -> None:
+    try:
+        __import__(package)  # of an optional extra, asked for before the work begins
+    except ImportError as error:
+        raise EncoderError(f"ONNX export needs {error.name}; pip install 'bsl-pipeline[onnx]'") from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporters say about themselves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)

@@ -1,0 +1,161 @@
+"""Sentences laid end to end come out, and learn, as each does in a padded batch."""
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, PreTrainedModel
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from models.encoder.attention import SHORT
+from models.encoder.config import EncoderConfig
+from models.encoder.network import Encoder
+from models.encoder.tokenization import Tokens
+from models.encoder.unpadded import first_position, lay_out, run_packed
+
+PAD = 1
+LENGTHS = [5, 9, 2, 9, 14, 5, 3]
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+
+
+def network(architecture: str, **options) -> PreTrainedModel:
+    torch.manual_seed(0)
+    sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48} if architecture == "distilbert" else SIZES
+    usual = {"vocab_size": 50, "max_position_embeddings": 40, "pad_token_id": PAD, "bos_token_id": 2, "eos_token_id": 3}
+    config = CONFIG_MAPPING[architecture](**usual | sizes | options)
+    return AutoModel.from_config(config).eval()
+
+
+@pytest.fixture
+def tokens():
+    ids = np.random.default_rng(0).integers(4, 50, sum(LENGTHS)).astype(np.int32)
+    return Tokens(ids, np.concatenate([[0], np.cumsum(LENGTHS)]), PAD)
+
+
+def padded(encoder, tokens, rows):
+    return encoder(*tokens.padded(rows))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "first"),
+    [("bert", 0), ("electra", 0), ("distilbert", 0), ("modernbert", 0), ("roberta", 2), ("xlm-roberta", 2)],
+)
+@pytest.mark.parametrize("by_length", [True, False])
+def test_packed_equals_padded_with_its_gradients(tokens, architecture, first, by_length):
+    backbone = network(architecture)
+    encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.array([4, 0, 2, 3, 3, 6])
+    assert first_position(backbone, PAD, 24) == first
+    layout = lay_out(tokens, rows, torch.device("cpu"), by_length=by_length)
+    assert (len(layout.groups) == 1) != by_length
+    hidden_ND = run_packed(backbone, layout, first)
+    expected = encoder.backbone(**dict(zip(("input_ids", "attention_mask"), tokens.padded(rows), strict=True)))
+    for row, vectors_TD in zip(layout.order, layout.padding.pad(hidden_ND), strict=True):
+        length = tokens.lengths[rows[row]]
+        torch.testing.assert_close(vectors_TD[:length], expected.last_hidden_state[row, :length], rtol=0, atol=2e-6)
+    weights = torch.randn(len(rows), 32)
+    learning = [p for name, p in encoder.named_parameters() if "pooler" not in name]
+    found = torch.autograd.grad((encoder.embed_rows(tokens, rows, 20) * weights).sum(), learning)
+    wanted = torch.autograd.grad((padded(encoder, tokens, rows) * weights).sum(), learning)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("architecture", ["mpnet", "deberta-v2"])
+def test_an_architecture_that_cannot_is_padded(tokens, architecture):
+    backbone = network(architecture)
+    encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.array([4, 0, 2, 3, 6])
+    assert first_position(backbone, PAD, 24) is None
+    with torch.no_grad():
+        found = encoder.embed_rows(tokens, rows, 20)
+        torch.testing.assert_close(found, padded(encoder, tokens, rows), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("architecture", "first"), [("modernbert", 0), ("qwen2", None), ("gpt2", None)])
+def test_a_padding_id_among_the_last_ones_is_no_obstacle(architecture, first):
+    """ModernBERT's is 50,283."""
+    options = {"vocab_size": 100, "pad_token_id": 99, "num_key_value_heads": 4}
+    backbone = network(architecture, **options)
+    encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.arange(2)
+    tokens = Tokens(np.arange(20, 32, dtype=np.int32), np.array([0, 7, 12]), 99)
+    assert first_position(backbone, 99, 24) == first
+    with torch.no_grad():
+        found = encoder.embed(tokens, rows, 1024)
+        alone = torch.cat([padded(encoder, tokens, rows[row : row + 1]) for row in rows])
+    torch.testing.assert_close(found, alone, rtol=0, atol=2e-6)
+
+
+def test_no_position_is_tried_that_the_table_lacks():
+    """A GPU would not raise: an assert of its own ends every later call."""
+    backbone, asked = network("gpt2", vocab_size=100, pad_token_id=99), []
+    backbone.wpe.register_forward_pre_hook(lambda _, inputs: asked.append(int(inputs[0].max())))
+    assert first_position(backbone, 99, 24) is None
+    assert max(asked) < 40
+
+
+def test_sentences_longer_than_a_sliding_window_are_padded():
+    backbone = network("modernbert", local_attention=16)
+    assert first_position(backbone, PAD, 8) == 0
+    assert first_position(backbone, PAD, 9) is None
+
+
+def test_the_trial_is_in_full_precision_though_training_is_not():
+    backbone, seen = network("bert"), []
+    backbone.encoder.register_forward_hook(lambda *_: seen.append(torch.is_autocast_enabled("cpu")))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert first_position(backbone, PAD, 24) == 0
+    assert set(seen) == {False}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "attention"),
+    [(name, attention) for name in ("bert", "modernbert", "roberta") for attention in ("sdpa", "eager")]
+    + [("mpnet", "eager")],
+)
+def test_a_plain_pass_is_the_model_s_own_before_and_after(tokens, architecture, attention):
+    backbone = network(architecture, attn_implementation=attention).train()
+    given = dict(zip(("input_ids", "attention_mask"), tokens.padded(np.arange(7)), strict=True))
+
+    def plain():
+        torch.manual_seed(0)
+        with torch.no_grad():
+            return backbone(**given).last_hidden_state
+
+    before = plain()
+    first_position(backbone, PAD, 24)
+    assert backbone.training
+    assert torch.equal(plain(), before)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modernbert", "mpnet"])
+def test_a_model_that_ran_packed_is_saved_as_one_that_did_not(tmp_path, architecture):
+    backbone = network(architecture)
+    backbone.save_pretrained(tmp_path / "before")
+    first_position(backbone, PAD, 24)
+    backbone.save_pretrained(tmp_path / "after")
+    before, after = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("before", "after")
+    )
+    assert before == after
+
+
+def test_sentences_on_both_sides_of_a_plain_attention_pass_as_padded_ones():
+    config = CONFIG_MAPPING["bert"](vocab_size=50, max_position_embeddings=SHORT + 9, pad_token_id=PAD, **SIZES)
+    torch.manual_seed(0)
+    encoder = Encoder(AutoModel.from_config(config).eval(), EncoderConfig(model="x", max_length=SHORT + 9))
+    lengths = [SHORT + 1, SHORT, 3, SHORT + 9]
+    ids = np.random.default_rng(0).integers(4, 50, sum(lengths)).astype(np.int32)
+    long, rows = Tokens(ids, np.concatenate([[0], np.cumsum(lengths)]), PAD), np.arange(4)
+    torch.testing.assert_close(encoder.embed_rows(long, rows, 999), padded(encoder, long, rows), rtol=0, atol=2e-6)
+
+
+def test_attention_weights_are_dropped_in_training_alone(tokens):
+    rates = {"attention_probs_dropout_prob": 0.5, "hidden_dropout_prob": 0.0}
+    encoder, rows = Encoder(network("bert", **rates), EncoderConfig(model="x", max_length=24)), np.arange(7)
+
+    def vectors(seed):
+        torch.manual_seed(seed)
+        return encoder.embed_rows(tokens, rows, 99)
+
+    assert torch.equal(vectors(0), vectors(1))
+    encoder.train()
+    assert torch.equal(vectors(0), vectors(0))
+    assert not torch.allclose(vectors(0), vectors(1), atol=1e-3)
