@@ -63,12 +63,7 @@ def evaluate(
     place: Site = Site(),
     output: Output = Output(),
 ) -> int:
-    """Score any encoder on the papers' sets; compare several on the same pairs.
-
-    Suites: sts, sts-tok, sts17, sts17-bsl, sts17-other, senteval, afs, useb, clustering, all.
-    Protocols that fine-tune, for hours on a CPU: stsb-supervised, afs-10-fold, afs-10-fold-disjoint, afs-cross-topic,
-    stsb-cross-encoder, afs-cross-encoder-10-fold, afs-cross-encoder-10-fold-disjoint, afs-cross-encoder-cross-topic.
-    """
+    """Score any encoder on the papers' sets; compare several on the same pairs."""
     check_encoders(models, place)
     start = begin(place, output)
     from tasks.evaluation.kinds import names_of
@@ -99,6 +94,16 @@ def evaluate(
     else:
         _conclude(store, ref)
     return 0
+
+
+def suites_listed() -> str:
+    """Return the lines below the help that name the suites and the protocols that fine-tune."""
+    from tasks.evaluation.kinds import ALL, suites, tuned_names
+
+    return (
+        f"suites: {', '.join(suites())}, {ALL}\n"
+        f"protocols that fine-tune, for hours on a CPU: {', '.join(tuned_names())}"
+    )
 
 
 def _convolutions(kernels: str | None) -> CNNConfig | None:

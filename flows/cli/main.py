@@ -43,8 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
     start_lines()
     try:
-        command, bound = parsed(words)
-        return command(*bound.args, **bound.kwargs) or 0
+        return _called(words)
     except CycloptsError as error:
         print(f"bsl: {printable(refusal(error, words))}", file=sys.stderr)
         return USAGE_ERROR
@@ -59,6 +58,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "--debug" in words or (code := _failed(error)) is None:
             raise
         return code
+
+
+def _called(words: Sequence[str]) -> int:
+    command, bound = parsed(words)
+    code = command(*bound.args, **bound.kwargs) or 0
+    if command == app.help_print and words[0] == "evaluate":
+        from flows.cli.evaluate import suites_listed  # which imports the kinds of evaluation
+
+        print(suites_listed())
+    return code
 
 
 def parsed(words: Sequence[str]) -> tuple[Callable[..., int | None], BoundArguments]:

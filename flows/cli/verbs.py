@@ -10,12 +10,6 @@ from typing import Final
 
 from cyclopts import App, Group, Parameter
 
-_SUITES: Final = """\
-Suites: sts, sts-tok, sts17, sts17-bsl, sts17-other, senteval, afs, useb, clustering, all.
-
-Protocols that fine-tune, for hours on a CPU: stsb-supervised, stsb-cross-encoder, afs-10-fold, afs-10-fold-disjoint, \
-afs-cross-topic, afs-cross-encoder-10-fold, afs-cross-encoder-10-fold-disjoint, afs-cross-encoder-cross-topic."""
-
 
 @dataclass(frozen=True)
 class Verb:
@@ -25,13 +19,11 @@ class Verb:
         name: the word on the command line; for an action the verb and the action.
         function: `<module of flows/cli>:<function>`, or empty if the verb has actions.
         help: its line in the help.
-        more: the text below its options in its own help.
     """
 
     name: str
     function: str
     help: str
-    more: str = ""
 
 
 VERBS: Final[dict[str, tuple[Verb, ...]]] = {
@@ -46,7 +38,7 @@ VERBS: Final[dict[str, tuple[Verb, ...]]] = {
         Verb("field", "field:field", "Try every method on your text, and say which to use."),
     ),
     "Evaluate": (
-        Verb("evaluate", "evaluate:evaluate", "Score encoders on the papers' sets; compare several.", more=_SUITES),
+        Verb("evaluate", "evaluate:evaluate", "Score encoders on the papers' sets; compare several."),
         Verb("compare", "compare:compare", "Compare finished runs on the same pairs."),
     ),
     "Use an encoder": (
@@ -103,7 +95,6 @@ def application() -> App:
                     f"flows.cli.{verb.function}",
                     name=name,
                     help=verb.help,
-                    help_epilogue=verb.more or None,
                     group=None if parent else group,
                     sort_key=place,
                 )

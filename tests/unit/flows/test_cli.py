@@ -15,8 +15,6 @@ from flows.cli.terminal.overrides import configured
 from flows.cli.verbs import VERBS
 from models.objectives.config import ContrastiveConfig
 from storage.artifacts.store import Store
-from tasks.evaluation.kinds import ALL as ALL_SETS
-from tasks.evaluation.kinds import suites, tuned_names
 
 
 @pytest.fixture
@@ -194,12 +192,6 @@ def test_every_option_has_a_line_of_help_and_choices_have_no_spaces(verb):
         assert all(" " not in choice for choice in one.get_choices() or ())
 
 
-def test_the_help_of_evaluate_names_every_suite_and_every_protocol(capsys):
-    assert main(["evaluate", "--help"]) == 0
-    printed = capsys.readouterr().out.replace(",", " ").replace(".", " ").split()
-    assert {*suites(), ALL_SETS, *tuned_names()} <= {*printed}
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_verbs_and_options(shell, capsys):
     assert main(["completion", shell]) == 0
@@ -214,12 +206,13 @@ def test_recipes_are_listed_and_printed(capsys):
     assert '"embedded:bert-mini"' in capsys.readouterr().out
 
 
-def test_the_command_starts_without_prefect_and_torch():
-    """Help comes at once; and Prefect reads its settings when it is imported, before which a verb settles them."""
-    libraries = {"prefect", "torch", "transformers", "polars", "pydantic", "rich"}
-    code = f"import sys, flows.cli.main; print(sorted({libraries} & sys.modules.keys()))"
+@pytest.mark.parametrize("call", [["--help"], ["run", "--help"], ["adapt", "--help"], ["run"]])
+def test_help_comes_without_what_computes(call):
+    """It comes at once; and Prefect reads its settings when it is imported, before which a verb settles them."""
+    libraries = {"prefect", "torch", "transformers", "polars", "pydantic"}
+    code = f"import sys, flows.cli.main as cli; cli.main({call}); print(sorted({libraries} & sys.modules.keys()))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    assert found.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("call", [["artifacts", "--debug", "gc"], ["artifacts", "gc", "--debug"]])
