@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, get_args
+import itertools
+from typing import TYPE_CHECKING, Final, get_args
 
 from pydantic import BaseModel
 
@@ -12,6 +13,8 @@ from storage.filesystem.urls import shown
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
+_FIRST_WORDS: Final = 4  # of a field's description
 
 
 def explain(problem: ErrorDetails, base: BaseModel) -> str:
@@ -31,10 +34,24 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
     for part in problem["loc"][:-1]:
         model = OBJECTIVE_CONFIGS[str(part)]() if part in OBJECTIVE_CONFIGS else _section(model, str(part))
     fields = list(type(model).model_fields) if isinstance(model, BaseModel) else []
-    nearest = difflib.get_close_matches(str(problem["loc"][-1]), fields, n=1)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    nearest = _nearest(str(problem["loc"][-1]), type(model)) if isinstance(model, BaseModel) else None
+    hint = f"; did you mean {nearest!r}?" if nearest else ""
     listed = f"{'' if hint else '.'} Fields here: {', '.join(fields)}" if fields else ""
     return f"{place}: no such field{hint}{listed}"
+
+
+def _nearest(name: str, model: type[BaseModel]) -> str | None:
+    """The field of the nearest name, else the one whose description has it first: `lr` is the "Peak learning rate"."""
+    fields = model.model_fields
+    if near := difflib.get_close_matches(name, fields, n=1):
+        return near[0]
+    phrases: dict[str, str] = {}
+    for field, info in fields.items():
+        words = (info.description or "").lower().split()[:_FIRST_WORDS]
+        for start, end in itertools.combinations(range(len(words) + 1), 2):
+            phrases.setdefault("_".join(words[start:end]), field)
+    near = difflib.get_close_matches(name, phrases, n=1, cutoff=0.8)
+    return phrases[near[0]] if near else None
 
 
 def _section(model: object, name: str) -> object:

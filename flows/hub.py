@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from flows.recipes import RECIPES
 from flows.recipes.encoders import ENCODERS
+from storage.artifacts.lookup import MADE_HERE
 from storage.assets.catalog import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
@@ -16,7 +17,7 @@ from storage.hub.repositories import listing
 from storage.readers.formats import is_readable
 from storage.sources.mirror import MODEL
 from storage.sources.word_vectors import is_vectors_file
-from tasks.embedding.encoders import MADE_HERE, TAUGHT
+from tasks.embedding.encoders import TAUGHT
 from tasks.evaluation.kinds import frozen_names
 
 if TYPE_CHECKING:

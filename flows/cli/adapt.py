@@ -2,114 +2,130 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from cyclopts import Parameter
+
+from flows.cli.terminal.checks import check_encoders, check_files, check_texts
 from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
-    BROWSE,
-    TAKEN,
-    add_json,
-    add_precision,
-    add_reading_options,
-    add_settings,
-    add_site_options,
-    given_reading,
-    print_json,
-    print_line,
-    print_table,
+    ENCODER_FORMS,
+    TEXT_FORMS,
+    AskedPrecision,
+    Changes,
+    Output,
+    Reading,
+    Site,
 )
-from flows.cli.terminal.overrides import changes_of, value_of
+from flows.cli.terminal.overrides import changes_of, with_precision
+from flows.cli.terminal.printing import BROWSE, TAKEN, print_json, print_line, print_table
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Mapping
 
     from storage.artifacts.refs import ReportRef
     from storage.artifacts.store import Store
 
-
-def define_adapt(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument(
-        "texts",
-        nargs="+",
-        metavar="TEXT",
-        help="files (txt, csv, tsv, jsonl, parquet), folders, patterns, embedded:<name>",
-    )
-    parser.add_argument(
-        "--encoder", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key> (embedded:mini-sentence)"
-    )
-    parser.add_argument("--labels", metavar="FILE", help="scored pairs, or texts with a class: they decide then")
-    parser.add_argument(
-        "--suite",
-        nargs="+",
-        help="general sets to ask beside STS-B; of those with intervals (sts, useb) none may lose half a point",
-    )
-    parser.add_argument(
-        "--views", choices=["auto", "crops", "round trips", "both", "dropout"], help="what is learnt (auto)"
-    )
-    parser.add_argument("--translators", metavar="NAME", help="embedded, opus-mt, '' for none (embedded)")
-    add_reading_options(parser)
-    add_precision(parser, "of training and evaluation", None)
-    add_settings(parser, "such as training.lr=1e-5 or translated=500")
-    parser.add_argument("--config", metavar="FILE", help="JSON of further settings, as `bsl adapt` prints on its page")
-    add_json(parser)
-    add_site_options(parser)
-    parser.set_defaults(call=_adapt)
+PRECISIONS = ("training", "evaluation")  # sections of the settings that have one
 
 
-def _adapt(arguments: argparse.Namespace) -> int:
+def adapt(
+    texts: Annotated[tuple[str, ...], Parameter(help=TEXT_FORMS, required=True)],
+    /,
+    *,
+    encoder: Annotated[str | None, Parameter(help=f"{ENCODER_FORMS} [default: embedded:mini-sentence]")] = None,
+    labels: Annotated[
+        str | None, Parameter(help="file of scored pairs or of texts with a class; decides the verdict if given")
+    ] = None,
+    suite: Annotated[
+        tuple[str, ...],
+        Parameter(
+            consume_multiple=(1, None),
+            help="general sets beside STS-B; in sts and useb, no set may lose half a point",
+        ),
+    ] = (),
+    views: Annotated[
+        Literal["auto", "crops", "round-trips", "both", "dropout"] | None,
+        Parameter(help="what is learnt [default: auto]"),
+    ] = None,
+    translators: Annotated[str | None, Parameter(help="embedded, opus-mt, or '' for none [default: embedded]")] = None,
+    settings: Changes = (),
+    precision: AskedPrecision = None,
+    config: Annotated[Path | None, Parameter(help="JSON file of settings, as the page of `bsl adapt` has them")] = None,
+    reading: Reading = Reading(),
+    place: Site = Site(),
+    output: Output = Output(),
+) -> int:
+    """Adapt an encoder to your text; you get the new one only if it is measurably better."""
+    check_texts(texts, place)
+    check_files(labels)
+    check_encoders([encoder], place)
     from flows.config import difference, override
     from flows.recipes.adaptation import AdaptConfig
 
-    config = override(AdaptConfig(), *layers_of(arguments))  # what is misspelt is said before anything is started
-    if arguments.suite:
+    options = {"views": views and views.replace("-", " "), "translators": translators, **reading.given}
+    changes = changes_of(with_precision(precision, PRECISIONS, settings))
+    wanted = override(AdaptConfig(), *layers_of(config, options, suite, changes))
+    if suite:
         from tasks.evaluation.kinds import frozen_names
 
-        frozen_names(config.evaluation.sets)
-    begun = begin(arguments)
+        frozen_names(wanted.evaluation.sets)
+    begun = begin(place, output)
     from storage.sources.labels import label_source
 
-    own = config.sources(arguments.texts, begun.site.mirror)
-    labels = label_source(arguments.labels).told if arguments.labels else None
-    if not arguments.json:
+    own = wanted.sources(texts, begun.site.mirror)
+    labelled = label_source(labels).told if labels else None
+    if not output.json:
         print_table(TAKEN, [source.told for source in own])
-        if labels is not None:
-            print(printable(labels))
-    from flows.adaptation import adapt
+        if labelled is not None:
+            print(printable(labelled))
+    from flows.adaptation import adapt as adapting
 
-    start = arguments.encoder
-    changes = difference(AdaptConfig(), config)
-    ref = begun.run(adapt, [], texts=arguments.texts, encoder=start, labels=arguments.labels, config=changes or None)
+    changed = difference(AdaptConfig(), wanted)
+    ref = begun.run(adapting, [], texts=list(texts), encoder=encoder, labels=labels, config=changed or None)
     if ref is None:
         return 1
     store = begun.site.open_store()
     outcome = _outcome(store, ref)
-    if arguments.json:
-        print_json(outcome | {"taken": [source.told for source in own], "labels": labels})
+    if output.json:
+        print_json(outcome | {"taken": [source.told for source in own], "labels": labelled})
     else:
-        _conclude(outcome, start or config.encoder.model)
+        _conclude(outcome, encoder or wanted.encoder.model)
     return 0
 
 
-def layers_of(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return the settings that a person changes: those of the file, then those of options, then those of `--set`.
+def layers_of(
+    file: Path | None, options: Mapping[str, Any], suite: tuple[str, ...], changes: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the changed settings: those of the file, then those of options, then those of `--set`.
+
+    Args:
+        file: JSON of `--config`.
+        options: name of a setting → value; None where the option was not given.
+        suite: sets of `--suite`.
+        changes: those of `--precision` and `--set`, nested.
 
     Raises:
         ValueError: the file is no JSON object, or a setting has another form.
     """
-    file = value_of(Path(arguments.config).read_text(encoding="utf-8")) if arguments.config is not None else {}
-    if not isinstance(file, dict):
-        raise ValueError(f"--config {arguments.config}: expected a JSON object of settings")  # noqa: TRY004
-    if arguments.suite and not isinstance(scored := file.get("evaluation", {}), dict):
-        raise ValueError(f"--config {arguments.config}: evaluation is {scored!r}, expected a JSON object of settings")
-    given = {name: getattr(arguments, name) for name in ("views", "translators")}
-    options = {name: value for name, value in given.items() if value is not None} | given_reading(arguments)
-    suite = {"evaluation": {"sets": arguments.suite}} if arguments.suite else {}
-    precision = {"precision": arguments.precision} if arguments.precision is not None else {}
-    computed = dict.fromkeys(("training", "evaluation"), precision) if precision else {}
-    return [file, options, suite, computed, changes_of(arguments.set)]
+    read = _settings_in(file) if file is not None else {}
+    if suite and not isinstance(scored := read.get("evaluation", {}), dict):
+        raise ValueError(f"--config {file}: evaluation is {scored!r}, expected a JSON object of settings")
+    given = {name: value for name, value in options.items() if value is not None}
+    return [read, given, {"evaluation": {"sets": suite}} if suite else {}, changes]
+
+
+def _settings_in(file: Path) -> dict[str, Any]:
+    try:
+        read = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        read = None
+    if not isinstance(read, dict):
+        raise ValueError(f"--config {file}: expected a JSON object of settings")  # noqa: TRY004 - exit code 2
+    return read
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.cli.main import add_debug
 from flows.cli.terminal.log_lines import printable
-from flows.cli.terminal.options import add_json, print_json
+from flows.cli.terminal.options import Output, StoreUrl
+from flows.cli.terminal.printing import print_json
 from flows.run_context import run_context_of
-from storage.artifacts.export import export
+from storage.artifacts.export import export as write_copy
 from storage.artifacts.garbage_collection import (
     collect,
     collectable,
@@ -35,49 +35,11 @@ if TYPE_CHECKING:
     from storage.artifacts.refs import ArtifactRef
     from storage.artifacts.store import Store
 
-
 SHOWN = 10  # rows of a table
 _LONGEST = timedelta(days=36_500)
 _OTHERS = 108  # letters of a line of `ls` beside the artifact's name
 _NARROW = 38  # the same without seconds and run, with a short time
-
-
-def define_artifacts(parser: argparse.ArgumentParser) -> None:
-    """The verb and its own verbs."""
-    place = argparse.ArgumentParser(add_help=False)
-    place.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
-    add_json(place)
-    add_debug(place, default=argparse.SUPPRESS)
-    actions = parser.add_subparsers(dest="action", required=True, metavar="{ls,show,verify,gc,export}")
-    listing = actions.add_parser("ls", parents=[place], help="all artifacts, newest first")
-    listing.add_argument("kind", nargs="?", metavar="KIND", help="such as corpus, views, checkpoint, report")
-    listing.set_defaults(call=_ls)
-    show = actions.add_parser("show", parents=[place], help="the manifest of one artifact and its first rows")
-    show.add_argument(
-        "artifact", metavar="ARTIFACT", help="<kind>/<key>, of which a beginning is enough, or <kind>/latest"
-    )
-    show.set_defaults(call=_show)
-    verify = actions.add_parser(
-        "verify", parents=[place], help="hash every file of every artifact; exit code 1 if any is damaged"
-    )
-    verify.add_argument("artifact", nargs="?", metavar="ARTIFACT", help="this one alone, named as `show` takes it")
-    verify.set_defaults(call=_verify)
-    collection = actions.add_parser(
-        "gc", parents=[place], help="list, or delete, what is old and no younger report or evaluation needs"
-    )
-    collection.add_argument(
-        "--older-than",
-        default="30d",
-        help="since it was last used, such as 12h, 30d (default 30d); leftovers and copies stay a day at least",
-    )
-    collection.add_argument("--delete", action="store_true", help="delete; without it nothing is touched")
-    collection.set_defaults(call=_gc)
-    copy = actions.add_parser("export", parents=[place], help="copy one artifact to a new folder or .zip")
-    copy.add_argument("artifact", metavar="ARTIFACT", help="named as `show` takes it")
-    copy.add_argument("target", type=Path, metavar="TARGET", help="a new folder, or a file that ends in .zip")
-    copy.add_argument("--as", dest="form", choices=["mteb", "markdown", "latex"], help="figures only, in this form")
-    copy.add_argument("--onnx", action="store_true", help="of a checkpoint: also write its encoder as an ONNX graph")
-    copy.set_defaults(call=_export)
+Artifact = Annotated[str, Parameter(help="<kind>/<key>, the beginning of a key, or <kind>/latest")]
 
 
 def age(text: str) -> timedelta:
@@ -93,18 +55,25 @@ def age(text: str) -> timedelta:
     return given
 
 
-def _ls(arguments: argparse.Namespace) -> int:
-    store = _open(arguments)
-    if arguments.kind:
-        check_kind(store, arguments.kind)
-    manifests = readable_manifests(store, arguments.kind)
+def ls(
+    kind: Annotated[str | None, Parameter(help="for example corpus, views, checkpoint, report [default: all]")] = None,
+    /,
+    *,
+    store: StoreUrl = None,
+    output: Output = Output(),
+) -> int:
+    """List artifacts, newest first."""
+    opened = _open(store)
+    if kind:
+        check_kind(opened, kind)
+    manifests = readable_manifests(opened, kind)
     ordered = sorted(manifests, key=lambda manifest: manifest.created_at, reverse=True)
-    if arguments.json:
+    if output.json:
         print_json([_row(manifest) for manifest in ordered])
     elif ordered:
-        _print(ordered, store.url)
+        _print(ordered, opened.url)
     else:
-        print(_none_at(store, arguments.kind or "artifacts"))
+        print(_none_at(opened, kind or "artifacts"))
     return 0
 
 
@@ -126,36 +95,44 @@ def _row(manifest: Manifest) -> dict[str, object]:
     }
 
 
-def _show(arguments: argparse.Namespace) -> int:
-    store = _open(arguments)
-    ref = find(store, arguments.artifact)
-    manifest = store.check(ref)
-    if arguments.json:
-        first = {table: store.scan(ref, table).head(SHOWN).collect().to_dicts() for table in manifest.tables}
+def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Output()) -> int:
+    """Print the manifest of an artifact and its first rows."""
+    opened = _open(store)
+    ref = find(opened, artifact)
+    manifest = opened.check(ref)
+    if output.json:
+        first = {table: opened.scan(ref, table).head(SHOWN).collect().to_dicts() for table in manifest.tables}
         print_json({"manifest": manifest.model_dump(mode="json"), "first": first})
         return 0
     console = Console()
     console.print_json(manifest.model_dump_json())
     for table in manifest.tables:
-        console.print(printable(store.scan(ref, table).head(SHOWN).collect()), markup=False)
+        console.print(printable(opened.scan(ref, table).head(SHOWN).collect()), markup=False)
     return 0
 
 
-def _verify(arguments: argparse.Namespace) -> int:
-    store = _open(arguments)
-    refs = [find(store, arguments.artifact)] if arguments.artifact else store.refs()
+def verify(
+    artifact: Annotated[str | None, Parameter(help="this one alone, named as `show` takes it [default: all]")] = None,
+    /,
+    *,
+    store: StoreUrl = None,
+    output: Output = Output(),
+) -> int:
+    """Hash every file of every artifact; exit code 1 if one is damaged."""
+    opened = _open(store)
+    refs = [find(opened, artifact)] if artifact else opened.refs()
     rows = []
     for ref in refs:
-        verdict, reason = _verdict(store, ref)
+        verdict, reason = _verdict(opened, ref)
         rows.append({"artifact": ref.path, "verdict": verdict, "reason": reason})
-        if not arguments.json:
+        if not output.json:
             print(f"{verdict:<7} {ref}{': ' + reason if reason else ''}")
     verdicts = [row["verdict"] for row in rows]
     damaged, unread = verdicts.count("DAMAGED"), verdicts.count("unread")
-    if arguments.json:
+    if output.json:
         print_json(rows)
     elif not refs:
-        print(_none_at(store, "artifacts"))
+        print(_none_at(opened, "artifacts"))
     else:
         print(f"{len(refs)} artifacts, {damaged} damaged{f', {unread} unread' if unread else ''}")
     return 1 if damaged or unread else 0
@@ -178,56 +155,74 @@ def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
     return "intact", ""
 
 
-def _gc(arguments: argparse.Namespace) -> int:
-    store = _open(arguments)
-    older, now = age(arguments.older_than), datetime.now(UTC)
+def gc(
+    *,
+    older_than: Annotated[
+        str, Parameter(help="time since the last use, for example 12h or 30d; leftovers and copies stay a day at least")
+    ] = "30d",
+    delete: Annotated[bool, Parameter(help="delete; without it nothing is touched")] = False,
+    store: StoreUrl = None,
+    output: Output = Output(),
+) -> int:
+    """List, or delete, what is old and no younger report or evaluation needs."""
+    opened = _open(store)
+    older, now = age(older_than), datetime.now(UTC)
     try:
-        manifests = collectable(store, older, now)
+        manifests = collectable(opened, older, now)
     except CorruptArtifactError as error:
         print(f"bsl: {error}", file=sys.stderr)
         return 1
-    folders = [*leftovers(store, older), *unused_copies(store, older)]
-    loans = forgotten_loans(store, older, now)
-    left = [*map(str, folders), *(f"{store.url}/{loan}" for loan in loans)]
-    if not arguments.json:
-        _print(manifests, store.url)
+    folders = [*leftovers(opened, older), *unused_copies(opened, older)]
+    loans = forgotten_loans(opened, older, now)
+    left = [*map(str, folders), *(f"{opened.url}/{loan}" for loan in loans)]
+    if not output.json:
+        _print(manifests, opened.url)
         for name in left:
             print(f"leftover {name}")
-    if arguments.delete:
-        manifests = collect(store, manifests, folders, loans, now - older)
+    if delete:
+        manifests = collect(opened, manifests, folders, loans, now - older)
     counted = f"{len(manifests)} artifacts and {len(left)} leftovers"
-    if arguments.json:
+    if output.json:
         rows = [_row(manifest) for manifest in manifests]
-        print_json({"artifacts": rows, "leftovers": left, "deleted": arguments.delete})
+        print_json({"artifacts": rows, "leftovers": left, "deleted": delete})
     else:
-        print(f"deleted {counted}" if arguments.delete else f"{counted} would go; add --delete to do it")
+        print(f"deleted {counted}" if delete else f"{counted} would go; add --delete to do it")
     return 0
 
 
-def _export(arguments: argparse.Namespace) -> int:
-    store = _open(arguments)
-    ref = find(store, arguments.artifact)
-    from tasks.reporting.export import (  # imports Prefect, which would slow down listing a store
-        additions,
-        export_figures,
-    )
+def export(
+    artifact: Artifact,
+    target: Annotated[Path, Parameter(help="a new folder, or a file that ends in .zip")],
+    /,
+    *,
+    form: Annotated[
+        Literal["mteb", "markdown", "latex"] | None, Parameter(name="--as", help="write figures only, in this form")
+    ] = None,
+    onnx: Annotated[bool, Parameter(help="also write the encoder of a checkpoint as an ONNX graph")] = False,
+    store: StoreUrl = None,
+    output: Output = Output(),
+) -> int:
+    """Copy one artifact to a new folder or .zip."""
+    opened = _open(store)
+    ref = find(opened, artifact)
+    from tasks.reporting.export import additions, export_figures  # imports Prefect, which would slow down `ls`
 
-    if arguments.form and arguments.onnx:
-        raise ValueError(f"--as {arguments.form} writes figures, and --onnx an encoder; leave one of them out")
-    if arguments.form:
-        written = export_figures(store, ref, arguments.target, arguments.form)
+    if form and onnx:
+        raise ValueError(f"--as {form} writes figures, and --onnx an encoder; leave one of them out")
+    if form:
+        written = export_figures(opened, ref, target, form)
     else:
-        with additions(store, ref, onnx=arguments.onnx) as extra:
-            written = export(store, ref, arguments.target, extra)
-    if arguments.json:
+        with additions(opened, ref, onnx=onnx) as extra:
+            written = write_copy(opened, ref, target, extra)
+    if output.json:
         print_json({"artifact": ref.path, "written": written})
     else:
         print(written)
     return 0
 
 
-def _open(arguments: argparse.Namespace) -> Store:
-    return run_context_of(vars(arguments)).open_store()
+def _open(store: str | None) -> Store:
+    return run_context_of({"store": store}).open_store()
 
 
 def _plain(text: str) -> Text:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from flows.cli.main import add_debug
-from flows.cli.terminal.options import add_json, add_site_options, print_json, print_table
+from cyclopts import Parameter
+
+from flows.cli.terminal.options import Output, Site
+from flows.cli.terminal.printing import print_json, print_table
 from flows.cli.terminal.start import begin, failed, wait_for
 from flows.prefect_server.server import TAG
 
@@ -17,24 +18,8 @@ if TYPE_CHECKING:
     from tasks.pretraining.verify import Check
 
 
-def define_assets(parser: argparse.ArgumentParser) -> None:
-    """The verb with its three forms."""
-    forms = parser.add_subparsers(dest="form", required=True, metavar="{ls,verify,build}")
-    listing = forms.add_parser("ls", help="what there is, with licences and sizes")
-    listing.set_defaults(call=_list)
-    verifying = forms.add_parser("verify", help="recompute checksums and figures (minutes)")
-    verifying.set_defaults(call=_verify)
-    build = forms.add_parser("build", help="train all models from a mirror of licensed collections")
-    build.add_argument("--config", type=Path, help="JSON file with fields of AssetsConfig to change")
-    build.add_argument("--root", type=Path, help="folder to pack into; the package's own unless given")
-    add_site_options(build)
-    for form in (listing, verifying, build):
-        add_json(form)
-        add_debug(form, default=argparse.SUPPRESS)
-    build.set_defaults(call=_build)
-
-
-def _list(arguments: argparse.Namespace) -> int:
+def ls(*, output: Output = Output()) -> int:
+    """List the models and texts in the package, with licences and sizes."""
     from storage.assets.catalog import embedded_manifest, embedded_names, embedded_path
 
     rows = []
@@ -44,18 +29,19 @@ def _list(arguments: argparse.Namespace) -> int:
         size = sum(entry.size for entry in manifest.files.values()) / 1e6
         row = {"asset": name, "kind": manifest.kind, "MB": f"{size:.1f}", "licence": manifest.licence}
         rows.append({**row, "description": manifest.description})
-    if arguments.json:
+    if output.json:
         print_json(rows)
     else:
         print_table("In the package", rows)
     return 0
 
 
-def _verify(arguments: argparse.Namespace) -> int:
-    from tasks.pretraining.verify import verify
+def verify(*, output: Output = Output()) -> int:
+    """Recompute checksums and figures of the package's models; minutes."""
+    from tasks.pretraining.verify import verify as recompute
 
-    checks = verify()
-    if arguments.json:
+    checks = recompute()
+    if output.json:
         print_json([check.model_dump() | {"holds": check.holds} for check in checks])
     else:
         print_table("Recorded and found", [_compared(check) for check in checks])
@@ -68,8 +54,15 @@ def _compared(check: Check) -> dict[str, str]:
     return dict(zip(("", "asset", "figure", "recorded", "found"), cells, strict=True))
 
 
-def _build(arguments: argparse.Namespace) -> int:
-    start = begin(arguments)
+def build(
+    *,
+    config: Annotated[Path | None, Parameter(help="JSON file of fields of AssetsConfig to change")] = None,
+    root: Annotated[Path | None, Parameter(help="folder to pack into [default: the package's own]")] = None,
+    place: Site = Site(),
+    output: Output = Output(),
+) -> int:
+    """Train all models from a mirror of licensed collections."""
+    start = begin(place, output)
     from prefect import tags
 
     from flows.cli.terminal.progress import watching
@@ -77,15 +70,15 @@ def _build(arguments: argparse.Namespace) -> int:
     from flows.prefect_server.crashed_runs import cancelled_when_stopped
     from flows.pretraining import AssetsConfig, assets
 
-    config = override(AssetsConfig(), json.loads(arguments.config.read_bytes()) if arguments.config else {})
+    wanted = override(AssetsConfig(), json.loads(config.read_bytes()) if config else {})
     wait_for(start.embedded)
     # Not planned, as other flows are: it packs what it made into the package.
     with watching(start.site.open_store(), None) if start.watched else nullcontext(), tags(TAG):
-        state: Any = cancelled_when_stopped(assets)(config, start.site, arguments.root, return_state=True)
+        state: Any = cancelled_when_stopped(assets)(wanted, start.site, root, return_state=True)
     if not state.is_completed():
         return failed(state.result(raise_on_failure=False))
     made = {name: f"asset/{key}" for name, key in state.result().items()}
-    if arguments.json:
+    if output.json:
         print_json(made)
     else:
         print("\n".join(f"{name}: {asset}" for name, asset in made.items()))

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from flows.cli.terminal.options import add_json, add_site_options, print_figures, print_json, print_line, tables_of
+from cyclopts import Parameter
+
+from flows.cli.terminal.options import Output, Site
+from flows.cli.terminal.printing import print_figures, print_json, print_line, tables_of
 from flows.cli.terminal.start import begin
-from flows.run_context import run_context_of
-from storage.artifacts.lookup import find_reports
 
 if TYPE_CHECKING:
-    import argparse
-
     from storage.artifacts.refs import EvaluationRef
     from storage.artifacts.store import Store
 
 
-def define_compare(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument(
-        "runs", nargs="+", metavar="RUN", help="report/<key>, a run's id, beginnings of these, or report/latest"
-    )
-    add_json(parser)
-    add_site_options(parser)
-    parser.set_defaults(call=_compare)
+def compare(
+    runs: Annotated[
+        tuple[str, ...],
+        Parameter(help="report/<key>, a run's id, the beginning of either, or report/latest", required=True),
+    ],
+    /,
+    *,
+    place: Site = Site(),
+    output: Output = Output(),
+) -> int:
+    """Compare finished runs on the same pairs."""
+    from flows.run_context import run_context_of
+    from storage.artifacts.lookup import find_reports
 
-
-def _compare(arguments: argparse.Namespace) -> int:
-    store = run_context_of(vars(arguments)).open_store()
-    runs = [str(ref) for ref in find_reports(store, arguments.runs)]  # what is misspelt is said at once
-    start = begin(arguments)
+    store = run_context_of(place.given).open_store()
+    names = [str(ref) for ref in find_reports(store, runs)]  # what is misspelt is said at once
+    start = begin(place, output)
     from flows.comparison import comparing
 
-    ref = start.run(comparing, [], runs=runs)
+    ref = start.run(comparing, [], runs=names)
     if ref is None:
         return 1
-    if arguments.json:
+    if output.json:
         print_json(_outcome(store, ref))
     else:
         _conclude(store, ref)

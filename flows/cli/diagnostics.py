@@ -6,19 +6,20 @@ import os
 import re
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
 from flows.cli.terminal.log_lines import be_quiet
-from flows.cli.terminal.options import add_json, add_settings, add_site_options, print_json
+from flows.cli.terminal.options import Changes, Output, Site
 from flows.cli.terminal.overrides import configured
+from flows.cli.terminal.printing import print_json
 from flows.prefect_server.server import check_server, use_server
 from flows.run_context import run_context_of
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable, Sequence
 
     from tasks.diagnostics.benchmark.results import Check as BenchCheck
@@ -28,28 +29,27 @@ if TYPE_CHECKING:
 _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a person needs the beginning
 
 
-def define_doctor(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument("recipe", nargs="?", default="tiny", metavar="RECIPE", help="that is to be run (tiny)")
-    add_settings(parser, "such as training.lr=3e-4")
-    add_json(parser)
-    add_site_options(parser)
-    parser.set_defaults(call=_doctor)
-
-
-def _doctor(arguments: argparse.Namespace) -> int:
+def doctor(
+    recipe: Annotated[str, Parameter(help="name in `bsl recipes`")] = "tiny",
+    /,
+    *,
+    settings: Changes = (),
+    place: Site = Site(),
+    output: Output = Output(),
+) -> int:
+    """Check devices, disk, store, server, models and data of a recipe."""
     server = use_server()
-    if not arguments.debug:
+    if not output.debug:
         be_quiet()
-    site = run_context_of(vars(arguments))
-    config = configured(arguments.recipe, arguments.set)
+    site = run_context_of(place.given)
+    config = configured(recipe, settings)
     from tasks.diagnostics.doctor import examine
 
     checks = [*examine(site, config, config.models()), *_server_checks(server)]
-    if arguments.json:
+    if output.json:
         print_json([asdict(check) for check in checks])
     else:
-        _tell(arguments.recipe, checks)
+        _tell(recipe, checks)
     return 1 if any(check.verdict == "NO" for check in checks) else 0
 
 
@@ -82,20 +82,20 @@ def _tell(recipe: str, checks: Sequence[Check]) -> None:
         console.print(f"• {remedy}", markup=False, highlight=False, soft_wrap=True)
 
 
-def define_bench(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument("what", choices=["gpu", "cpu"], help="what to measure: at most 10 and 5 minutes")
-    parser.add_argument("--device", default="cuda", help="which GPU: cuda, cuda:1, … (cuda)")
-    parser.add_argument("--quick", action="store_true", help="small shapes: checks count, rates mean little")
-    add_json(parser)
-    parser.set_defaults(call=_bench)
+def bench(
+    what: Annotated[Literal["gpu", "cpu"], Parameter(help="device to measure, at most 10 and 5 minutes")],
+    /,
+    *,
+    device: Annotated[str, Parameter(help="GPU to measure: cuda, cuda:1 …")] = "cuda",
+    quick: Annotated[bool, Parameter(help="take small shapes: checks count, rates mean little")] = False,
+    output: Output = Output(),
+) -> int:
+    """Check and measure a GPU or a processor: parity, rates, share of its limits."""
+    from tasks.diagnostics.benchmark.bench import bench as measured
+    from tasks.diagnostics.benchmark.bench import described
 
-
-def _bench(arguments: argparse.Namespace) -> int:
-    from tasks.diagnostics.benchmark.bench import bench, described
-
-    device = "cpu" if arguments.what == "cpu" else arguments.device
-    return show_rows(described(device), bench(device, quick=arguments.quick), json=arguments.json)
+    chosen = "cpu" if what == "cpu" else device
+    return show_rows(described(chosen), measured(chosen, quick=quick), json=output.json)
 
 
 def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> int:

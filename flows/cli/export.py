@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Annotated, Any, Final, Literal
 
-from flows.cli.terminal.options import add_json, add_site_options, print_json, print_table
+from cyclopts import Parameter
 
-if TYPE_CHECKING:
-    import argparse
-
+from flows.cli.terminal.checks import check_encoders, check_files
+from flows.cli.terminal.options import ENCODER_FORMS, Output, Site
+from flows.cli.terminal.printing import print_json, print_table
 
 _OPTIONS_OF: Final = {
     "static_dims": ("static",),
@@ -21,69 +21,83 @@ _OPTIONS_OF: Final = {
 }
 
 
-def define_export(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument(
-        "encoder", metavar="ENCODER", help="checkpoint/<key>, report/<key>, a folder, embedded:<name> or a Hub id"
-    )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a new folder")
-    parser.add_argument("--onnx", action="store_true", help="an ONNX graph in fp32: onnx/model.onnx")
-    parser.add_argument("--int8", action="store_true", help="an ONNX graph with int8 products: onnx/model_qint8_….onnx")
-    parser.add_argument(
-        "--target", choices=["vnni", "avx2"],
-        help="processors for the int8 graph: with VNNI (or ARM), or any x86 (this machine's kind)",
-    )  # fmt: skip
-    parser.add_argument("--dims", metavar="K,…", help="encoders of so many dimensions each, 256,128,64: dims-K/")
-    parser.add_argument("--static", action="store_true", help="a table of token vectors, no transformer: static/")
-    parser.add_argument("--static-dims", type=int, help="width of the table (256)")
-    parser.add_argument("--max-loss", type=float, help="points on STS-B dev that int8 may lose (0.3)")
-    parser.add_argument("--min-cosine", type=float, help="mean cosine with fp32 that int8 must have (0.98)")
-    parser.add_argument("--text", nargs="+", metavar="FILE", help="sentences by which --dims and --static are made")
-    parser.add_argument("--sentences", type=int, help="of those, how many are read at most (20000)")
-    parser.add_argument("--revision", help="commit of a Hub model")
-    parser.add_argument(
-        "--push-to-hub", metavar="ORG/NAME", help="upload the folder as a new, private model repository"
-    )
-    parser.add_argument("--public", action="store_true", help="for everyone to read, with --push-to-hub")
-    add_json(parser)
-    add_site_options(parser)
-    parser.set_defaults(call=_export)
-
-
-def _export(arguments: argparse.Namespace) -> int:
+def export(
+    encoder: Annotated[str, Parameter(help=ENCODER_FORMS)],
+    folder: Annotated[Path, Parameter(help="a new folder")],
+    /,
+    *,
+    onnx: Annotated[bool, Parameter(help="write an ONNX graph in fp32: onnx/model.onnx")] = False,
+    int8: Annotated[bool, Parameter(help="write an ONNX graph with int8 products: onnx/model_qint8_….onnx")] = False,
+    target: Annotated[
+        Literal["vnni", "avx2"] | None,
+        Parameter(help="processors of the int8 graph: with VNNI (or ARM), or any x86 [default: this machine's kind]"),
+    ] = None,
+    dims: Annotated[str | None, Parameter(help="encoders of fewer dimensions, for example 256,128,64: dims-K/")] = None,
+    static: Annotated[bool, Parameter(help="write a table of token vectors, without transformer: static/")] = False,
+    static_dims: Annotated[int | None, Parameter(help="width of the table [default: 256]")] = None,
+    max_loss: Annotated[float | None, Parameter(help="points on STS-B dev that int8 may lose [default: 0.3]")] = None,
+    min_cosine: Annotated[float | None, Parameter(help="minimum mean cosine of int8 with fp32 [default: 0.98]")] = None,
+    text: Annotated[
+        tuple[str, ...] | None,
+        Parameter(
+            consume_multiple=(1, None), help="files of sentences that --dims and --static are fitted to [default: NLI]"
+        ),
+    ] = None,
+    sentences: Annotated[int | None, Parameter(help="maximum number of those sentences [default: 20000]")] = None,
+    revision: Annotated[str | None, Parameter(help="commit of a Hub model")] = None,
+    push_to_hub: Annotated[
+        str | None, Parameter(help="ORG/NAME: upload the folder as a new, private model repository")
+    ] = None,
+    public: Annotated[bool, Parameter(help="make the uploaded repository public")] = False,
+    place: Site = Site(),
+    output: Output = Output(),
+) -> int:
+    """Write an encoder's small and fast forms: ONNX, int8, fewer dimensions, a static table."""
+    asked = {
+        "onnx": onnx,
+        "int8": int8,
+        "target": target,
+        "dims": _dims(dims) or None,
+        "static": static,
+        "static_dims": static_dims,
+        "max_loss": max_loss,
+        "min_cosine": min_cosine,
+        "text": text,
+        "sentences": sentences,
+    }
+    _check(asked)
+    check_encoders([encoder], place)
+    check_files(*(text or ()))
     from flows.run_context import run_context_of
     from storage.hub.upload import check_repository, push
     from tasks.serving.compress import Wanted, export_variants
     from tasks.serving.compression_card import TITLE
 
-    _check(arguments)
-    asked = {name: value for name in Wanted.model_fields if (value := getattr(arguments, name)) is not None}
-    wanted = Wanted.model_validate({**asked, "dims": _dims(arguments.dims)})
-    if name := arguments.push_to_hub:
-        check_repository(name)
-    elif arguments.public:
+    wanted = Wanted.model_validate({name: value for name, value in asked.items() if value is not None})
+    if push_to_hub:
+        check_repository(push_to_hub)
+    elif public:
         raise ValueError("--public says who may read an upload, and there is none; add --push-to-hub ORG/NAME")
-    site = run_context_of(vars(arguments))
-    rows = export_variants(site, arguments.encoder, arguments.revision, arguments.folder, wanted)
-    if not arguments.json:
+    rows = export_variants(run_context_of(place.given), encoder, revision, folder, wanted)
+    if not output.json:
         print_table(TITLE, rows)
-        print(f"folder:  {arguments.folder}")
-    address = push(arguments.folder, name, public=arguments.public) if name else None
-    if arguments.json:
-        print_json({"folder": arguments.folder, "forms": rows, "hub": address})
+        print(f"folder:  {folder}")
+    address = push(folder, push_to_hub, public=public) if push_to_hub else None
+    if output.json:
+        print_json({"folder": folder, "forms": rows, "hub": address})
     elif address:
         print(f"hub:     {address}")
     return 0
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check(asked: dict[str, Any]) -> None:
     """Refuse options of forms that are not asked for.
 
     Raises:
         ValueError: there is one.
     """
     for option, forms in _OPTIONS_OF.items():
-        if getattr(arguments, option) is not None and not any(getattr(arguments, form) for form in forms):
+        if asked[option] is not None and not any(asked[form] for form in forms):
             whose = " or ".join(f"--{form}" for form in forms)
             raise ValueError(f"--{option.replace('_', '-')} is about {whose}; ask for that too, or leave it out")
 

@@ -2,62 +2,96 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from cyclopts import Parameter
+
+from flows.cli.terminal.checks import check_encoders, check_files, check_texts
 from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
-    TAKEN,
-    add_json,
-    add_reading_options,
-    add_settings,
-    add_site_options,
-    given_reading,
-    print_json,
-    print_line,
-    print_table,
-    tables_of,
+    ENCODER_FORMS,
+    TEXT_FORMS,
+    AskedPrecision,
+    Changes,
+    Output,
+    Reading,
+    Site,
 )
 from flows.cli.terminal.overrides import changes_of
+from flows.cli.terminal.printing import TAKEN, print_json, print_line, print_table, tables_of
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Mapping
 
     from flows.sweep.method_settings import FieldSettings
     from storage.artifacts.refs import FieldRef
     from storage.artifacts.store import Store
 
 
-def define_field(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    from flows.sweep.methods import NAMES
+def field(
+    texts: Annotated[tuple[str, ...], Parameter(help=TEXT_FORMS, required=True)],
+    /,
+    *,
+    encoder: Annotated[str, Parameter(help=f"to start from: {ENCODER_FORMS}")] = "embedded:bert-mini",
+    labels: Annotated[str | None, Parameter(help="file of texts with a class, or of scored pairs")] = None,
+    budget: Annotated[
+        str, Parameter(help="training of each method: seconds 90s, minutes 10m or steps 200steps")
+    ] = "2m",
+    methods: Annotated[
+        str | None, Parameter(help="names separated by commas; a wrong name lists them [default: all]")
+    ] = None,
+    seeds: Annotated[int, Parameter(help="runs of each method, with training.seed 0, 1, …")] = 1,
+    sentences: Annotated[int, Parameter(help="maximum number of training sentences")] = 20_000,
+    teacher: Annotated[
+        str | None, Parameter(help=f"of distillation: {ENCODER_FORMS} [default: by what --encoder can]")
+    ] = None,
+    translators: Annotated[Literal["embedded", "opus-mt"], Parameter(help="models of round trips")] = "embedded",
+    settings: Changes = (),
+    precision: AskedPrecision = None,
+    reading: Reading = Reading(),
+    place: Site = Site(),
+    output: Output = Output(),
+) -> int:
+    """Try every method on your text, and say which to use."""
+    check_texts(texts, place)
+    check_files(labels)
+    check_encoders([encoder, teacher], place)
+    options = {"seeds": seeds, "sentences": sentences, "teacher": teacher, "translators": translators}
+    asked = {"precision": precision} if precision else {}
+    chosen = settings_of(budget, methods, {**options, **asked, **reading.given}, changes_of(settings))
+    start = begin(place, output)
+    from flows.sweep.field import field as trying
+    from flows.sweep.field import located
+    from tasks.embedding.encoders import check_there
 
-    parser.add_argument("texts", nargs="+", metavar="TEXT", help="files, folders, patterns with *, or data sets")
-    parser.add_argument(
-        "--encoder",
-        default="embedded:bert-mini",
-        help="to start from: folder, Hub id, embedded:<name>, checkpoint/<key> (embedded:bert-mini)",
-    )
-    parser.add_argument("--labels", metavar="FILE", help="texts with classes, or pairs of sentences with scores")
-    parser.add_argument(
-        "--budget", default="2m", help="of training, for each method: seconds 90s, minutes 10m or steps 200steps (2m)"
-    )
-    parser.add_argument("--methods", help=f"only these, separated by commas: {', '.join(NAMES)}")
-    parser.add_argument("--seeds", type=int, default=1, help="runs of each method, with training.seed 0, 1, … (1)")
-    parser.add_argument("--sentences", type=int, default=20_000, help="most sentences that are learnt (20000)")
-    parser.add_argument("--teacher", help="encoder that teaches in distillation (by what --encoder can)")
-    parser.add_argument(
-        "--translators", choices=("embedded", "opus-mt"), default="embedded", help="of round trips (embedded)"
-    )
-    add_reading_options(parser)
-    add_settings(parser, "such as held=250 or may_forget=0")
-    add_json(parser)
-    add_site_options(parser)
-    parser.set_defaults(call=_field)
+    files, labelled = located(start.site, texts, labels, chosen)
+    for name in filter(None, (encoder, chosen.teacher)):
+        check_there(start.site, name)
+    if not output.json:
+        print_table(TAKEN, [source.told for source in files])
+        if labelled is not None:
+            print(printable(labelled.told))
+    ref = start.run(trying, [], texts=list(texts), encoder=encoder, labels=labels, settings=chosen)
+    if ref is None:
+        return 1
+    store = start.site.open_store()
+    if output.json:
+        taken = {"taken": [source.told for source in files], "labels": labelled.told if labelled else None}
+        print_json(_outcome(store, ref) | taken)
+    else:
+        _conclude(store, ref)
+    return 0
 
 
-def settings_of(arguments: argparse.Namespace) -> FieldSettings:
-    """What is tried, by the options of a call.
+def settings_of(budget: str, methods: str | None, options: Mapping[str, Any], changes: dict[str, Any]) -> FieldSettings:
+    """Return the settings of a call.
+
+    Args:
+        budget: of each method, as `--budget` takes it.
+        methods: names separated by commas; None for all.
+        options: other settings by their names.
+        changes: those of `--set`, nested; they win.
 
     Raises:
         ValueError: a method, a field or a value is not known.
@@ -66,43 +100,14 @@ def settings_of(arguments: argparse.Namespace) -> FieldSettings:
     from flows.sweep.method_settings import FieldSettings, budget_of
     from flows.sweep.methods import methods_of
 
-    names = arguments.methods.split(",") if arguments.methods else None
+    names = methods.split(",") if methods else None
     methods_of(names)
-    options = {name: getattr(arguments, name) for name in ("seeds", "sentences", "teacher", "translators")}
-    budget, changes = budget_of(arguments.budget).model_dump(), changes_of(arguments.set)
+    allowed = budget_of(budget).model_dump()
     if isinstance(own := changes.get("budget"), dict):
         # It is of seconds or of steps: the one that is set takes the place of the other.
         said = any(value is not None for value in own.values())
-        changes["budget"] = (dict.fromkeys(budget) if said else budget) | own
-    given = {"budget": budget, "methods": names, **options, **given_reading(arguments)}
-    return override(FieldSettings(), given | changes)
-
-
-def _field(arguments: argparse.Namespace) -> int:
-    settings = settings_of(arguments)  # what is wrong is said before anything is started
-    start = begin(arguments)
-    from flows.sweep.field import field, located
-    from tasks.embedding.encoders import check_there
-
-    files, labels = located(start.site, arguments.texts, arguments.labels, settings)
-    for name in filter(None, (arguments.encoder, settings.teacher)):
-        check_there(start.site, name)
-    if not arguments.json:
-        print_table(TAKEN, [source.told for source in files])
-        if labels is not None:
-            print(printable(labels.told))
-    ref = start.run(
-        field, [], texts=arguments.texts, encoder=arguments.encoder, labels=arguments.labels, settings=settings
-    )
-    if ref is None:
-        return 1
-    store = start.site.open_store()
-    if arguments.json:
-        taken = {"taken": [source.told for source in files], "labels": labels.told if labels else None}
-        print_json(_outcome(store, ref) | taken)
-    else:
-        _conclude(store, ref)
-    return 0
+        changes["budget"] = (dict.fromkeys(allowed) if said else allowed) | own
+    return override(FieldSettings(), {"budget": allowed, "methods": names, **options} | changes)
 
 
 def _outcome(store: Store, ref: FieldRef) -> dict[str, Any]:

@@ -2,78 +2,80 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from flows.cli.terminal.options import add_json, add_settings, print_json, print_table
+from cyclopts import Parameter
+
+from flows.cli.terminal.options import Changes, Output
 from flows.cli.terminal.overrides import configured
+from flows.cli.terminal.printing import print_json, print_table
 from flows.run_context import run_context_of
 from storage.datasets.registry import DATASETS
 from storage.errors import StorageError
-from storage.sources.mirror import MODEL, Mirror
+from storage.sources.mirror import MODEL
+from storage.sources.mirror import Mirror as MirroredHub
 from storage.sources.sources import SourceSpec, perhaps_meant
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flows.hub import Finding
 
 RECIPE: Final = "recipe:"
 
 
-def define_mirror(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument(
-        "folder", type=_folder, metavar="FOLDER", help="HF_HOME of the machines that use it; created or completed"
-    )
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help=f"{RECIPE}<recipe>: all that it reads, but your own files, which are named; <set>, <set>/<split>, "
-        "<hub id>[@<revision>][/<split>] or "
-        f"{MODEL}<hub id>[@<revision>], by default as a recipe pins it, else the newest; every declared set (default)",
-    )
-    add_settings(parser, "a change to those recipes")
-    parser.add_argument("--mirror", help="folder of your own files; what it has is not fetched (BSL_DATA_MIRROR)")
-    add_json(parser)
-    parser.set_defaults(call=_mirror)
-
-
-def _folder(text: str) -> Path:
-    if "://" in text:
-        raise argparse.ArgumentTypeError(f"{text} is no folder of this machine; fill a folder and copy it there")
-    return Path(text)
-
-
-def _mirror(arguments: argparse.Namespace) -> int:
-    """Fetch everything that the Hub has; exit code 1 if something is lacking."""
-    site = run_context_of(vars(arguments))
-    mirror = Mirror(arguments.folder, site.mirror)
+def mirror(
+    folder: Annotated[str, Parameter(help="HF_HOME of the machines that use it; created or completed")],
+    names: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help=f"{RECIPE}<recipe> for all that it reads but your own files; <set>, <set>/<split>, "
+            f"<hub id>[@<revision>][/<split>] or {MODEL}<hub id>[@<revision>], by default as a recipe pins it, else "
+            "the newest [default: every declared set]"
+        ),
+    ] = (),
+    /,
+    *,
+    settings: Changes = (),
+    own: Annotated[
+        str | None,
+        Parameter(
+            name="--mirror",
+            help="folder of your own files; what it has is not fetched [env: BSL_DATA_MIRROR]",
+        ),
+    ] = None,
+    output: Output = Output(),
+) -> int:
+    """Fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR; exit code 1 if something is lacking."""
+    if "://" in folder:
+        raise ValueError(f"{folder} is no folder of this machine; fill a folder and copy it there")
+    filled = MirroredHub(Path(folder), run_context_of({"mirror": own}).mirror)
     lacking: dict[str, str] = {}
-    own = _own(arguments.names, arguments.set)
+    yours = _own(names, settings)
     got: dict[str, str] = {}
-    for wanted in _wanted(arguments.names, arguments.set):
+    for wanted in _wanted(names, settings):
         name = f"{wanted.dataset}/{wanted.split or 'train'}" if isinstance(wanted, SourceSpec) else wanted
         try:
-            for file, outcome in mirror.add(wanted):
+            for file, outcome in filled.add(wanted):
                 got[str(file)] = outcome
-                if not arguments.json:
+                if not output.json:
                     print(f"{outcome:<8} {file}")
         except StorageError as error:
             lacking[name] = f"{error}{perhaps_meant(name)}"
             print(f"lacking  {name}: {lacking[name]}", file=sys.stderr)
-    if arguments.json:
-        print_json({"files": got, "lacking": lacking, "yours": own})
-    for name in [] if arguments.json else own:
+    if output.json:
+        print_json({"files": got, "lacking": lacking, "yours": yours})
+    for name in [] if output.json else yours:
         print(f"yours    {name}")
-    if got and not arguments.json:
-        print(f"elsewhere: HF_HOME={arguments.folder} HF_HUB_OFFLINE=1")
+    if got and not output.json:
+        print(f"elsewhere: HF_HOME={folder} HF_HUB_OFFLINE=1")
     return 1 if lacking else 0
 
 
-def _wanted(names: list[str], settings: list[str]) -> list[str | SourceSpec]:
+def _wanted(names: Sequence[str], settings: Sequence[str]) -> list[str | SourceSpec]:
     """What the names stand for, each once; every split of every declared set without names."""
     if not names:
         return [f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits]
@@ -88,7 +90,7 @@ def _wanted(names: list[str], settings: list[str]) -> list[str | SourceSpec]:
     return list(dict.fromkeys(wanted))
 
 
-def _own(names: list[str], settings: list[str]) -> list[str]:
+def _own(names: Sequence[str], settings: Sequence[str]) -> list[str]:
     """What the named recipes read of a person's own, each once."""
     from flows.recipes.listing import own_files
 
@@ -107,27 +109,28 @@ def _pinned(name: str) -> str:
     return f"{name}@{revision}" if revision else name
 
 
-def define_pins(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument("--check", action="store_true", help="ask the Hub what has changed since")
-    add_json(parser)
-    parser.set_defaults(call=_pins)
+def pins(
+    *,
+    check: Annotated[bool, Parameter(help="ask the Hub what has changed since")] = False,
+    output: Output = Output(),
+) -> int:
+    """List the Hub's commits that recipes read; compare them with the Hub.
 
+    Exit code 1 if the Hub does not give what a pin names, or a pin is missing and nothing says why.
+    """
+    from flows.hub import look, unexplained
+    from flows.hub import pins as pinned
 
-def _pins(arguments: argparse.Namespace) -> int:
-    """Exit code 1 if the Hub does not give what a pin names, or a pin is missing and nothing says why."""
-    from flows.hub import look, pins, unexplained
-
-    known = pins()
-    if not arguments.check:
-        if arguments.json:
+    known = pinned()
+    if not check:
+        if output.json:
             print_json([asdict(pin) for pin in known])
         else:
             rows = [_row(pin.kind, pin.name, pin.revision or "newest", pin.reason) for pin in known]
             print_table("Commits of the Hub", rows)
         return 1 if unexplained(known) else 0
     findings = [look(pin) for pin in known]
-    if arguments.json:
+    if output.json:
         print_json({"pins": [asdict(finding) for finding in findings]})
     else:
         print_table("Commits of the Hub, and what they are now", [_compared(finding) for finding in findings])

@@ -1,23 +1,20 @@
-"""The command `bsl`: its verbs, its exit codes, and the two verbs without a flow, `ui` and `completion`.
-
-A verb's module is imported when the verb is called, none to list them: `bsl --help` comes at once.
-"""
+"""The command `bsl`: what it says without a verb, its errors and its exit codes."""
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import os
 import sys
-from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
+
 from flows.cli.terminal.log_lines import printable, start_lines
+from flows.cli.verbs import VERBS, application
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from inspect import BoundArguments
 
 USAGE_ERROR, FAILURE, INTERRUPTED, CUT_OFF = 2, 1, 130, 141
 FIRST_STEPS: Final = """\
@@ -29,48 +26,7 @@ Raw sentences in, an evaluated sentence encoder out. First steps:
 
 All verbs: bsl --help"""
 
-
-@dataclass(frozen=True)
-class Verb:
-    """A verb.
-
-    Attributes:
-        name: what a person types.
-        room: the module of flows/cli that defines its options as `define_<name>(parser)`.
-        help: one line.
-    """
-
-    name: str
-    room: str
-    help: str
-
-    def define(self, parser: argparse.ArgumentParser) -> None:
-        """Give a parser the verb's options, and `call`, which does its work."""
-        getattr(import_module(f"flows.cli.{self.room}"), f"define_{self.name}")(parser)
-
-
-VERBS: Final = (
-    Verb("run", "run", "run a recipe from raw sentences to its report"),
-    Verb("adapt", "adapt", "adapt an encoder to your text; it is handed out where it is proved better"),
-    Verb("evaluate", "evaluate", "score any encoder on the papers' sets; compare several on the same pairs"),
-    Verb("compare", "compare", "hold finished runs against each other, on the same pairs"),
-    Verb("reproduce", "reproduce", "run the recipe behind a published row, and hold it against the row"),
-    Verb("sweep", "sweep", "run a grid of configurations, each with several seeds, to one table"),
-    Verb("field", "field", "try every method on your text, and say which to use"),
-    Verb("embed", "search", "write the vectors of a file's sentences"),
-    Verb("search", "search", "find the sentences of a corpus that are most like a query"),
-    Verb("pairs", "search", "find the sentences of a corpus that are most like each other"),
-    Verb("recipes", "recipes", "list the recipes, or print one's complete configuration"),
-    Verb("artifacts", "artifacts", "list, show, verify, collect or export what runs have made"),
-    Verb("export", "export", "write an encoder's small and fast forms: ONNX, int8, fewer dimensions, a static table"),
-    Verb("assets", "assets", "list, verify or rebuild the models and texts in the package"),
-    Verb("mirror", "hub", "fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR"),
-    Verb("pins", "hub", "list the Hub's commits that recipes read; compare them with the Hub"),
-    Verb("bench", "diagnostics", "check and measure a GPU or a processor: parity, rates, share of its limits"),
-    Verb("doctor", "diagnostics", "check devices, disk, store, server, models and data of a recipe"),
-    Verb("completion", "main", "print what makes your shell complete verbs and options"),
-    Verb("ui", "main", "serve the Prefect UI over the runs of this folder"),
-)
+app = application()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,47 +41,72 @@ def main(argv: Sequence[str] | None = None) -> int:
     if misspelt := _misspelt(words):
         print(misspelt, file=sys.stderr)
         return USAGE_ERROR
-    arguments, unknown = parser_of(words).parse_known_args(words)
-    if unknown:
-        strange = printable(" ".join(unknown))
-        print(
-            f"bsl: {arguments.verb} takes no {strange}; `bsl {arguments.verb} --help` lists what it takes",
-            file=sys.stderr,
-        )
-        return USAGE_ERROR
     start_lines()
-    call: Callable[[argparse.Namespace], int] = arguments.call
-    # Imported for a verb's work alone, like all that needs more than the standard library: help comes at once.
-    from models.errors import ModelError
-    from storage.errors import StorageError
-
     try:
-        return call(arguments)
+        return _called(words)
+    except CycloptsError as error:
+        print(f"bsl: {printable(refusal(error, words))}", file=sys.stderr)
+        return USAGE_ERROR
     except KeyboardInterrupt:
         print("bsl: interrupted; what was finished is kept, run again to go on", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has what they wanted; nothing may be flushed to them at the end.
+        # The reader has what it wanted; nothing may be flushed to it at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CUT_OFF
-    except (StorageError, ModelError, OSError, ImportError, ValueError) as error:
-        if arguments.debug:
+    except Exception as error:
+        if "--debug" in words or (code := _failed(error)) is None:
             raise
-        print(f"bsl: {printable(_told(error))}", file=sys.stderr)
-        # A ValueError that is none of ours: an unknown recipe, field or value, said before anything was started. An
+        return code
+
+
+def _called(words: Sequence[str]) -> int:
+    command, bound = parsed(words)
+    code = command(*bound.args, **bound.kwargs) or 0
+    if command == app.help_print and words[0] == "evaluate":
+        from flows.cli.evaluate import suites_listed  # which imports the kinds of evaluation
+
+        print(suites_listed())
+    return code
+
+
+def parsed(words: Sequence[str]) -> tuple[Callable[..., int | None], BoundArguments]:
+    """Return the function of a call and its arguments.
+
+    Args:
+        words: the verb and what follows it; `--debug` may also stand between a verb and its action.
+
+    Raises:
+        CycloptsError: the call has an unknown option, a wrong value, or lacks an argument.
+    """
+    rest = [word for word in words if word != "--debug"]
+    chain, _, _ = app.parse_commands(rest)
+    debug = ["--debug"] if len(rest) < len(words) else []
+    command, bound, _ = app.parse_args([*chain, *debug, *rest[len(chain) :]], verbose=False)
+    if command == app.help_print and not {"-h", "--help"} & set(words):
+        actions = [name for name in app[chain[0]].resolved_commands() if not name.startswith("-")]
+        raise CycloptsError(msg=f"{chain[0]} takes an action: {', '.join(actions)}")
+    return command, bound
+
+
+def _failed(error: Exception) -> int | None:
+    """Print an error in a line; None for one that nobody foresaw."""
+    # Imported for a failure alone: help comes at once.
+    from flows.cli.terminal.start import failed, is_of_a_server
+    from models.errors import ModelError
+    from storage.errors import StorageError
+
+    if isinstance(error, StorageError | ModelError | OSError | ImportError | ValueError):
+        print(f"bsl: {printable(_worded(error))}", file=sys.stderr)
+        # A ValueError that is none of ours: an unknown recipe, field or value, refused before anything was started. An
         # ImportError is an optional package that is missing, such as s3fs.
         ours = isinstance(error, StorageError | ModelError)
         return USAGE_ERROR if isinstance(error, ValueError) and not ours else FAILURE
-    except Exception as error:
-        from flows.cli.terminal.start import failed, is_of_a_server
-
-        if arguments.debug or not is_of_a_server(error):
-            raise
-        return failed(error)
+    return failed(error) if is_of_a_server(error) else None
 
 
-def _told(error: Exception) -> str:
-    """An error in words; of a value that a configuration refuses, which field it is."""
+def _worded(error: Exception) -> str:
+    """An error in words; for a value that a configuration refuses, with its field."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
@@ -134,8 +115,8 @@ def _told(error: Exception) -> str:
 
 
 def _misspelt(words: Sequence[str]) -> str:
-    """What is said of a call that does not begin with a verb; empty of one that does, or asks for help or version."""
-    names, word = [verb.name for verb in VERBS], words[0]
+    """What is wrong with a call that does not begin with a verb; empty if it does, or asks for help or version."""
+    names, word = [verb.name for verbs in VERBS.values() for verb in verbs if " " not in verb.name], words[0]
     if word in (*names, "-h", "--help", "--version"):
         return ""
     if word.startswith("-"):
@@ -147,71 +128,23 @@ def _misspelt(words: Sequence[str]) -> str:
     return f"bsl: no verb is called {word!r}{hint} `bsl --help` lists them"
 
 
-def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of a call: the names of all verbs, and the options of those that the call names."""
-    parser = argparse.ArgumentParser(prog="bsl", description="Raw sentences in, an evaluated sentence encoder out.")
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and leave")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb in VERBS:
-        # `resolve`: a verb may have a --help of its own.
-        own = verbs.add_parser(verb.name, help=verb.help, description=verb.help, conflict_handler="resolve")
-        if verb.name in words:
-            verb.define(own)
-        add_debug(own)
-    return parser
+def refusal(error: CycloptsError, words: Sequence[str]) -> str:
+    """Return what is wrong with a call that begins with a verb, the nearest option, and where all are listed.
 
-
-class _Version(argparse.Action):
-    """The installed version, looked up for it alone."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
-
-        print(f"bsl-pipeline {version('bsl-pipeline')}")
-        parser.exit()
-
-
-def define_ui(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument("--port", type=int, default=4200, help="where on this machine (4200)")
-    parser.set_defaults(call=_ui)
-
-
-def _ui(arguments: argparse.Namespace) -> int:
-    from flows.prefect_server.server import is_alone, named_server, use_server
-
-    server = use_server()
-    if address := named_server():
-        print(f"{server} serves its own UI: {address.removesuffix('/api')}")
-        return 0
-    is_alone(inherited=True)  # so that no other command takes its runs for dead
-    url = f"http://127.0.0.1:{arguments.port}"
-    os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page asks the default port
-    print(f"{server}\nruns and artifacts: {url}   (stop with Ctrl-C)", flush=True)
-    prefect = str(Path(sys.executable).with_name("prefect"))
-    os.execv(prefect, [prefect, "server", "start", "--host", "127.0.0.1", "--port", str(arguments.port)])
-
-
-def define_completion(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument(
-        "shell", choices=("bash", "zsh", "tcsh"), help='bash: eval "$(bsl completion bash)", in ~/.bashrc for good'
-    )
-    parser.set_defaults(call=_completion)
-
-
-def _completion(arguments: argparse.Namespace) -> int:
-    import shtab
-
-    print(shtab.complete(parser_of([verb.name for verb in VERBS]), arguments.shell))
-    return 0
-
-
-def add_debug(parser: argparse.ArgumentParser, *, default: bool | str = False) -> None:
-    """`--debug`; below a verb's parser the default is `argparse.SUPPRESS`, or it would undo what stands before it."""
-    parser.add_argument(
-        "--debug", action="store_true", help="show where an error comes from, and Prefect's log", default=default
-    )
+    Args:
+        error: what the parser found.
+        words: the verb and what follows it.
+    """
+    verb = " ".join(error.command_chain or words[:1])
+    if isinstance(error, UnknownOptionError):
+        option = (error.token.keyword or error.token.value).partition("=")[0]
+        known = [name for argument in error.argument_collection for name in argument.names if argument.parse]
+        nearest = difflib.get_close_matches(option, known, n=1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ";"
+        return f"{verb} takes no {option}{hint} `bsl {verb} --help` lists its options"
+    if isinstance(error, UnusedCliTokensError):
+        return f"{verb} takes no {' '.join(error.unused_tokens or ())}; `bsl {verb} --help` lists its arguments"
+    return f"{str(error).rstrip('.')}; see `bsl {verb} --help`"
 
 
 if __name__ == "__main__":

@@ -6,32 +6,31 @@ import shutil
 import sys
 import textwrap
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from flows.cli.terminal.options import add_json, print_json
+from cyclopts import Parameter
 
-if TYPE_CHECKING:
-    import argparse
-
-
-def define_recipes(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument(
-        "recipe", nargs="?", metavar="RECIPE", help="whose configuration is printed; all are listed without"
-    )
-    add_json(parser)
-    parser.set_defaults(call=_recipes)
+from flows.cli.terminal.options import Output
+from flows.cli.terminal.printing import print_json
 
 
-def _recipes(arguments: argparse.Namespace) -> int:
-    from flows.recipes import recipe
+def recipes(
+    recipe: Annotated[
+        str | None, Parameter(help="name of one whose complete configuration is printed [default: list all]")
+    ] = None,
+    /,
+    *,
+    output: Output = Output(),
+) -> int:
+    """List the recipes, or print the complete configuration of one."""
+    from flows.recipes import recipe as named_recipe
     from flows.recipes.listing import command_lines, listings
 
-    if arguments.recipe:
-        print(recipe(arguments.recipe).model_dump_json(indent=1))
+    if recipe:
+        print(named_recipe(recipe).model_dump_json(indent=1))
         return 0
     listed = listings()
-    if arguments.json:
+    if output.json:
         print_json([asdict(listing) for listing in listed])
     else:
         lines = [line for listing in listed for line in listing.lines]

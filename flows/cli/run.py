@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from cyclopts import Parameter
+
+from flows.cli.terminal.checks import check_encoders
 from flows.cli.terminal.log_lines import be_quiet, spinner
-from flows.cli.terminal.options import (
-    BROWSE,
-    add_json,
-    add_settings,
-    add_site_options,
-    print_json,
-    print_line,
-    print_table,
-)
-from flows.cli.terminal.overrides import changes_of
+from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site
+from flows.cli.terminal.overrides import changes_of, with_precision
+from flows.cli.terminal.printing import BROWSE, print_json, print_line, print_table
 from flows.cli.terminal.start import failed, wait_for
 from flows.prefect_server.server import TAG, start_server, use_server
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
     from storage.artifacts.refs import ReportRef
@@ -28,56 +23,61 @@ if TYPE_CHECKING:
     from tasks.stage.progress import StageRun
 
 
-def define_run(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument("recipe", metavar="RECIPE", help="see `bsl recipes`")
-    add_settings(parser, "such as training.lr=3e-4")
-    add_site_options(parser)
-    parser.add_argument("--processes", type=int, help="processes that train one model, one a GPU (BSL_PROCESSES; 1)")
-    parser.add_argument("--dry-run", action="store_true", help="list the stages, cached or to be made, and run none")
-    add_json(parser)
-    parser.set_defaults(call=_run)
-
-
-def _run(arguments: argparse.Namespace) -> int:
+def run(
+    recipe: Annotated[str, Parameter(help="name in `bsl recipes`")],
+    /,
+    *,
+    settings: Changes = (),
+    precision: AskedPrecision = None,
+    dry_run: Annotated[bool, Parameter(help="list the stages, cached or to be made, and run none")] = False,
+    processes: Annotated[
+        int | None, Parameter(help="processes that train one model, one a GPU [default: 1] [env: BSL_PROCESSES]")
+    ] = None,
+    place: Site = Site(),
+    output: Output = Output(),
+) -> int:
+    """Run a recipe from raw sentences to its report."""
     use_server()
-    if not arguments.debug:
+    if not output.debug:
         be_quiet()
     # Before all else, since it takes longest to start; if something is misspelt, it is ended amid its imports.
-    embedded = None if arguments.dry_run else start_server()
+    embedded = None if dry_run else start_server()
     from flows.config import override
-    from flows.recipes import recipe
+    from flows.recipes import recipe as named_recipe
 
-    changes = changes_of(arguments.set)
-    config = override(recipe(arguments.recipe), changes)
+    base = named_recipe(recipe)
+    changes = changes_of(with_precision(precision, base.precisions, settings))
+    config = override(base, changes)
+    check_encoders([model for model, _ in config.models()], place)
     from flows.run_context import run_context_of
 
-    site = run_context_of(vars(arguments))
-    with spinner(f"{arguments.recipe}: looking for its sources and models, starting Prefect"):
+    site = run_context_of({**place.given, "processes": processes})
+    with spinner(f"{recipe}: looking for its sources and models, starting Prefect"):
         from flows.cli.terminal.progress import watching
-        from flows.pipeline import pipeline, run
+        from flows.pipeline import pipeline
+        from flows.pipeline import run as run_stages
         from tasks.stage.progress import planning
 
         # What is missing is said here, before a run starts only to end by it.
         with planning() as plan:
-            run(config, site)
+            run_stages(config, site)
         store = site.open_store()
-        if not arguments.dry_run:
+        if not dry_run:
             _import_ahead(store, plan)
             wait_for(embedded)
-    if arguments.dry_run:
-        return _dry_run(store, plan, as_json=arguments.json)
+    if dry_run:
+        return _dry_run(store, plan, as_json=output.json)
     from prefect import tags
 
     from flows.prefect_server.crashed_runs import cancelled_when_stopped
 
     flow = cancelled_when_stopped(pipeline)
-    with nullcontext() if arguments.json else watching(store, plan), tags(TAG, arguments.recipe):
-        state: Any = flow(arguments.recipe, changes or None, site, return_state=True)
+    with nullcontext() if output.json else watching(store, plan), tags(TAG, recipe):
+        state: Any = flow(recipe, changes or None, site, return_state=True)
     if not state.is_completed():
         return failed(state.result(raise_on_failure=False))
     ref = state.result()
-    if arguments.json:
+    if output.json:
         print_json(_outcome(store, ref))
     else:
         _conclude(store, ref, config.title)

@@ -3,80 +3,83 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from flows.cli.terminal.options import add_json, add_settings, add_site_options, print_json, print_line, print_table
-from flows.cli.terminal.overrides import changes_of, value_of
+from cyclopts import Parameter
+
+from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site
+from flows.cli.terminal.overrides import changes_of, value_of, with_precision
+from flows.cli.terminal.printing import print_json, print_line, print_table
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from storage.artifacts.refs import StudyRef
     from storage.artifacts.store import Store
 
 
-def define_sweep(parser: argparse.ArgumentParser) -> None:
-    """The verb."""
-    parser.add_argument(
-        "names", nargs="+", metavar="NAME", help="a declared study, or recipes; a wrong name lists the studies"
-    )
-    parser.add_argument(
-        "--over",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUES",
-        help="such as training.objective.momentum=0.5,0.999 or recipe=nli,entail; repeat for a grid",
-    )
-    parser.add_argument("--seeds", type=int, default=1, help="runs of each point, with training.seed 0, 1, … (1)")
-    parser.add_argument(
-        "--against", action="append", default=[], metavar="POINT", help="compare all others with it; repeat for more"
-    )
-    parser.add_argument(
-        "--lanes", type=int, help="runs at a time, each in a process of its own (1 here, 256 on a pool)"
-    )
-    parser.add_argument(
-        "--pool", action="store_true", default=None, help="run each point as a run of deployment bsl-pipeline/any"
-    )
-    add_settings(parser, "a change to every point")
-    add_json(parser)
-    add_site_options(parser)
-    parser.set_defaults(call=_sweep)
-
-
-def _sweep(arguments: argparse.Namespace) -> int:
-    for option, number in (("seeds", arguments.seeds), ("lanes", arguments.lanes)):
+def sweep(
+    names: Annotated[
+        tuple[str, ...], Parameter(help="a declared study, or recipes; a wrong name lists the studies", required=True)
+    ],
+    /,
+    *,
+    over: Annotated[
+        tuple[str, ...],
+        Parameter(
+            metavar="FIELD=VALUES",
+            help="values of a field, for example training.objective.momentum=0.5,0.999 or recipe=nli,entail; repeat "
+            "for a grid",
+        ),
+    ] = (),
+    seeds: Annotated[int, Parameter(help="runs of each point, with training.seed 0, 1, …")] = 1,
+    against: Annotated[
+        tuple[str, ...], Parameter(help="point that all others are compared with; repeat for more")
+    ] = (),
+    lanes: Annotated[
+        int | None, Parameter(help="parallel runs, each in its own process [default: 1 here, 256 on a pool]")
+    ] = None,
+    pool: Annotated[bool, Parameter(help="run each point as a run of deployment bsl-pipeline/any")] = False,
+    settings: Changes = (),
+    precision: AskedPrecision = None,
+    place: Site = Site(),
+    output: Output = Output(),
+) -> int:
+    """Run a grid of configurations, each with several seeds, to one table."""
+    for option, number in (("seeds", seeds), ("lanes", lanes)):
         if number is not None and number < 1:
             raise ValueError(f"--{option} {number}: expected 1 or more")
-    over, changes = axes_of(arguments.over, arguments.names), changes_of(arguments.set)
-    if twice := [field for field in over if _is_set(field, changes)]:
-        raise ValueError(
-            f"--over and --set {twice[0]}: it is varied, or the same for all points; leave one of them out"
-        )
-    if arguments.pool and not os.environ.get("PREFECT_API_URL"):
+    axes, changes = axes_of(over, names), changes_of(settings)
+    _refuse_twice(axes, changes)
+    if pool and not os.environ.get("PREFECT_API_URL"):
         raise ValueError("--pool: this command's own server has no workers. Set PREFECT_API_URL to a server that has")
     from flows.sweep.grid import grid
 
-    name = arguments.names[0]
-    configs = grid(name, over, changes, arguments.against).configs  # what is wrong is said before anything is started
-    start = begin(arguments)
+    name = names[0]
+    configs = grid(name, axes, changes, against).configs  # what is wrong is said before anything is started
+    if precision:
+        sections = [part for part in configs[0].precisions if all(part in config.precisions for config in configs)]
+        changes = changes_of(with_precision(precision, sections, settings))
+        _refuse_twice(axes, changes)
+        configs = grid(name, axes, changes, against).configs
+    start = begin(place, output, pool=pool or None)
     from flows.sweep.sweep import ablation
 
     ref = start.run(
         ablation,
         configs,
         name=name,
-        over=over,
-        seeds=arguments.seeds,
+        over=axes,
+        seeds=seeds,
         overrides=changes or None,
-        against=arguments.against,
-        lanes=arguments.lanes,
+        against=list(against),
+        lanes=lanes,
     )
     if ref is None:
         return 1
     store = start.site.open_store()
-    if arguments.json:
+    if output.json:
         rows = store.scan(ref).collect().to_dicts()
         print_json({"study": ref.path, **store.manifest(ref).figures, "figures": rows})
     else:
@@ -84,7 +87,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def axes_of(options: list[str], names: list[str]) -> dict[str, list[Any]]:
+def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
     """Field → its values, from `field=value,value` or `field=[…]` as JSON.
 
     Args:
@@ -104,6 +107,13 @@ def axes_of(options: list[str], names: list[str]) -> dict[str, list[Any]]:
             raise ValueError(f"--over {option}: no JSON list; close it and quote its texts: training.lr=[1e-4,3e-4]")
         axes[field] = whole if isinstance(whole, list) else [value_of(part) for part in text.split(",")]
     return axes
+
+
+def _refuse_twice(axes: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+    if twice := [field for field in axes if _is_set(field, changes)]:
+        raise ValueError(
+            f"--over and --set {twice[0]}: it is varied, or the same for all points; leave one of them out"
+        )
 
 
 def _is_set(field: str, changes: Mapping[str, Any]) -> bool:

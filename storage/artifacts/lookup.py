@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, Final
 
 from storage.artifacts.garbage_collection import readable_manifests
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
 
 LATEST: Final = "latest"
+MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
+"""The name of an encoder that a run has made."""
 MOST_COMPARED: Final = 26  # each has a letter
 KINDS: Final = frozenset(
     {"translations", "asset", "parallel", "back_translated"}  # whose references are plain ones
@@ -66,7 +69,7 @@ def find_report(store: Store, text: str) -> ArtifactRef:
     fitting = [manifest.ref for manifest in reports if manifest.key.startswith(name)]
     if not fitting and name:
         fitting = [manifest.ref for manifest in reports if manifest.provenance.run.startswith(name)]
-    return _only(fitting if name else [], text, "one report's key or run, of `bsl artifacts ls --kind report`")
+    return _only(fitting if name else [], text, "one report's key or run, of `bsl artifacts ls report`")
 
 
 def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
@@ -79,7 +82,8 @@ def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
     reports = [find_report(store, text) for text in texts]
     if len(set(reports)) < len(reports) or not 2 <= len(reports) <= MOST_COMPARED:
         raise ValueError(
-            f"{len(set(reports))} different runs to compare; expected 2 to {MOST_COMPARED}, each named once"
+            f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}; name each once, for example "
+            f"`bsl compare {reports[0] if reports else 'report/65c8'} report/latest`"
         )
     return reports
 

@@ -6,6 +6,7 @@ under which licence, how it was made and what it measured. Files are checked aga
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from importlib.resources import files
 from pathlib import Path
@@ -80,8 +81,10 @@ def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:
     folder = root or assets_root()
     known = embedded_names(folder)
     if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" (did you mean '{EMBEDDED}{near[0]}'?)" if near else ""
         raise AssetError(
-            f"{folder}: no embedded asset {name!r}, there are {', '.join(known) or 'none'}; use one of these"
+            f"{folder}: no embedded asset {name!r}{hint}, there are {', '.join(known) or 'none'}; use one of these"
         )
     try:
         return AssetManifest.model_validate_json((folder / name / MANIFEST).read_bytes())

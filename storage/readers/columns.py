@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-NAME_COLUMNS: Final = "(`--column NAME`; in a recipe `ingest.sources[].columns`)"
-"""How whoever reads a source says which columns hold text."""
+NAME_COLUMNS: Final = "(`--columns`; in embed, search and pairs `--column`; in a recipe `ingest.sources[].columns`)"
+"""The options that name the columns of text."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,14 @@ class Columns:
         return (*self.texts, *self.others)
 
 
-def require(path: str, found: Sequence[str], expected: Sequence[str]) -> None:
+def require(path: str, found: Sequence[str], expected: Sequence[str], remedy: str = NAME_COLUMNS) -> None:
     """Check that columns are there.
+
+    Args:
+        path: the source.
+        found: its columns.
+        expected: those that are wanted.
+        remedy: how the caller names others.
 
     Raises:
         SourceError: with what is missing, what was found and the nearest name to each.
@@ -44,7 +50,7 @@ def require(path: str, found: Sequence[str], expected: Sequence[str]) -> None:
     if missing:
         raise SourceError(
             f"{path}: column {', '.join(map(repr, missing))} is missing; found {_listed(found)}, expected "
-            f"{_listed(expected)}{_hint(missing, found)}; name the right columns {NAME_COLUMNS}"
+            f"{_listed(expected)}{_hint(missing, found)}; name the right columns {remedy}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -70,9 +71,18 @@ class ReadReport:
         if self.rejected > max_bad_share * total:
             raise SourceError(
                 f"{self.name}: {self.rejected:,} of {total:,} records ({self.rejected / total:.2%}) cannot be read, "
-                f"more than max_bad_share = {max_bad_share:.2%} allows: {self._first()}; correct them, name the right "
-                f"columns {NAME_COLUMNS}, or in a recipe give `ingest.sources[].format` or raise `ingest.max_bad_share`"
+                f"more than max_bad_share = {max_bad_share:.2%} allows: {self._first()}; {self._remedy()}"
             )
+
+    def _remedy(self) -> str:
+        """What helps against the first bad record."""
+        if self.bad and self.bad[0].reason.startswith("not UTF-8"):
+            name = shlex.quote(self.bad[0].file)
+            return f"convert the file, from Latin-1 for example by `iconv -f latin1 -t utf-8 {name} > utf8.txt`"
+        return (
+            f"correct them, name the right columns {NAME_COLUMNS}, or in a recipe give `ingest.sources[].format` or "
+            "raise `ingest.max_bad_share`"
+        )
 
     def _first(self) -> str:
         shown = "; ".join(str(record) for record in self.bad[:SHOWN_EXAMPLES])

@@ -15,6 +15,7 @@ from storage.errors import HubError, HubSilentError, SourceError
 from storage.filesystem.atomic import whole
 from storage.filesystem.digests import content_sha256, folder_sha256s
 from storage.filesystem.names import is_inside
+from storage.filesystem.nearest import perhaps_path
 from storage.filesystem.urls import at_home, reachable
 from storage.hub.models import HubModel, pin_model
 from storage.record import Record
@@ -148,7 +149,7 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
     if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
         return ResolvedModel(identity=f"sha256:{copy.digest}", mirrored=copy)
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
-        raise SourceError(f"{spec}: no such folder; expected a model with {' or '.join(SETTINGS)}; correct the path")
+        raise _no_folder(spec)
     return None
 
 
@@ -198,6 +199,30 @@ def _check_model(address: str, names: Iterable[str]) -> None:
             f"{address} is no model: it holds {found}, expected {' or '.join(SETTINGS)}; give the folder of a saved "
             "model"
         )
+
+
+def check_model_name(spec: str, mirror: str | None = None) -> None:
+    """Refuse the name of a model that neither the package nor this machine has; the Hub is not asked.
+
+    Args:
+        spec: as `resolve_model` takes it.
+        mirror: folder or address that may have the model.
+
+    Raises:
+        SourceError: no such folder; the message has the nearest.
+        AssetError: no such embedded asset; the message has the nearest.
+    """
+    if spec.startswith(EMBEDDED):
+        embedded_manifest(spec.removeprefix(EMBEDDED))
+        return
+    is_path = spec.startswith((".", "/", "~")) or (mirror is None and spec.count("/") > 1)
+    if is_path and not Path(at_home(spec)).exists():
+        raise _no_folder(spec)
+
+
+def _no_folder(spec: str) -> SourceError:
+    hint = perhaps_path(spec)
+    return SourceError(f"{spec}: no such folder{hint}; expected a model with {' or '.join(SETTINGS)}; correct the path")
 
 
 def _local(folder: Path) -> ResolvedModel:

@@ -14,9 +14,10 @@ import polars as pl
 from pydantic import Field
 
 from storage.artifacts.keys import NotInKey
-from storage.assets.catalog import EMBEDDED
+from storage.assets.catalog import EMBEDDED, embedded_manifest
 from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
+from storage.filesystem.nearest import perhaps_path
 from storage.filesystem.urls import reachable, without_password
 from storage.hub.datasets import table_files
 from storage.readers.columns import Columns, require
@@ -125,7 +126,8 @@ def sources(
     located = [_files(without_password(path), mirror) for path in paths]
     held = {file: columns_of(file, format_of(file)) for _, files in located for file in files}
     every = tuple(dict.fromkeys(name for names in held.values() for name in names))
-    require(", ".join(paths), every, [name for name in (*columns, title, document) if name])
+    for option, named in (("--columns", columns), ("--title", [title]), ("--document", [document])):
+        require(", ".join(paths), every, [name for name in named if name], f"with `{option}`")
     for name, files in located:
         groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
         for file in files:
@@ -170,14 +172,44 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
         )
 
 
-def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
-    if not path.startswith(EMBEDDED):
-        fs, root = fsspec.url_to_fs(path)
-        if "*" in path or fs.exists(root):
-            return stem_of(path), listed(path)
-    spec = SourceSpec(dataset=path) if path.startswith(EMBEDDED) else _named(path, mirror)
+def check_named(path: str, mirror: str | None = None) -> None:
+    """Check that a name is that of files or of a dataset, before anything of it is read or fetched.
+
+    Args:
+        path: as `sources` takes it.
+        mirror: folder that may hold datasets.
+
+    Raises:
+        SourceError: there is nothing of that name; the message has the nearest.
+        AssetError: no such embedded asset.
+        ValueError: an address holds a password.
+    """
+    spec = _dataset_of(without_password(path), mirror)
     if spec is None:
-        raise SourceError(f"{path}: no such file or folder, and no data set{perhaps_meant(path)}; correct it")
+        listed(path)
+    elif path.startswith(EMBEDDED):
+        embedded_manifest(path.removeprefix(EMBEDDED))
+    else:
+        mirrored_place(spec)  # a declared dataset has the split
+
+
+def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
+    """The dataset of a name; None for files."""
+    if path.startswith(EMBEDDED):
+        return SourceSpec(dataset=path)
+    fs, root = fsspec.url_to_fs(path)
+    if "*" in path or fs.exists(root):
+        return None
+    if (spec := _named(path, mirror)) is None:
+        hint = perhaps_path(path) or perhaps_meant(path)
+        raise SourceError(f"{path}: no such file or folder, and no data set{hint}; correct it")
+    return spec
+
+
+def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
+    spec = _dataset_of(path, mirror)
+    if spec is None:
+        return stem_of(path), listed(path)
     resolved = resolve_source(spec, mirror)  # which says what was tried where nobody has it
     return resolved.name, resolved.files if resolved.hub is None else table_files(resolved.hub)
 

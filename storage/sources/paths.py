@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import fsspec
 
 from storage.errors import SourceError
+from storage.filesystem.nearest import perhaps_path
 from storage.readers.blocks import require_file
 from storage.readers.formats import SUFFIXES, is_readable
 
@@ -37,7 +38,7 @@ def listed(path: str) -> tuple[str, ...]:
         _require_utf8(path)
         return (path,)
     if not fs.isdir(root) and "*" not in root:
-        raise SourceError(f"{path}: no such file or folder; correct the path")
+        raise SourceError(f"{path}: no such file or folder{perhaps_path(path)}; correct the path")
     names = sorted(_below(fs, root.rstrip("/")) if fs.isdir(root) else _matches(fs, root))
     found = tuple(name for name in names if is_readable(name))
     for name in found:

@@ -268,9 +268,10 @@ def _split(spec: SourceSpec, declared: Dataset | None) -> str:
     only = next(iter(declared.splits)) if len(declared.splits) == 1 else "train"
     split = spec.split or only
     if split not in declared.splits:
-        raise SourceError(
-            f"data set {declared.name!r} has no split {split!r}; it has {', '.join(declared.splits)}; set `split`"
-        )
+        near = difflib.get_close_matches(split, declared.splits, n=1)
+        hint = f" (did you mean '{declared.name}/{near[0]}'?)" if near else ""
+        held = ", ".join(declared.splits)
+        raise SourceError(f"data set {declared.name!r} has no split {split!r}; it has {held}{hint}; name one of these")
     return split
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
+from storage.filesystem.nearest import perhaps_path
 from storage.readers.blocks import open_bytes
 from storage.record import Record
 
@@ -57,10 +58,22 @@ def find_vectors_file(name: str) -> VectorsFile:
     Raises:
         SourceError: there is no such file.
     """
+    path = check_vectors_name(name).resolve()
+    return VectorsFile(path=path, digest=source_sha256(str(path)))
+
+
+def check_vectors_name(name: str) -> Path:
+    """Return the path of a local file of word vectors.
+
+    Raises:
+        SourceError: there is no such file; the message has the nearest.
+    """
     path = Path(name).expanduser()
     if not path.is_file():
-        raise SourceError(f"{name}: no such file; expected word vectors, such as glove.840B.300d.txt; correct the path")
-    return VectorsFile(path=path.resolve(), digest=source_sha256(str(path.resolve())))
+        raise SourceError(
+            f"{name}: no such file{perhaps_path(name)}; expected word vectors, such as glove.840B.300d.txt"
+        )
+    return path
 
 
 def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import WordsConfig
-from storage.artifacts.lookup import find
+from storage.artifacts.lookup import MADE_HERE, find
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import ArtifactMissingError
 from storage.sources.model_sources import ResolvedModel, resolve_model
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
     from tasks.stage.run_context import RunContext
 
-MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
 TAUGHT: Final = re.compile(r"embeddings/([0-9a-f]{4,64}|latest)")  # vectors of a corpus, in the place of a teacher
 
 

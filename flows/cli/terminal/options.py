@@ -1,125 +1,101 @@
-"""What several verbs share: options, and how outcomes are printed."""
+"""Options that several verbs share, each declared once.
+
+A verb is a function; its parameters are its options. A group of options is a frozen dataclass whose fields are options
+of the verb. The environment variables in the help are read by `flows.run_context`, also for workers.
+"""
 
 from __future__ import annotations
 
-import json
-import re
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Final, Literal
 
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
+from cyclopts import Group, Parameter
 
-from flows.cli.terminal.log_lines import printable
+PLACE: Final = Group("Where it runs", sort_key=2)
+OUTPUT: Final = Group("Output", sort_key=3)
+READING: Final = Group("How files are read", sort_key=1)
+ENCODER_FORMS: Final = "folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
+TEXT_FORMS: Final = "files (txt, csv, tsv, jsonl, parquet), folders, patterns with * or datasets"
 
-if TYPE_CHECKING:
-    import argparse
-
-    from storage.artifacts.refs import ArtifactRef, EvaluationRef
-    from storage.artifacts.store import Store
-
-_ANY_WIDTH: Final = 10_000  # columns
-_UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON lets stand
-_INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
-BROWSE: Final = "browse:  make ui, or bsl ui"
-"""Where a run's stages and logs are shown."""
-TAKEN: Final = "What your files were taken to hold (--columns, --title and --document overrule)"
-"""Above the table of what own files hold."""
+StoreUrl = Annotated[
+    str | None, Parameter(group=PLACE, help="URL of the artifact store [default: .bsl/store] [env: BSL_STORE]")
+]
+MirrorFolder = Annotated[
+    str | None, Parameter(group=PLACE, help="folder of datasets in place of the Hub [env: BSL_DATA_MIRROR]")
+]
 
 
-def add_site_options(parser: argparse.ArgumentParser) -> None:
-    """Where a run happens; the environment decides what is not given."""
-    add_place_options(parser)
-    parser.add_argument("--cluster", help="Dask scheduler, such as tcp://HOST:8786 (BSL_CLUSTER)")
-
-
-def add_place_options(parser: argparse.ArgumentParser) -> None:
+@Parameter(name="*", group=PLACE)
+@dataclass(frozen=True, kw_only=True)
+class Place:
     """Where one process works."""
-    parser.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
-    parser.add_argument("--mirror", help="folder of data sets that stands in for the Hub (BSL_DATA_MIRROR)")
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (BSL_DEVICE; a GPU if there is one)")
+
+    store: StoreUrl = None
+    mirror: MirrorFolder = None
+    device: Annotated[
+        str | None, Parameter(help="cpu, cuda, cuda:1 … [default: a GPU if there is one] [env: BSL_DEVICE]")
+    ] = None
+    threads: Annotated[int | None, Parameter(help="CPU threads [default: all cores] [env: BSL_THREADS]")] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options by the names of their fields in `RunContext`; None where one was not given."""
+        return asdict(self)
 
 
-def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """How own files are read; the settings of the same names decide what is not given."""
-    parser.add_argument("--lang", help="ISO 639 code of the text (en)")
-    parser.add_argument("--columns", nargs="+", help="columns that hold text, where the guess is wrong")
-    parser.add_argument("--title", help="column that holds a title, '' for none, where the guess is wrong")
-    parser.add_argument("--document", help="column whose equal values make a document, '' for none")
+@Parameter(name="*", group=PLACE)
+@dataclass(frozen=True, kw_only=True)
+class Site(Place):
+    """Where a run happens."""
+
+    cluster: Annotated[str | None, Parameter(help="Dask scheduler, for example tcp://HOST:8786 [env: BSL_CLUSTER]")] = (
+        None
+    )
 
 
-def given_reading(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Those of the options of `add_reading_options` that were given, by the names of their settings."""
-    given = {name: getattr(arguments, name) for name in ("lang", "columns", "title", "document")}
-    return {name: value for name, value in given.items() if value is not None}
+Debug = Annotated[bool, Parameter(group=OUTPUT, help="show tracebacks and Prefect's log")]
 
 
-def add_settings(parser: argparse.ArgumentParser, what: str) -> None:
-    """`--set`, by which fields of a recipe or of settings are changed."""
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help=f"{what}; repeat for more")
+@Parameter(name="*", group=OUTPUT)
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """What a verb prints."""
+
+    json: Annotated[bool, Parameter(help="print the outcome as one JSON value and nothing else")] = False
+    debug: Debug = False
 
 
-def add_precision(parser: argparse.ArgumentParser, what: str, default: str | None = "auto") -> None:
-    """`--precision`; `auto` is bf16 where the device computes in it natively, else fp32."""
-    explained = "auto: bf16 where the device has units for it, else fp32"
-    parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default=default, help=f"{what} ({explained})")
+@Parameter(name="*", group=READING)
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How own files are read."""
+
+    lang: Annotated[str | None, Parameter(help="ISO 639 code of the text [default: en]")] = None
+    columns: Annotated[
+        tuple[str, ...] | None, Parameter(consume_multiple=(1, None), help="columns of text [default: guessed]")
+    ] = None
+    title: Annotated[str | None, Parameter(help="column of titles, '' for none [default: guessed]")] = None
+    document: Annotated[
+        str | None,
+        Parameter(help="column whose equal values make a document, '' for none [default: guessed]"),
+    ] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that were given, by the names of their settings."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """The outcome as one JSON value on standard output, and nothing else there."""
-    parser.add_argument("--json", action="store_true", help="for programs: print the outcome, and nothing else")
-
-
-def print_json(outcome: object) -> None:
-    """One JSON value; what JSON has no form for, such as a path, as its text."""
-    text = json.dumps(outcome, indent=1, ensure_ascii=False, default=str)
-    print(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
-
-
-def _column(name: str) -> Column:
-    return Column(Text(printable(name)))
-
-
-def print_table(title: str, rows: list[dict[str, str]]) -> None:
-    """A table of equal-keyed rows below its title, wide enough for its figures where the terminal's width is unknown.
-
-    Where the terminal is too narrow, intervals stand below their figures, whole.
-    """
-    if not rows:
-        print(printable(title))
-        return
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=max(120, console.width))
-    table = _table(rows)
-    if console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum > console.width:
-        table = _table([{name: _INTERVAL.sub(r"\n\1", cell) for name, cell in row.items()} for row in rows])
-    console.print(Text(printable(title), style="table.title"), table, sep="\n")
-
-
-def print_line(text: str) -> None:
-    """A sentence, broken between its words where a person's terminal ends; whole in a pipe."""
-    console = Console()
-    console.print(Text(printable(text)), soft_wrap=not console.is_terminal)
-
-
-def _table(rows: list[dict[str, str]]) -> Table:
-    """As text: a name in brackets would be taken for markup."""
-    table = Table(*map(_column, rows[0]))
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row.values()))
-    return table
-
-
-def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]:
-    """All tables of an artifact, for JSON."""
-    return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
-
-
-def print_figures(store: Store, ref: EvaluationRef) -> None:
-    """The scores of an evaluation, and the differences if several systems were compared."""
-    from tasks.rendering.score_tables import INTERVALS, difference_rows, score_rows
-
-    print_table(INTERVALS, score_rows(store.scan(ref, "scores").collect()))
-    if "comparison" in store.manifest(ref).tables:
-        print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))
+Changes = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--set", metavar="FIELD=VALUE", help="change a setting, for example training.lr=3e-4; repeat for more"
+    ),
+]
+AskedPrecision = Annotated[
+    Literal["auto", "fp32", "bf16"] | None,
+    Parameter(
+        help="number format of training and encoding; auto: bf16 if the device has it, else fp32 [default: auto, or "
+        "the recipe's]"
+    ),
+]

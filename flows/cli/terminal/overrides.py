@@ -1,4 +1,4 @@
-"""`--set FIELD=VALUE`: a person's changes to a recipe or to settings."""
+"""`--set FIELD=VALUE` and `--precision`: changes to a recipe or to settings."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from flows.config import PipelineConfig
 
 _DEEPEST = 16  # sections within sections; configurations have three
 
 
-def configured(name: str, settings: list[str]) -> PipelineConfig:
+def configured(name: str, settings: Sequence[str]) -> PipelineConfig:
     """A recipe with `field=value` settings.
 
     Raises:
@@ -23,7 +25,7 @@ def configured(name: str, settings: list[str]) -> PipelineConfig:
     return override(recipe(name), changes_of(settings))
 
 
-def changes_of(settings: list[str]) -> dict[str, Any]:
+def changes_of(settings: Sequence[str]) -> dict[str, Any]:
     """Nested changes, as `flows.config.override` takes them.
 
     Raises:
@@ -38,6 +40,17 @@ def changes_of(settings: list[str]) -> dict[str, Any]:
             other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))
             raise ValueError(f"--set {setting} and --set {other} contradict each other; leave one of them out")
     return changes
+
+
+def with_precision(precision: str | None, sections: Iterable[str], settings: Sequence[str]) -> list[str]:
+    """Return the settings of `--precision` followed by those of `--set`, which win.
+
+    Args:
+        precision: None where the option was not given.
+        sections: the sections of the configuration that have a precision.
+        settings: `FIELD=VALUE` of `--set`.
+    """
+    return [*(f"{section}.precision={precision}" for section in sections if precision), *settings]
 
 
 def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:

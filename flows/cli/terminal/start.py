@@ -13,11 +13,11 @@ from flows.cli.terminal.log_lines import be_quiet, printable, spinner
 from flows.prefect_server.server import TAG, EmbeddedServer, check_server, start_server, use_server
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable
 
     from prefect import Flow
 
+    from flows.cli.terminal.options import Output, Site
     from flows.config import PipelineConfig
     from tasks.stage.progress import StageRun
     from tasks.stage.run_context import RunContext
@@ -96,15 +96,21 @@ def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[
     return plan
 
 
-def begin(arguments: argparse.Namespace) -> FlowStart:
-    """Settle the server. Call it before anything imports Prefect, as flows do: its settings are read on import."""
+def begin(place: Site, output: Output, *, pool: bool | None = None) -> FlowStart:
+    """Settle the server. Call it before anything imports Prefect, as flows do: its settings are read on import.
+
+    Args:
+        place: where the flow runs; the environment decides what is not given.
+        output: what the verb prints.
+        pool: whether the points of a sweep run on the work pool.
+    """
     use_server()
-    if not arguments.debug:
+    if not output.debug:
         be_quiet()
     embedded = start_server()
     from flows.run_context import run_context_of  # while the server starts
 
-    return FlowStart(run_context_of(vars(arguments)), embedded, watched=not arguments.json)
+    return FlowStart(run_context_of({**place.given, "pool": pool}), embedded, watched=not output.json)
 
 
 def wait_for(embedded: EmbeddedServer | None) -> None:
@@ -124,12 +130,13 @@ def wait_for(embedded: EmbeddedServer | None) -> None:
 
 
 def failed(error: object) -> int:
-    """Say what ended a run; whether running it again helps depends on what that was."""
+    """Print what ended a run, and whether the same call may succeed; it cannot where a source's content is at fault."""
     from models.errors import InterruptedRunError, ModelError, TranslationStoppedError
-    from storage.errors import StorageError
+    from storage.errors import HubError, SourceError, StorageError
 
     server = is_of_a_server(error)
-    again = server or isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
+    passing = isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
+    again = server or (passing and (isinstance(error, HubError) or not isinstance(error, SourceError)))
     known = server or isinstance(error, StorageError | OSError | ModelError)
     said = str(error) if known else f"{type(error).__name__}: {error}"
     if server:  # of an answer the second line leads to a page on its status code

@@ -8,7 +8,7 @@ import sys
 
 from flows.cli.main import main
 from flows.cli.terminal.log_lines import line_formatter
-from flows.cli.terminal.options import print_json, print_line, print_table
+from flows.cli.terminal.printing import print_json, print_line, print_table
 
 
 def test_json_is_all_that_stands_on_standard_output(capsys):

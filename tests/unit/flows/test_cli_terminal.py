@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from flows.cli.main import main
-from flows.cli.terminal import options
+from flows.cli.terminal import printing
 from flows.cli.terminal.log_lines import spinner, start_lines
 
 FAILING = """
@@ -36,7 +36,10 @@ logging.getLogger("storage.artifacts.translation_memory").warning("a part is dam
             "bsl: options stand behind the verb: bsl run … --debug; `bsl run --help` lists them\n",
         ),
         (["--json"], "bsl: options stand behind the verb: bsl VERB … --json; `bsl --help` lists them\n"),
-        (["run", "tiny", "--sett", "x"], "bsl: run takes no --sett x; `bsl run --help` lists what it takes\n"),
+        (
+            ["run", "tiny", "--sett", "x"],
+            "bsl: run takes no --sett; did you mean --set? `bsl run --help` lists its options\n",
+        ),
     ],
 )
 def test_a_slip_is_told_in_a_line(capsys, call, told):
@@ -63,9 +66,9 @@ def test_own_files_that_are_not_there_are_no_data_sets(tmp_path, capsys, monkeyp
 @pytest.mark.parametrize(("width", "line"), [(60, "47.61"), (120, "47.61 [42.9, 51.7]")])
 def test_an_interval_is_whole_in_a_narrow_terminal(monkeypatch, width, line):
     out = io.StringIO()
-    monkeypatch.setattr(options, "Console", lambda: Console(file=out, width=width, force_terminal=True))
+    monkeypatch.setattr(printing, "Console", lambda: Console(file=out, width=width, force_terminal=True))
     rows = [{"figure": "stsb test: spearman, all", **dict.fromkeys(("before all", "after all"), "47.61 [42.9, 51.7]")}]
-    options.print_table("Figures × 100", rows)
+    printing.print_table("Figures × 100", rows)
     assert [cell.strip() for cell in out.getvalue().splitlines()[4].split("│")[2:4]] == [line] * 2
     assert out.getvalue().count("[42.9, 51.7]") == 2
 

@@ -5,7 +5,7 @@ import pytest
 
 from flows.cli.terminal.start import failed
 from models.errors import ModelError
-from storage.errors import SourceError
+from storage.errors import HubSilentError, SourceError, StoreReadError
 
 ANSWER = httpx.Response(500, request=httpx.Request("POST", "http://server/api/artifacts/"))
 
@@ -27,7 +27,9 @@ def test_a_server_that_failed_is_told_in_a_sentence(capsys):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (SourceError("no source"), "bsl: no source\nWhat was finished is kept; run again to go on.\n"),
+        (SourceError("no source"), "bsl: no source\nWhat was finished is kept.\n"),
+        (HubSilentError("no answer", "wait"), "bsl: no answer; wait\nWhat was finished is kept; run again to go on.\n"),
+        (StoreReadError("cut off"), "bsl: cut off\nWhat was finished is kept; run again to go on.\n"),
         (ModelError("no model"), "bsl: no model\nWhat was finished is kept.\n"),
         (
             KeyError("x"),

@@ -4,7 +4,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from flows.cli.field import settings_of
-from flows.cli.main import main, parser_of
+from flows.cli.main import main
 from flows.recipes.adaptation import AdaptConfig
 from flows.recipes.shared import ALONE, round_trips
 from flows.recipes.tiny import whole_sample
@@ -103,28 +103,26 @@ def test_an_encoder_that_keeps_the_first_dimensions_is_not_offered_to_isbert(tmp
 
 
 def test_one_setting_of_a_section_leaves_the_others():
-    words = ["field", "own.txt", "--set", "bootstrap.seed=1", "--seeds", "3"]
-    settings = settings_of(parser_of(words).parse_args(words))
+    settings = settings_of("2m", None, {"seeds": 3}, {"bootstrap": {"seed": 1}})
     assert (settings.seeds, settings.bootstrap) == (3, BootstrapConfig(resamples=10_000, seed=1))
 
 
 @pytest.mark.parametrize(
-    ("words", "budget"),
+    ("given", "changes", "budget"),
     [
-        (["--set", "budget.steps=100"], Budget(steps=100)),
-        (["--budget", "300steps", "--set", "budget.seconds=60"], Budget(seconds=60)),
-        (["--budget", "300steps", "--set", "budget.seconds=null"], Budget(steps=300)),
-        (["--budget", "300steps", "--set", "held=300"], Budget(steps=300)),
+        ("2m", {"budget": {"steps": 100}}, Budget(steps=100)),
+        ("300steps", {"budget": {"seconds": 60}}, Budget(seconds=60)),
+        ("300steps", {"budget": {"seconds": None}}, Budget(steps=300)),
+        ("300steps", {"held": 300}, Budget(steps=300)),
     ],
 )
-def test_one_field_of_the_budget_takes_the_place_of_the_other(words, budget):
-    assert settings_of(parser_of(["field"]).parse_args(["field", "own.txt", *words])).budget == budget
+def test_one_field_of_the_budget_takes_the_place_of_the_other(given, changes, budget):
+    assert settings_of(given, None, {}, changes).budget == budget
 
 
 def test_a_budget_of_both_is_refused():
-    words = ["field", "own.txt", "--set", "budget.steps=100", "--set", "budget.seconds=60"]
     with pytest.raises(ValueError, match=r"seconds 60\.0 and steps 100: expected one of them"):
-        settings_of(parser_of(words).parse_args(words))
+        settings_of("2m", None, {}, {"budget": {"steps": 100, "seconds": 60}})
 
 
 def test_files_are_read_as_the_settings_say(tmp_path):
@@ -195,7 +193,9 @@ def test_the_start_is_always_there_and_first_and_order_is_the_table_s():
     assert [method.name for method in methods_of(None)] == list(NAMES)
 
 
-def test_an_unknown_method_is_refused_with_the_nearest(capsys):
+def test_an_unknown_method_is_refused_with_the_nearest(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.txt").write_text("A cat sleeps.\n")
     assert main(["field", "x.txt", "--methods", "simcs"]) == 2
     assert "Did you mean 'simcse'" in capsys.readouterr().err
 

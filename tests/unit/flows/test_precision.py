@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from flows.adaptation import adapt
-from flows.cli.adapt import layers_of
+from flows.cli.adapt import PRECISIONS, layers_of
 from flows.cli.field import settings_of
-from flows.cli.main import main, parser_of
-from flows.cli.terminal.overrides import configured
+from flows.cli.main import main
+from flows.cli.terminal.overrides import changes_of, configured, with_precision
 from flows.cli.terminal.start import planned_stages
 from flows.config import override
 from flows.evaluation import evaluation
@@ -125,29 +125,33 @@ def test_under_the_variables_of_avx2_all_verbs_compute_in_fp32(tmp_path):
     assert json.loads(found.stdout) == ["fp32"] * 5 + [False]
 
 
-def test_every_verb_that_trains_or_encodes_takes_a_precision(tmp_path):
-    for given in ("fp32", "bf16"):
-        both = ["--set", f"training.precision={given}", "--set", f"evaluation.precision={given}"]
-        assert set(configured("tiny", both[1::2]).precisions.values()) == {given}
-        for call in (["adapt", "own.txt", *both], ["adapt", "own.txt", "--precision", given]):
-            config = override(AdaptConfig(), *layers_of(parser_of(["adapt"]).parse_args(call)))
-            assert (config.training.precision, config.evaluation.precision) == (given, given)
-        call = ["field", "own.txt", "--set", f"precision={given}"]
-        assert settings_of(parser_of(["field"]).parse_args(call)).precision == given
-        for call in (["evaluate", "m"], ["embed", "m", "in.txt", "out.parquet"], ["search", "m", "in.txt", "query"]):
-            assert parser_of(call[:1]).parse_args([*call, "--precision", given]).precision == given
-            assert parser_of(call[:1]).parse_args(call).precision == "auto"
+@pytest.mark.parametrize("given", ["fp32", "bf16"])
+def test_settings_take_a_precision_by_its_option_and_by_set(given):
+    tiny = recipe("tiny")
+    for settings in (
+        with_precision(given, tiny.precisions, []),
+        [f"training.precision={given}", f"evaluation.precision={given}"],
+        with_precision("auto", tiny.precisions, [f"training.precision={given}", f"evaluation.precision={given}"]),
+    ):
+        assert set(configured("tiny", settings).precisions.values()) == {given}
+        config = override(AdaptConfig(), *layers_of(None, {}, (), changes_of(settings)))
+        assert (config.training.precision, config.evaluation.precision) == (given, given)
+    assert with_precision(None, tiny.precisions, ["a=1"]) == ["a=1"]
+    assert settings_of("2m", None, {"precision": given}, {}).precision == given
 
 
 def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp_path):
     path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"training": {"lr": 1e-5, "max_steps": 7, "precision": "bf16"}}))
-    call = ["adapt", "own.txt", "--config", str(path), "--precision", "fp32", "--set", "training.lr=3e-5"]
-    config = override(AdaptConfig(), *layers_of(parser_of(["adapt"]).parse_args(call)))
+    path.write_text(json.dumps({"training": {"lr": 1e-5, "max_steps": 7, "precision": "bf16"}, "views": "crops"}))
+    changes = changes_of(with_precision("fp32", PRECISIONS, ["training.lr=3e-5"]))
+    config = override(AdaptConfig(), *layers_of(path, {"views": "both", "lang": None}, ("sts",), changes))
     assert (config.training.lr, config.training.max_steps, config.training.precision) == (3e-5, 7, "fp32")
+    assert (config.views, config.lang, config.evaluation.sets) == ("both", "en", ("sts",))
 
 
-def test_a_misspelt_setting_of_adapt_is_named_before_anything_starts(capsys):
+def test_a_misspelt_setting_of_adapt_is_named_before_anything_starts(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.txt").write_text("A cat sleeps.\n")
     assert main(["adapt", "own.txt", "--set", "training.lrr=1"]) == 2
     assert "training.lrr: no such field; did you mean 'lr'?" in capsys.readouterr().err
 

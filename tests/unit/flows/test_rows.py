@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from flows.cli.main import main, parser_of
+from flows.cli.main import main, parsed
 from flows.config import override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.isbert import ROW, TASKS
@@ -69,7 +69,8 @@ def test_another_teacher_is_a_deviation():
 def test_a_row_of_fine_tuning_names_the_command_that_measures_it(row, capsys):
     assert rows_of(row)
     words = shlex.split(COMMANDS[row])[1:]
-    assert set(parser_of(words).parse_args(words).suite) <= set(tuned_names())
+    _, bound = parsed(words)
+    assert set(bound.arguments["suite"]) <= set(tuned_names())
     assert main(["reproduce", row]) == 2
     assert COMMANDS[row] in capsys.readouterr().err
 

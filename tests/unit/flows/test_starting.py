@@ -1,13 +1,9 @@
 """A verb's flow is planned before it runs, so that its stages have numbers; planning starts and sends nothing."""
 
-import argparse
-
 import pytest
 from prefect import flow
 
 from flows.adaptation import adapt
-from flows.cli.main import VERBS, parser_of
-from flows.cli.terminal.options import add_site_options
 from flows.cli.terminal.start import planned_stages
 from flows.sweep.field import field
 from flows.sweep.sweep import ablation
@@ -74,13 +70,3 @@ def test_own_text_is_planned_before_it_was_read_but_for_what_is_measured_first(s
     assert planned[0] == "read_passages"
     assert planned[-1] == "adaptation"
     assert planned_stages(field, {"texts": [str(text)], "site": site}) is None  # its pace is measured first
-
-
-@pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
-def test_no_option_is_taken_for_a_field_of_the_site_by_its_name(verb):
-    """`begin` reads the site off all options of a verb."""
-    (own,) = [action.choices[verb] for action in parser_of([verb])._actions if isinstance(action.choices, dict)]
-    place = argparse.ArgumentParser()
-    add_site_options(place)
-    meant = {action.dest for action in place._actions} | {"processes", "pool"}
-    assert {action.dest for action in own._actions} & set(RunContext.model_fields) <= meant

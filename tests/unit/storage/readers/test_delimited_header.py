@@ -84,7 +84,7 @@ def test_a_first_line_of_text_is_no_header(write, suffix):
             ) as said:
                 read(path)
             assert "expected a name such as 'text'; add a header line, or name the file .txt" in str(said.value)
-            assert "if it is the header, name the column of text (`--column NAME`; in a recipe" in str(said.value)
+            assert "if it is the header, name the column of text (`--columns`; in embed, search" in str(said.value)
 
 
 def test_a_first_line_of_text_among_columns_is_none_either(write):

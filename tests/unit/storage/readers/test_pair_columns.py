@@ -57,6 +57,6 @@ def test_no_column_or_several_of_prose_want_a_name(tmp_path, columns):
     with pytest.raises(SourceError, match="none of the known sets") as said:
         check_columns(source(tmp_path / "rev.csv"))
     assert str(said.value).endswith(
-        "not one alone that holds text; name the columns that hold text (`--column NAME`; in a recipe "
-        "`ingest.sources[].columns`)"
+        "not one alone that holds text; name the columns that hold text (`--columns`; in embed, search and pairs "
+        "`--column`; in a recipe `ingest.sources[].columns`)"
     )

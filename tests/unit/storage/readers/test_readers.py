@@ -10,7 +10,7 @@ import pytest
 from storage.errors import SourceError
 from storage.readers import delimited, jsonl, lines
 from storage.readers.blocks import line_blocks
-from storage.readers.columns import Columns
+from storage.readers.columns import NAME_COLUMNS, Columns
 from storage.readers.delimited_header import CSV
 from storage.readers.formats import columns_of, format_of
 from storage.readers.read_report import ReadReport
@@ -215,9 +215,7 @@ def test_missing_column_names_what_is_there_and_what_is_near(write, report):
         caught.value
     )
     assert "did you mean 'sentence" in str(caught.value)
-    assert str(caught.value).endswith(
-        "name the right columns (`--column NAME`; in a recipe `ingest.sources[].columns`)"
-    )
+    assert str(caught.value).endswith(f"name the right columns {NAME_COLUMNS}")
 
 
 def test_unknown_suffix(tmp_path):
@@ -240,7 +238,7 @@ def test_too_much_that_cannot_be_read(write, report):
         report.check(max_bad_share=0.029)
     assert "3 of 100 records (3.00%) cannot be read, more than max_bad_share = 2.90% allows" in str(caught.value)
     assert f"{path}, line 98: not JSON" in str(caught.value)
-    assert "(`--column NAME`; in a recipe `ingest.sources[].columns`)" in str(caught.value)
+    assert NAME_COLUMNS in str(caught.value)
     assert "or in a recipe give `ingest.sources[].format` or raise `ingest.max_bad_share`" in str(caught.value)
 
 

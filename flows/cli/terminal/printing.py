@@ -1,0 +1,80 @@
+"""How verbs print outcomes: JSON, tables and lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from flows.cli.terminal.log_lines import printable
+
+if TYPE_CHECKING:
+    from storage.artifacts.refs import ArtifactRef, EvaluationRef
+    from storage.artifacts.store import Store
+
+_ANY_WIDTH: Final = 10_000  # columns
+_UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON lets stand
+_INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
+BROWSE: Final = "browse:  make ui, or bsl ui"
+"""Where a run's stages and logs are shown."""
+TAKEN: Final = "What your files were taken to hold (--columns, --title and --document overrule)"
+"""Above the table of what own files hold."""
+
+
+def print_json(outcome: object) -> None:
+    """One JSON value; what JSON has no form for, such as a path, as its text."""
+    text = json.dumps(outcome, indent=1, ensure_ascii=False, default=str)
+    print(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
+
+
+def _column(name: str) -> Column:
+    return Column(Text(printable(name)))
+
+
+def print_table(title: str, rows: list[dict[str, str]]) -> None:
+    """A table of equal-keyed rows below its title, wide enough for its figures where the terminal's width is unknown.
+
+    Where the terminal is too narrow, intervals stand below their figures, whole.
+    """
+    if not rows:
+        print(printable(title))
+        return
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(120, console.width))
+    table = _table(rows)
+    if console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum > console.width:
+        table = _table([{name: _INTERVAL.sub(r"\n\1", cell) for name, cell in row.items()} for row in rows])
+    console.print(Text(printable(title), style="table.title"), table, sep="\n")
+
+
+def print_line(text: str) -> None:
+    """A sentence, broken between its words where a person's terminal ends; whole in a pipe."""
+    console = Console()
+    console.print(Text(printable(text)), soft_wrap=not console.is_terminal)
+
+
+def _table(rows: list[dict[str, str]]) -> Table:
+    """As text: a name in brackets would be taken for markup."""
+    table = Table(*map(_column, rows[0]))
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row.values()))
+    return table
+
+
+def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]:
+    """All tables of an artifact, for JSON."""
+    return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
+
+
+def print_figures(store: Store, ref: EvaluationRef) -> None:
+    """The scores of an evaluation, and the differences if several systems were compared."""
+    from tasks.rendering.score_tables import INTERVALS, difference_rows, score_rows
+
+    print_table(INTERVALS, score_rows(store.scan(ref, "scores").collect()))
+    if "comparison" in store.manifest(ref).tables:
+        print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))

@@ -1,0 +1,83 @@
+"""Wrong names in a call are refused before anything heavy is imported, with the nearest name."""
+
+import subprocess
+import sys
+
+import pytest
+
+from flows.cli.main import main
+
+CODE = """
+import sys
+from flows.cli.main import main
+code = main(sys.argv[1:])
+heavy = [name for name in ("prefect", "torch", "transformers", "sklearn") if name in sys.modules]
+sys.exit(f"imported {heavy}" if heavy else code)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "own.txt").write_text("A dog runs across a field of snow.\n")
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (["adapt", "won.txt"], "no data set (did you mean 'own.txt'?)"),
+        (["adapt", "stsb/tets"], "it has train, dev, test (did you mean 'stsb/test'?)"),
+        (["adapt", "stsbb"], "(did you mean 'stsb'?)"),
+        (["adapt", "embedded:nli-sampel"], "(did you mean 'embedded:nli-sample'?)"),
+        (["adapt", "own.txt", "--encoder", "embedded:mini-sentnce"], "(did you mean 'embedded:mini-sentence'?)"),
+        (["adapt", "own.txt", "--labels", "onw.txt"], "(did you mean 'own.txt'?)"),
+        (["field", "own.txt", "--teacher", "./modls"], "(did you mean 'models'?)"),
+        (["field", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' fits nothing"),
+        (["evaluate", "embedded:bert-mni"], "(did you mean 'embedded:bert-mini'?)"),
+        (["evaluate", "./glove.300d.txt"], "no such file; expected word vectors"),
+        (["search", "embedded:mini-sentence", "onw.txt", "a query"], "(did you mean 'own.txt'?)"),
+        (["embed", "embedded:mini-sentnce", "own.txt", "out.parquet"], "(did you mean 'embedded:mini-sentence'?)"),
+        (["pairs", "./modls", "own.txt"], "(did you mean 'models'?)"),
+        (["export", "embedded:bert-mni", "out"], "(did you mean 'embedded:bert-mini'?)"),
+        (["export", "embedded:bert-mini", "out", "--static", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_the_nearest(folder, call, message):
+    ended = subprocess.run([sys.executable, "-c", CODE, *call], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr
+    assert message in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_run_refuses_a_misspelt_encoder_before_it_starts(folder, capsys, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
+    assert main(["run", "tiny", "--set", "encoder.model=embedded:bert-mni"]) == 1
+    assert "(did you mean 'embedded:bert-mini'?)" in capsys.readouterr().err
+
+
+def test_the_remedy_of_a_wrong_column_is_an_option_of_the_verb(folder, capsys, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
+    (folder / "own.csv").write_text("id,body\n1,A dog runs across a field of snow.\n")
+    for option, name in (("--columns", "boddy"), ("--title", "subject"), ("--document", "thread")):
+        assert main(["adapt", "own.csv", option, name]) == 1
+        said = capsys.readouterr().err
+        assert f"column {name!r} is missing" in said
+        assert said.endswith(f"name the right columns with `{option}`\n")
+
+
+def test_a_file_that_is_not_utf8_comes_with_the_command_that_converts_it(folder, capsys, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
+    (folder / "latin.txt").write_bytes("Schönes Wetter in Köln.\n".encode("latin-1") * 9)
+    assert main(["adapt", "latin.txt"]) == 1
+    said = capsys.readouterr().err
+    assert "latin.txt, line 1: not UTF-8" in said
+    assert "`iconv -f latin1 -t utf-8 latin.txt > utf8.txt`" in said
+    assert "run again" not in said
+
+
+def test_runs_to_compare_are_asked_for_by_a_command(folder, capsys):
+    assert main(["compare", "report/latest"]) == 1  # the store is empty
+    assert "holds no report" in capsys.readouterr().err

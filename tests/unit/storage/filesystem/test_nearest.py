@@ -1,0 +1,36 @@
+"""The existing path that is offered for a wrong one."""
+
+import pytest
+
+from storage.filesystem.nearest import perhaps_path
+
+
+@pytest.fixture
+def letters(tmp_path, monkeypatch):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "reviews.csv").write_text("text\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("letters/review.csv", "letters/reviews.csv"),
+        ("leters/reviews.csv", "letters/reviews.csv"),
+        ("leters", "letters"),
+        ("leters/review.csv", ""),  # its folder is near, but has no such file
+        ("other/words.txt", ""),
+        ("letters/words.csv", ""),
+        ("letters/reviews.csv", ""),
+        ("s3://bucket/reviews.csv", ""),
+        ("letters/reviews.csv/more", ""),
+        ("bad\0name", ""),
+    ],
+)
+def test_the_nearest_name_is_offered_if_there_is_one(letters, path, meant):
+    assert perhaps_path(path) == (f" (did you mean {meant!r}?)" if meant else "")
+
+
+def test_an_absolute_path_is_answered_by_one(letters):
+    assert perhaps_path(str(letters / "leters")) == f" (did you mean {str(letters / 'letters')!r}?)"
