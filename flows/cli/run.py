@@ -18,6 +18,7 @@ from flows.cli.terminal.options import (
 from flows.cli.terminal.overrides import changes_of
 from flows.cli.terminal.start import failed, wait_for
 from flows.prefect_server.server import TAG, start_server, use_server
+from models.evaluation.verdict import STOPPED
 
 if TYPE_CHECKING:
     import argparse
@@ -81,7 +82,7 @@ def _run(arguments: argparse.Namespace) -> int:
         print_json(_outcome(store, ref))
     else:
         _conclude(store, ref, config.title)
-    return 0
+    return 1 if store.manifest(ref).figures.get("verdict") == STOPPED else 0
 
 
 def _import_ahead(store: Store, plan: Sequence[StageRun]) -> None:
