@@ -71,7 +71,7 @@ def test_sets_that_are_not_compared_have_a_table_and_a_picture_of_their_first_fi
     ((heading, lines),) = comparisons(afs, "afs test", {})
     assert heading == "afs test (spearman, unsupervised)"
     assert [(line["point"], line["mean ± sd"]) for line in lines] == [("a", "30.00 ± 1.00"), ("b", "40.00 ± 1.00")]
-    assert list(set_rows(afs)[0]) == ["point", "afs test, pearson", "afs test"]
+    assert list(set_rows(afs, {})[0]) == ["point", "afs test, pearson", "afs test"]
     chart = study_chart(afs, POINTS[:2], "recipe", "afs test")
     assert chart is not None
     assert "a: 30.0; b: 40.0; a (published): 52.5" in chart.label
