@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from transformers import AutoTokenizer
 
 from models.damage import damage_named
+from models.encoder.architecture import architecture_of
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
 from models.encoder.files import read_json
 from models.encoder.graph import SUFFIX, find_graph, folder_of
@@ -296,4 +297,5 @@ def _with_config(folder: Path) -> Path:
         raise EncoderError(
             f"{folder}: no config.json, expected a transformers model folder; give the folder that holds it"
         )
+    architecture_of(folder)  # raises, before a run makes anything, where there is none
     return folder

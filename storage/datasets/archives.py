@@ -7,9 +7,8 @@ from typing import Final
 from storage.datasets.declaration import HubArchive
 
 SENTEVAL: Final = HubArchive(
-    hub_id="princeton-nlp/datasets-for-simcse", revision=None,
+    hub_id="princeton-nlp/datasets-for-simcse", revision="e145e8b",
     file="senteval.tar",
-    unpinned="known to begin with e145e8b, and a pin has all 40 digits; the rows of each set are counted",
 )  # fmt: skip
 """SentEval's folder `data/downstream`, packed by SimCSE's authors: what most papers since 2019 were scored on.
 

@@ -32,10 +32,8 @@ class HubArchive(BaseModel):
     """Its repository."""
     file: str
     """Its name there; a tar file."""
-    revision: str | None = Field(None, pattern=r"^[0-9a-f]{40}$")
-    """The Hub commit that is read; None for the newest."""
-    unpinned: str = ""
-    """Why there is no commit."""
+    revision: str = Field(pattern=r"^[0-9a-f]{7,40}$")
+    """The Hub commit that is read, or its first digits."""
 
 
 class Dataset(BaseModel):
