@@ -25,7 +25,8 @@ def define_recipes(parser: argparse.ArgumentParser) -> None:
 
 def _recipes(arguments: argparse.Namespace) -> int:
     from flows.recipes import recipe
-    from flows.recipes.listing import command_lines, listings
+    from flows.recipes.listing import listings
+    from flows.sweep.printed_rows import row_lines
 
     if arguments.recipe:
         print(recipe(arguments.recipe).model_dump_json(indent=1))
@@ -35,7 +36,7 @@ def _recipes(arguments: argparse.Namespace) -> int:
         print_json([asdict(listing) for listing in listed])
     else:
         lines = [line for listing in listed for line in listing.lines]
-        lines += ["", "Printed rows of fine-tuning, which no recipe does:", *command_lines()]
+        lines += ["", "Other printed rows, each with what measures it, or why nothing does:", *row_lines()]
         print("\n".join(map(_fitting, lines)))
     return 0
 

@@ -46,11 +46,13 @@ def read_settings(folder: Path) -> PreTrainedConfig:
     """
     from transformers import CONFIG_MAPPING, AutoConfig
 
+    settings: PreTrainedConfig
     kind = architecture_of(folder)
     if _names_none(folder):
-        settings: PreTrainedConfig = CONFIG_MAPPING[kind].from_pretrained(str(folder), local_files_only=True)
-        return settings
-    return AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+        settings = CONFIG_MAPPING[kind].from_pretrained(str(folder), local_files_only=True)
+    else:
+        settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    return settings
 
 
 def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
