@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Final
 
 from docs.contents import contents
+from docs.fidelity import whole_table
 from flows.recipes import RECIPES, recipe
 from flows.recipes.listing import listings
 from flows.recipes.published_rows import COMMANDS, ROWS, deviations
@@ -93,4 +94,6 @@ def _deviations(listing: Listing, config: PipelineConfig) -> Iterator[str]:
     yield from ("## What it does otherwise than the row", "")
     found = deviations(config, listing.row)
     yield from (f"- {reason}" for reason in found or ("nothing that a configuration says",))
-    yield from ("", "Every choice beside paper and released code is in [FIDELITY](../FIDELITY.md).", "")
+    yield ""
+    if choices := whole_table(listing.name):
+        yield from ("## Every choice beside paper and released code", "", *choices, "")

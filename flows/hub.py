@@ -35,7 +35,7 @@ class Pin:
     Attributes:
         kind: model or dataset.
         name: its id.
-        revision: the commit that is read; None for the newest.
+        revision: the commit that is read, or its first digits; None for the newest.
         reason: why there is none; empty if nothing says so.
     """
 
@@ -68,7 +68,7 @@ def pins() -> tuple[Pin, ...]:
     models = {model: None for make in RECIPES.values() for model in make().models() if of_the_hub(model[0])}
     sets = {(str(declared.hub_id), declared.revision): "" for declared in DATASETS.values() if declared.hub_id}
     archives = {declared.archive for declared in DATASETS.values() if declared.archive is not None}
-    sets |= {(archive.hub_id, archive.revision): archive.unpinned for archive in archives}
+    sets |= {(archive.hub_id, archive.revision): "" for archive in archives}
     return (
         *(Pin("model", name, revision, "" if revision else reasons.get(name, "")) for name, revision in models),
         *(Pin("dataset", name, revision, "" if revision else reason) for (name, revision), reason in sets.items()),
@@ -81,7 +81,7 @@ def look(pin: Pin) -> Finding:
         newest = listing(pin.kind, pin.name, None)
         if pin.revision is None:
             return Finding(pin, "unpinned", newest.commit, pin.reason or "and nothing says why")
-        if pin.revision == newest.commit:
+        if newest.commit.startswith(pin.revision):
             return Finding(pin, "same", newest.commit, "")
         changed = _changed(pin.kind, listing(pin.kind, pin.name, pin.revision), newest)
     except SourceError as error:

@@ -4,9 +4,6 @@ ModelError
 ├── EncoderError               weights, tokenizer or texts that cannot give embeddings
 │   └── NoEmbeddingError       one text has none
 ├── TrainingError              a training run that cannot start or go on
-│   ├── WorseningError         training made the encoder much worse
-│   │   ├── CollapseError      the representations lost rank or spread
-│   │   └── DeclineError       they are spread, but order the dev set worse than before
 │   ├── NonFiniteLossError     a loss or gradient is NaN or infinite
 │   ├── InterruptedRunError    asked to stop; the state is saved, the next call resumes
 │   └── ResumeError            the saved state is of another run or an unknown format
@@ -27,10 +24,10 @@ Every message says what was found, what was expected and what to do next.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 _PANICS: Final = "pyo3_runtime"  # of Rust parts of libraries; its PanicException is no Exception
@@ -64,35 +61,6 @@ class NoEmbeddingError(EncoderError):
 
 class TrainingError(ModelError):
     """A training run cannot start or go on."""
-
-
-class WorseningError(TrainingError):
-    """Training made the encoder much worse than it was.
-
-    Attributes:
-        step: Optimizer step of the evaluation that showed it.
-        evidence: Quantity name → (value at the start, value now).
-    """
-
-    what: ClassVar[str]
-
-    def __init__(self, step: int, reason: str, evidence: Mapping[str, tuple[float, float]], remedy: str) -> None:
-        self.step = step
-        self.evidence = dict(evidence)
-        listed = ", ".join(f"{name} {start:.4g} → {now:.4g}" for name, (start, now) in self.evidence.items())
-        super().__init__(f"{self.what} by step {step}: {reason} ({listed}); {remedy}")
-
-
-class CollapseError(WorseningError):
-    """The encoder's representations lost their rank or spread."""
-
-    what = "representations collapsed"
-
-
-class DeclineError(WorseningError):
-    """The encoder orders the dev set worse than it did, though its representations are still spread."""
-
-    what = "the encoder unlearnt"
 
 
 class NonFiniteLossError(TrainingError):

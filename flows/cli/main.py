@@ -32,7 +32,8 @@ app = application()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0, 1 for a run that failed, 2 for a call that makes no sense.
 
-    Ctrl-C gives 130 and a reader that leaves early, such as `head`, 141, as the shell has it.
+    A run whose training was stopped as harmful gives 1 too. Ctrl-C gives 130 and a reader that leaves early, such as
+    `head`, 141, as the shell has it.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:

@@ -24,7 +24,8 @@ def recipes(
 ) -> int:
     """List the recipes, or print the complete configuration of one."""
     from flows.recipes import recipe as named_recipe
-    from flows.recipes.listing import command_lines, listings
+    from flows.recipes.listing import listings
+    from flows.sweep.printed_rows import row_lines
 
     if recipe:
         print(named_recipe(recipe).model_dump_json(indent=1))
@@ -34,7 +35,7 @@ def recipes(
         print_json([asdict(listing) for listing in listed])
     else:
         lines = [line for listing in listed for line in listing.lines]
-        lines += ["", "Printed rows of fine-tuning, which no recipe does:", *command_lines()]
+        lines += ["", "Other printed rows, each with what measures it, or why nothing does:", *row_lines()]
         print("\n".join(map(_fitting, lines)))
     return 0
 

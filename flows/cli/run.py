@@ -14,6 +14,7 @@ from flows.cli.terminal.overrides import changes_of, with_precision
 from flows.cli.terminal.printing import BROWSE, print_json, print_line, print_table
 from flows.cli.terminal.start import failed, wait_for
 from flows.prefect_server.server import TAG, start_server, use_server
+from models.evaluation.verdict import STOPPED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +82,7 @@ def run(
         print_json(_outcome(store, ref))
     else:
         _conclude(store, ref, config.title)
-    return 0
+    return 1 if store.manifest(ref).figures.get("verdict") == STOPPED else 0
 
 
 def _import_ahead(store: Store, plan: Sequence[StageRun]) -> None:

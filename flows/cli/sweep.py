@@ -131,9 +131,9 @@ def _conclude(store: Store, ref: StudyRef) -> None:
     from tasks.reporting.study_page import comparisons, fault_lines, set_rows
 
     table = store.scan(ref).collect()
-    print_table("Figures × 100, mean over seeds ± standard deviation", set_rows(table))
     figures = cast("dict[str, Any]", store.manifest(ref).figures)  # as the stage notes them
-    for heading, rows in comparisons(table, figures["shown"]):
+    print_table("Figures × 100, mean over seeds ± standard deviation", set_rows(table, figures["faults"]))
+    for heading, rows in comparisons(table, figures["shown"], figures["faults"]):
         print_table(f"{heading}; 95 % intervals over seeds and pairs", rows)
     for line in (*fault_lines(figures["faults"]), *figures["notes"]):
         print_line(line)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
-from flows.recipes.published_rows import COMMANDS, RECORDS, ROWS
+from flows.recipes.published_rows import RECORDS, ROWS
 from flows.recipes.shared import ENTAIL
 from models.evaluation.published import rows_of
 from storage.assets.catalog import EMBEDDED
@@ -100,14 +100,15 @@ def _listing(name: str) -> Listing:
         purpose=(RECIPES[name].__doc__ or "").strip().splitlines()[0],
         row=row,
         is_row=name in ROWS.get(row, ()),
-        printed=_printed(row) if row else (),
+        printed=printed_in(row) if row else (),
         needs=_needs(config),
         scored_on=tuple(map(_marked, config.evaluation.sets)),
         gpu_hours=gpu_hours(config),
     )
 
 
-def _printed(row: str) -> tuple[str, ...]:
+def printed_in(row: str) -> tuple[str, ...]:
+    """The tables that print a row, a text for each paper."""
     tables: dict[str, list[str]] = {}
     for published in rows_of(row):
         tables.setdefault(published.paper, []).append(published.table)
@@ -139,12 +140,6 @@ def _marked(name: str) -> str:
 def _is_public(dataset: Dataset) -> bool:
     """Whether the Hub has it."""
     return dataset.hub_id is not None or dataset.archive is not None
-
-
-def command_lines() -> list[str]:
-    """Printed rows that no recipe measures, each with the command that does."""
-    width = COLUMN - 1
-    return [f"{row:<{width}} {', '.join(_printed(row))} · {command}" for row, command in COMMANDS.items()]
 
 
 def gpu_hours(config: PipelineConfig) -> float | None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from flows.pipeline import Run, run
 from flows.pool import FailedRunError, Job, Order, PoolError, run_on_pool
-from models.errors import InterruptedRunError, ModelError, TranslationStoppedError
+from models.errors import InterruptedRunError, ModelError, TrainingError, TranslationStoppedError
+from models.evaluation.verdict import STOPPED
 from tasks.stage.device import cores
 from tasks.stage.lanes import DiedError, StoppedError, run_apart
 from tasks.stage.progress import announce, is_planning, planning, warn
@@ -107,11 +108,17 @@ def run_point(site: RunContext, config: PipelineConfig) -> ModelError | None:
 
 def _run_or_fault(config: PipelineConfig, site: RunContext) -> Run | ModelError:
     try:
-        return run(config, site)
+        return _judged(run(config, site), site)
     except ModelError as error:
         if is_fault(error):
             return error
         raise
+
+
+def _judged(made: Run, site: RunContext) -> Run | TrainingError:
+    """The run, or why its training was stopped: its figures are then of the start, not of the point."""
+    figures = {} if is_planning() else site.open_store().manifest(made.report).figures
+    return TrainingError(str(figures["reason"])) if figures.get("verdict") == STOPPED else made
 
 
 def _outcome(attempt: Attempt, site: RunContext) -> Run | ModelError:
@@ -166,10 +173,10 @@ def _on_pool(attempts: Sequence[Attempt], site: RunContext, at_once: int) -> lis
     for some in (sent[:1], sent[1:]):
 
         def end(position: int, fault: PoolError | None, some: Sequence[tuple[int, Run]] = some) -> None:
-            number, _ = some[position]
+            number, made = some[position]
             if fault is not None and not is_fault(fault):
                 raise fault
-            outcomes[number] = _said(attempts[number], fault or outcomes[number])
+            outcomes[number] = _said(attempts[number], fault or _judged(made, site))
 
         orders = [Order(attempts[number].job, plan) for number, plan in some]
         run_on_pool(orders, site, at_once, end)

@@ -19,9 +19,7 @@ from tokenizers import normalizers
 from torch import nn
 from transformers import (
     CONFIG_MAPPING,
-    AutoConfig,
     AutoModel,
-    AutoTokenizer,
     MT5EncoderModel,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -30,6 +28,7 @@ from transformers import (
 )
 from transformers.utils import logging as hf_logging
 
+from models.encoder.architecture import architecture_of, read_settings, read_tokenizer
 from models.encoder.files import read_json
 from models.encoder.heads import Dense
 from models.encoder.pooling import POOLER
@@ -74,7 +73,7 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
     """
     try:
         backbone, info = _read_backbone(folder, config)
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        tokenizer = read_tokenizer(folder)
     except UnpicklingError as error:
         # torch's message goes on to say how to run what is in the file; that is not for us.
         raise EncoderError(
@@ -141,7 +140,7 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
             "is not run, expected an architecture of transformers; choose a model that needs no remote code"
         )
     with quiet_transformers():
-        settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+        settings = read_settings(folder)
         settings.output_hidden_states = False  # asked for in each call, where pooling needs them
         if config.dropout is not None:
             _set_dropout(settings, config.dropout, folder)
@@ -206,10 +205,9 @@ def most_tokens(backbone: PreTrainedModel) -> int | None:
 
 def most_of_folder(folder: Path, wanted: int) -> int | None:
     """`most_tokens` of a folder's transformer; None also where a wanted length is surely shorter."""
-    described = read_json(folder / "config.json")
-    if described.get("model_type") not in CONFIG_MAPPING:
+    if architecture_of(folder) not in CONFIG_MAPPING:
         return None  # what it is instead is said where it is loaded
-    settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    settings = read_settings(folder)
     positions = getattr(settings, "max_position_embeddings", None)
     if not isinstance(positions, int) or wanted <= positions - _MOST_UNUSED:
         return None

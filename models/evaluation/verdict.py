@@ -17,7 +17,8 @@ from models.evaluation.study import MEAN
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Word = Literal["BETTER", "NO DIFFERENCE", "WORSE", "NOT TESTED"]
+Word = Literal["BETTER", "NO DIFFERENCE", "WORSE", "NOT TESTED", "STOPPED"]
+STOPPED: Final = "STOPPED"
 _GENTLER: Final = (
     "The start is kept. Train more gently: lower training.lr, a larger training.objective.anchor_weight (raw_lr and "
     "raw_anchor for a bare transformer), fewer training.max_steps, or more text."
@@ -63,6 +64,7 @@ def verdict_of(
     gentler: str,
     *,
     kept_start: bool,
+    finding: str = "",
 ) -> Verdict:
     """The verdict on the last of several encoders, held against the first.
 
@@ -72,7 +74,11 @@ def verdict_of(
         dev: the set that chose the encoder, as `<data set>/<split>`; figures on it prove nothing.
         gentler: what to change where training did harm.
         kept_start: whether no step of any training was kept.
+        finding: why a training was stopped as harmful; empty if none was.
     """
+    if finding:
+        kept = "the start itself" if kept_start else "the best evaluation before that"
+        return Verdict(STOPPED, finding, f"The figures are of {kept}.")
     if kept_start:
         reason = f"no step was better on {dev}, and the start itself was kept"
         return Verdict("NO DIFFERENCE", reason, f"Keep the start. {gentler}")

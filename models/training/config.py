@@ -88,13 +88,13 @@ class TrainingConfig(BaseModel):
     None for ⌈steps / 10⌉. The start and the end always count."""
     select: Literal["best", "best-or-start", "last"] = "best"
     """Keep the online encoder of the best dev Spearman (needs a dev set; else the last) or of the last step.
-    Deviation: with `best-or-start` the encoder as it was is a candidate too, and a run that makes it worse ends there
-    and keeps it; as published (`best`), the start is none and such a run stops with an error."""
+    Deviation: with `best-or-start` the encoder as it was is a candidate too; as published (`best`), it is none. A run
+    that `collapse` stops keeps the best of what was, the start included."""
     dev_similarity: Literal["cosine", "best-of-four"] = "cosine"
     """What orders the dev pairs: their cosine, by which all is scored, or, as the released code selects, whichever of
     cosine, Manhattan, Euclidean and dot product gives the highest Spearman at that evaluation."""
     collapse: CollapseConfig | None = CollapseConfig()
-    """Thresholds that stop a collapsed run; None never stops."""
+    """Thresholds that stop a harmful run; None never stops."""
 
     @model_validator(mode="after")
     def _buckets_are_of_random_batches(self) -> Self:

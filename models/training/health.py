@@ -10,12 +10,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from models.errors import CollapseError, DeclineError
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.errors import WorseningError
     from models.training.config import CollapseConfig, TrainingConfig
     from models.training.dev_evaluation import Evaluation
 
@@ -23,26 +20,24 @@ HALF: Final = 0.5  # of the rank and spread at the start: with less, it is geome
 REGARDLESS: Final = "training.collapse=null trains on regardless"
 
 
-def check_health(history: Sequence[Evaluation], config: TrainingConfig, *, final: bool) -> None:
-    """Stop a run whose latest evaluations are much worse than the first one.
+def finding_of(history: Sequence[Evaluation], config: TrainingConfig, *, final: bool) -> str:
+    """Return why a run should end now: its latest evaluations are much worse than the first one.
 
     Args:
         history: All evaluations so far, the one before the first step included.
         config: Thresholds, and the settings that a remedy has to fit.
         final: Whether no evaluation will follow, so that one suspicious evaluation is enough.
 
-    Raises:
-        CollapseError: Rank or spread is gone.
-        DeclineError: Only the dev set says so.
+    Returns:
+        Collapse or decline with its evidence and a remedy; empty if the run may go on.
     """
     bounds = config.collapse
     start, later = history[0], history[1:]
     needed = 1 if final or bounds is None else bounds.patience
     if bounds is None or len(later) < needed:
-        return
+        return ""
     reasons = [_suspicion(start, evaluation, bounds) for evaluation in later[-needed:]]
-    if all(reasons):
-        raise _finding(history, str(reasons[-1]), config)
+    return _finding(history, str(reasons[-1]), config) if all(reasons) else ""
 
 
 def divergence_remedy(config: TrainingConfig) -> str:
@@ -65,14 +60,15 @@ def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> st
     return None
 
 
-def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig) -> WorseningError:
+def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig) -> str:
     start, now = history[0], history[-1]
     shrunk = now.effective_rank < HALF * start.effective_rank or now.std < HALF * start.std
     # All pairs of the dev set at one cosine is the end of a collapse too.
     if shrunk or (now.dev_spearman is not None and math.isnan(now.dev_spearman)):
-        return CollapseError(now.step, reason, _evidence(start, now), _collapse_remedy(config))
-    best = max(history, key=_dev)
-    return DeclineError(now.step, reason, _evidence(start, now), _decline_remedy(config, best.step))
+        what, remedy = "representations collapsed", _collapse_remedy(config)
+    else:
+        what, remedy = "the encoder unlearnt", _decline_remedy(config, max(history, key=_dev).step)
+    return f"{what} by step {now.step}: {reason} ({_evidence(start, now)}); {remedy}"
 
 
 def _dev(seen: Evaluation) -> float:
@@ -99,13 +95,10 @@ def _decline_remedy(config: TrainingConfig, best_step: int) -> str:
         step = f"no step was better than the start: lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
     if getattr(config.objective, "contrastive_weight", None) == 0:
         step += ", or give in-batch negatives with training.objective.contrastive_weight=0.1"
-    keep = (
-        "" if config.select == "best-or-start" else "; training.select=best-or-start keeps the start where it is best"
-    )
-    return f"{step}{keep}; {REGARDLESS}"
+    return f"{step}; {REGARDLESS}"
 
 
-def _evidence(start: Evaluation, now: Evaluation) -> dict[str, tuple[float, float]]:
+def _evidence(start: Evaluation, now: Evaluation) -> str:
     names = ("dev_spearman", "effective_rank", "std", "uniformity", "alignment")
     pairs = {name: (getattr(start, name), getattr(now, name)) for name in names}
-    return {name: values for name, values in pairs.items() if None not in values}
+    return ", ".join(f"{name} {a:.4g} → {b:.4g}" for name, (a, b) in pairs.items() if None not in (a, b))

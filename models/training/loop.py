@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.encoder.cnn import with_convolutions
-from models.errors import InterruptedRunError, NonFiniteLossError, WorseningError
+from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.registry import build_objective, needs_of
 from models.runtime.precision import settled
 from models.runtime.random_state import seeded
 from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
 from models.training.dev_evaluation import DevEvaluator
 from models.training.distributed import any_says, first_here_alone, from_first, is_first, seed_step
-from models.training.health import check_health, divergence_remedy
+from models.training.health import divergence_remedy, finding_of
 from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log_row
 from models.training.optimizer import make_optimizer
-from models.training.snapshots import Saving, Snapshot, newest_snapshot, run_fingerprint
+from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot, run_fingerprint
 from models.training.state import TrainingState
 from models.training.step import take_step
 from models.training.token_cache import TokenCache, open_token_cache
@@ -65,7 +65,7 @@ class TrainingResult:
         start_dev: Dev Spearman before the first step; None without a dev set.
         best_dev: Dev Spearman of the selected encoder; None without a dev set.
         best_step: The step it comes from; 0 is the start itself.
-        finding: Why training ended before its last step; empty if it did not.
+        finding: Why training was stopped as harmful; the best of what was, the start included, is kept. Empty if not.
         pairs_per_s: Pairs trained a second in this call, evaluations left out; 0 if nothing was left to do.
         tokens_per_s: Real tokens of both views a second.
         mfu: Share of the GPU's declared arithmetic that was used; None on a CPU or an unknown GPU.
@@ -122,8 +122,8 @@ def train(
 
     Raises:
         TrainingError: Too few or incomplete pairs, a batch that the processes cannot share equally, or one of its
-            kinds: CollapseError, DeclineError, NonFiniteLossError, InterruptedRunError, ResumeError (`work` holds
-            snapshots of another run or an unknown format).
+            kinds: NonFiniteLossError, InterruptedRunError, ResumeError (`work` holds snapshots of another run or an
+            unknown format).
         OSError: A snapshot cannot be read or written.
     """
     config = settled(config, lambda: str(device))
@@ -193,7 +193,7 @@ class _Loop:
         """The selected encoder and all figures."""
         run, history = self.run, self.run.history()
         encoder = copy.deepcopy(run.objective.online).cpu().eval()
-        best = self.config.select != "last" and bool(run.best)
+        best = bool(run.best) and (self.config.select != "last" or bool(run.finding))
         if best:
             encoder.load_state_dict(run.best)
         return TrainingResult(
@@ -227,18 +227,13 @@ class _Loop:
         run, bf16 = self.run, self.config.precision == "bf16"
         evaluation = from_first(lambda: self.evaluator.evaluate(run.objective.online, run.step, bf16=bf16))
         run.log[-1].update(asdict(evaluation))
-        keeps_start = self.config.select == "best-or-start"
-        if run.step > 0 or keeps_start:
+        if run.step > 0 or self.config.select == "best-or-start":
             run.keep_best(evaluation)
         if self.on_eval is not None:
             self.on_eval(evaluation)
-        try:
-            check_health(run.history(), self.config, final=run.step == run.total)
-        except WorseningError as error:
-            if not (keeps_start and run.best):
-                raise
-            run.finding = str(error)
-            logger.warning("training ends here and keeps the best of what was: %s", error)
+        if finding := finding_of(run.history(), self.config, final=run.step == run.total):
+            run.give_up(finding)
+            logger.warning("training ends here and keeps the best of what was: %s", finding)
 
     def _report(self) -> None:
         now = time.monotonic()
@@ -269,7 +264,8 @@ def _start(
         objective.meet_teacher(sample, data.teacher.vectors)
         objective.to(device)
     fingerprint = run_fingerprint(config, objective, data, dev)
-    return TrainingState(fingerprint, total, objective, make_optimizer(objective, config))
+    first = copied(objective.online.state_dict()) if config.collapse else {}
+    return TrainingState(fingerprint, total, objective, make_optimizer(objective, config), start=first)
 
 
 def _eval_every(config: TrainingConfig, pairs: int, total: int) -> int:

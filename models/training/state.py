@@ -38,6 +38,7 @@ class TrainingState:
     best_step: int = 0
     best: dict[str, torch.Tensor] = field(default_factory=dict)
     finding: str = ""
+    start: dict[str, torch.Tensor] = field(default_factory=dict)
 
     @cached_property
     def learning(self) -> list[torch.nn.Parameter]:
@@ -77,6 +78,13 @@ class TrainingState:
             return
         self.best_dev, self.best_step = score, evaluation.step
         self.best = copied(self.objective.online.state_dict())
+
+    def give_up(self, finding: str) -> None:
+        """Note why the run ends, and keep the start unless a later evaluation was better."""
+        self.finding = finding
+        dev = self.history()[0].dev_spearman
+        if not self.best or (dev is not None and self.best_dev is not None and dev >= self.best_dev):
+            self.best, self.best_dev, self.best_step = self.start, dev, 0
 
     def history(self) -> list[Evaluation]:
         """All evaluations in the log."""

@@ -29,16 +29,13 @@ class HubArchive(Record):
     """Its repository."""
     file: str
     """Its name there; a tar file."""
-    revision: str | None = Field(None, pattern=r"^[0-9a-f]{40}$")
-    """The Hub commit that is read; None for the newest."""
-    unpinned: str = ""
-    """Why there is no commit."""
+    revision: str = Field(pattern=r"^[0-9a-f]{7,40}$")
+    """The Hub commit that is read, or its first digits."""
 
 
 SENTEVAL: Final = HubArchive(
-    hub_id="princeton-nlp/datasets-for-simcse", revision=None,
+    hub_id="princeton-nlp/datasets-for-simcse", revision="e145e8b",
     file="senteval.tar",
-    unpinned="known to begin with e145e8b, and a pin has all 40 digits; the rows of each set are counted",
 )  # fmt: skip
 """SentEval's folder `data/downstream`, packed by SimCSE's authors: what most papers since 2019 were scored on.
 

@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 Kind = Literal["model", "dataset"]
 COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+BEGINNING: Final = re.compile(r"[0-9a-f]{7,39}")
 SECONDS_TO_ANSWER: Final = 10.0
 
 
@@ -50,7 +51,7 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
     Args:
         kind: `model` or `dataset`.
         name: `organisation/name`.
-        revision: commit, branch or tag; `main` if None.
+        revision: commit or its first digits, branch or tag; `main` if None.
         cache: the Hub's cache; HF_HUB_CACHE if None.
 
     Raises:
@@ -58,6 +59,8 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
         SourceError: HF_HUB_OFFLINE forbids the question, and nothing is in the cache.
     """
     wanted = revision or "main"
+    if BEGINNING.fullmatch(wanted):
+        wanted = _commit_beginning(kind, name, wanted, cache)
     if COMMIT.fullmatch(wanted) and (known := _known(kind, name, wanted, cache)) is not None:
         return known
     try:
@@ -71,6 +74,24 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
     if not COMMIT.fullmatch(wanted):
         with whole(_folder(kind, name, cache) / "refs" / wanted) as made:
             made.write_text(found.commit, encoding="utf-8")
+    return found
+
+
+def _commit_beginning(kind: Kind, name: str, digits: str, cache: Path | None) -> str:
+    """The whole of a commit whose first digits are known; asked once, then in the cache as a branch's is."""
+    from huggingface_hub import HfApi
+
+    refs = _folder(kind, name, cache) / "refs"
+    here = [ref.read_text(encoding="utf-8").strip() for ref in refs.glob("*") if ref.is_file()]
+    known = next((commit for commit in here if commit.startswith(digits)), None)
+    if known is not None:
+        return known
+    commits = retried(f"{name}@{digits}", lambda: HfApi().list_repo_commits(name, repo_type=kind))
+    found = next((commit.commit_id for commit in commits if commit.commit_id.startswith(digits)), None)
+    if found is None:
+        raise HubError(f"{name}: none of its {len(commits)} commits begins with {digits}", CHANGED)
+    with whole(refs / digits) as made:
+        made.write_text(found, encoding="utf-8")
     return found
 
 

@@ -107,8 +107,8 @@ def _elsewhere(model: ResolvedModel) -> str:
 
 def _parts(folder: Path) -> tuple[str, ...]:
     """Patterns of the files that a model of its kind is made of."""
-    from models.encoder.files import read_json
+    from models.encoder.architecture import architecture_of
 
-    kind = read_json(folder / "config.json", {}).get("model_type")
+    kind = architecture_of(folder) if (folder / "config.json").is_file() else ""
     weights = "model*.safetensors" if any(folder.glob("*.safetensors")) else "pytorch_model*.bin"
     return ("config.json", weights, *(_TRANSLATOR if kind == "marian" else ()))

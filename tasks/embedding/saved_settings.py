@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from models.encoder.architecture import architecture_of
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError
 from storage.artifacts.refs import CheckpointRef
@@ -55,9 +56,13 @@ def taken_over(site: RunContext, start: CheckpointRef | ResolvedModel, config: E
     Raises:
         EncoderError: something else was asked for, or the folder describes an encoder that cannot be computed here.
     """
-    if _is_only_planned(site, start) or is_bare(site, start):
+    if _is_only_planned(site, start):
         return config
     folder = described_folder(site.open_store(), start)
+    if is_bare(site, start):
+        if (folder / "config.json").is_file():
+            architecture_of(folder)  # raises where it has none
+        return config
     from models.encoder.serialization.settings import check_settings, read_saved  # imports transformers
 
     saved = read_saved(folder)

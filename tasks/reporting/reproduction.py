@@ -9,6 +9,7 @@ import polars as pl
 
 from models.evaluation.published import AVERAGE, columns_of, rows_of
 from models.evaluation.reproduction import MOST
+from models.evaluation.verdict import STOPPED
 from storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
 from storage.artifacts.schemas import REPRODUCTION
 from tasks.rendering.blocks import Charts, Page, Part, Prose, Table
@@ -72,7 +73,7 @@ def reproduce(work: Work, reports: tuple[ReportRef, ...], asked: RowComparison) 
 
     row, cells = asked.row, asked.cells
     scores = pl.concat([work.store.scan(ref, "scores").filter(model=asked.system).collect() for ref in reports])
-    why = [*asked.deviations, *_partial(work.store, reports[0], asked.records)]
+    why = [*asked.deviations, *_partial(work.store, reports[0], asked.records), *_stopped(work.store, reports)]
     printed = [published for published in rows_of(row) if published.protocol != _SPREAD]
     test = None if why else partial(compare, margin=asked.margin, draws=asked.draws)
     lines = [_lines(scores, published, row, cells, test) for published in printed]
@@ -85,6 +86,12 @@ def reproduce(work: Work, reports: tuple[ReportRef, ...], asked: RowComparison) 
     work.draft.write(figures)
     work.draft.note({"said": [f"{title}: {verdict}", *said]})
     publish(work, reproduction_page(title, verdict, said, figures), PAGE)
+
+
+def _stopped(store: Store, reports: Sequence[ReportRef]) -> list[str]:
+    """Why trainings were stopped: their figures are of the start."""
+    figures = [store.manifest(ref).figures for ref in reports]
+    return [f"a training was stopped: {left['reason']}" for left in figures if left.get("verdict") == STOPPED]
 
 
 def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> list[str]:

@@ -54,7 +54,7 @@ class StudySettings(StageInputs):
     """Settings of the intervals; more draws where there are many comparisons (`enough_draws`)."""
 
 
-@stage(ref=StudyRef, version=4)
+@stage(ref=StudyRef, version=5)
 def study(work: Work, runs: StudyRuns, asked: StudySettings) -> None:
     """Figures over seeds, differences from points that others are compared with, a page.
 

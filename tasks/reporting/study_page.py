@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -61,7 +62,7 @@ def study_page(
         notes: further notes on the figures.
     """
     chart = study_chart(table, points, axis, shown)
-    faults = fault_lines(faults_of(points))
+    faults = faults_of(points)
     several = table["dataset"].n_unique() > 1
     return Page(
         title=title,
@@ -69,9 +70,11 @@ def study_page(
         sentence=finding(table, shown),
         lead=[Charts([chart], lead=True)] if chart else [],
         parts=[
-            Part("All sets", [Table.of("Mean over seeds × 100 ± standard deviation", set_rows(table))] * several),
-            *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, shown)),
-            Part("Errors", [Prose(line) for line in faults]),
+            Part(
+                "All sets", [Table.of("Mean over seeds × 100 ± standard deviation", set_rows(table, faults))] * several
+            ),
+            *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, shown, faults)),
+            Part("Errors", [Prose(line) for line in fault_lines(faults)]),
             Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
         ],
     )
@@ -169,34 +172,48 @@ def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
     return own.filter(metric=first["metric"], protocol=first["protocol"])
 
 
-def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
-    """One row a point, one column a set: mean ± deviation."""
+def set_rows(table: pl.DataFrame, faults: Mapping[str, str]) -> list[dict[str, str]]:
+    """One row a point, one column a set: mean ± deviation, or why there is none.
+
+    Args:
+        table: the table `study`.
+        faults: label → why runs of that point left no figure.
+    """
     firsts = table.unique(["label", "dataset", "metric"], keep="first", maintain_order=True)
     columns = {(row["dataset"], row["metric"]): "–" for row in firsts.iter_rows(named=True)}
     lines: dict[str, dict[tuple[str, str], str]] = {}
     for row in firsts.iter_rows(named=True):
-        lines.setdefault(row["label"], dict(columns))[row["dataset"], row["metric"]] = spread(row["mean"], row["sd"])
+        lines.setdefault(row["label"], dict(columns))[row["dataset"], row["metric"]] = _cell(row, faults)
     heads = [name if metric == "spearman" else f"{name}, {metric}" for name, metric in columns]
     return [{"point": label} | dict(zip(heads, cells.values(), strict=True)) for label, cells in lines.items()]
 
 
-def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
+def _cell(row: Mapping[str, Any], faults: Mapping[str, str]) -> str:
+    """Mean ± deviation, or the first clause of why there is none."""
+    if row["mean"] is None and row["label"] in faults:
+        return re.split(r", expected|; | \(", faults[row["label"]])[0]
+    return spread(row["mean"], row["sd"])
+
+
+def comparisons(
+    table: pl.DataFrame, shown: str, faults: Mapping[str, str]
+) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """A heading and `figure_rows` for each point that the others are compared with."""
     own = shown_rows(table, shown)
     head = f"{shown} ({own['metric'][0]}, {own['protocol'][0]})"
     references = own["reference"].drop_nulls().unique(maintain_order=True).to_list()
     for reference in references:
-        yield f"{head}, beside {reference}", figure_rows(own.filter(reference=reference))
+        yield f"{head}, beside {reference}", figure_rows(own.filter(reference=reference), faults)
     if not references:
-        yield head, figure_rows(own)
+        yield head, figure_rows(own, faults)
 
 
-def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
+def figure_rows(table: pl.DataFrame, faults: Mapping[str, str]) -> list[dict[str, str]]:
     """One row a row of the table `study`, of one set and reference, for people."""
     return [
         {
             "point": row["label"],
-            "mean ± sd": spread(row["mean"], row["sd"]),
+            "mean ± sd": _cell(row, faults),
             "95 % interval": interval(row["ci_low"], row["ci_high"]),
             "seeds": str(row["seeds"]),
             "difference": signed(row["difference"], None, None),

@@ -5,7 +5,7 @@
     python tests/bench/bench_collapse.py --print             the table of the rows that are there
 
 Pairs are the entailments of the embedded NLI sample, batch 64, with the paper's predictor and the released code's
-optimizer (AdamW without decay), in bf16. A run never stops early here: at each evaluation `check_health` is asked as
+optimizer (AdamW without decay), in bf16. A run never stops early here: at each evaluation `finding_of` is asked as
 the training loop asks it, and the first step at which it raises is noted.
 
 Whether a run did collapse is judged by other means than the detector's: STS-B *test* (the detector sees dev) with the
@@ -31,13 +31,12 @@ sys.path.insert(0, str(ROOT))
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.network import Encoder  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
-from models.errors import WorseningError  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.geometry import unit  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.training.config import TrainingConfig  # noqa: E402
 from models.training.dev_evaluation import DevSet, Evaluation  # noqa: E402
-from models.training.health import check_health  # noqa: E402
+from models.training.health import finding_of  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.snapshots import read_snapshot  # noqa: E402
 from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
@@ -81,10 +80,8 @@ class Watch:
 
     def __call__(self, seen: Evaluation) -> None:
         self.history.append(seen)
-        try:
-            check_health(self.history, TrainingConfig(), final=seen.step == self.steps)
-        except WorseningError as error:
-            self.raised = self.raised or {"step": error.step, "message": str(error)}
+        if finding := finding_of(self.history, TrainingConfig(), final=seen.step == self.steps):
+            self.raised = self.raised or {"step": seen.step, "message": finding}
 
 
 def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dict[str, object]:

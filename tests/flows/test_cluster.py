@@ -223,7 +223,10 @@ def test_each_run_s_end_is_reported_and_no_more_wait_at_a_time_than_asked(server
     monkeypatch.setattr(pool, "_POLL_S", 0.2)
     deployment = deploy(server)
     most, over = [], threading.Event()
-    ends = [Failed(message="Flow run encountered an exception: CollapseError: rank"), Crashed(message="killed")] * 2
+    ends = [
+        Failed(message="Flow run encountered an exception: NonFiniteLossError: x"),
+        Crashed(message="killed"),
+    ] * 2
 
     def end_them() -> None:
         with get_client(sync_client=True) as client:
@@ -246,5 +249,5 @@ def test_each_run_s_end_is_reported_and_no_more_wait_at_a_time_than_asked(server
         worker.join()
     assert sorted(number for number, _ in reported) == [0, 1, 2, 3]
     kinds = sorted(getattr(fault, "kind", "-") for _, fault in reported)
-    assert kinds == ["-", "-", "CollapseError", "CollapseError"]
+    assert kinds == ["-", "-", "NonFiniteLossError", "NonFiniteLossError"]
     assert max(most) <= 2

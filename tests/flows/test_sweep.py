@@ -3,7 +3,7 @@
 import pytest
 
 from flows.sweep.sweep import ablation
-from models.errors import CollapseError, EvaluationError
+from models.errors import EvaluationError, TrainingError
 from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
 
@@ -80,7 +80,7 @@ def test_a_point_that_is_stopped_leaves_its_reason_and_the_others_their_table(st
     page = (store.fetch(asked) / "study.md").read_text()
     assert "no figure: seed 0: " in page
     assert "effective rank is below 1000" in page
-    with pytest.raises(CollapseError, match="effective rank is below 1000"):  # of which nothing is left
+    with pytest.raises(TrainingError, match="effective rank is below 1000"):  # of which nothing is left
         ablation("tiny", {"training.collapse": [strict]}, 1, changes, site=site)
 
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
+from flows.hub import look, pins
 from storage.datasets.declaration import SENTEVAL
 from storage.datasets.registry import DATASETS
 from storage.errors import HubError, SourceError
@@ -20,14 +21,14 @@ from storage.sources.sources import SourceSpec, resolve_source
 from storage.sources.transfer_sets import read_transfer_table
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet
-from tests.hub.senteval import files_of, mrpc_rows, packed, publish_mrpc, publish_senteval
+from tests.hub.senteval import SENTEVAL_COMMIT, files_of, mrpc_rows, packed, publish_mrpc, publish_senteval
 from tests.toy_sets import allow_any_rows
 
 CR = {"CR/custrev.neg": "bad\n\n", "CR/custrev.pos": "good\n"}
 
 
 def publish(hub, files):
-    return hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(files)})
+    return hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(files)}, SENTEVAL_COMMIT)
 
 
 def table(name, split, mirror=None):
@@ -85,6 +86,24 @@ def test_a_mrpc_without_its_validation_is_refused(hub):
 
 
 @pytest.mark.usefixtures("any_rows")
+def test_the_pinned_commit_is_read_though_main_went_on(hub, monkeypatch):
+    commit = publish(hub, CR)
+    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed({"CR/custrev.neg": "other\n"})})
+    assert resolve_source(SourceSpec(dataset="cr")).digest == f"{SENTEVAL.hub_id}@{commit}/senteval.tar/cr/all"
+    assert table("cr", "all").rows() == [("bad", 0), ("", 0), ("good", 1)]
+    assert len(hub.requests("/commits/")) == 1
+    hub.stop()
+    offline(monkeypatch)
+    assert table("cr", "all").rows() == [("bad", 0), ("", 0), ("good", 1)]
+
+
+def test_a_repository_without_the_pinned_commit_is_refused(hub):
+    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(CR)})
+    with pytest.raises(HubError, match="none of its 1 commits begins with e145e8b"):
+        resolve_source(SourceSpec(dataset="cr"))
+
+
+@pytest.mark.usefixtures("any_rows")
 def test_the_hub_and_a_carried_cache_give_one_source(hub, tmp_path, monkeypatch):
     commit = publish(hub, CR)
     from_the_hub = resolve_source(SourceSpec(dataset="cr"))
@@ -130,7 +149,7 @@ def test_what_the_archive_calls_its_folder_does_not_matter(hub, folder):
             entry = tarfile.TarInfo(folder + path)
             entry.size = len(text)
             tar.addfile(entry, io.BytesIO(text.encode()))
-    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()})
+    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()}, SENTEVAL_COMMIT)
     assert table("cr", "all").height == 3
 
 
@@ -152,7 +171,7 @@ def test_what_the_archive_calls_its_folder_does_not_matter(hub, folder):
 )
 def test_an_archive_that_is_not_senteval_s_is_refused(hub, files, kind, line):
     """What it lacks is left out of a run by name; what is broken ends it."""
-    hub.add("datasets", SENTEVAL.hub_id, files)
+    hub.add("datasets", SENTEVAL.hub_id, files, SENTEVAL_COMMIT)
     with pytest.raises(SourceError, match=line) as caught:
         table("cr", "all")
     assert type(caught.value) is kind
@@ -200,7 +219,8 @@ def test_a_copy_of_sick_without_all_of_the_test_is_refused(copy_of_sick, tmp_pat
         read_declared_pairs("sickr", "test", source)
 
 
-def test_an_archive_has_no_commit_and_says_why(capsys):
-    assert main(["pins"]) == 0
-    assert "known to begin with e145e8b" in " ".join(capsys.readouterr().out.split())
-    assert SENTEVAL.revision is None
+def test_its_pin_is_compared_by_the_digits_that_are_known(hub):
+    publish(hub, CR)
+    pin = next(pin for pin in pins() if pin.name == SENTEVAL.hub_id)
+    assert pin.revision == "e145e8b"
+    assert look(pin).verdict == "same"

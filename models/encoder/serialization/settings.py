@@ -19,6 +19,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from models.encoder.architecture import architecture_of
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
 from models.encoder.files import read_json
 from models.encoder.pooling import AND, POOLER
@@ -294,6 +295,7 @@ def _with_config(folder: Path) -> Path:
         raise EncoderError(
             f"{folder}: no config.json, expected a transformers model folder; give the folder that holds it"
         )
+    architecture_of(folder)  # raises, before a run makes anything, where there is none
     return folder
 
 

@@ -20,6 +20,7 @@ from torch import nn
 from transformers import AutoModelForMaskedLM
 from transformers.activations import ACT2FN
 
+from models.encoder.architecture import read_settings
 from models.encoder.transformer import quiet_transformers
 from models.errors import TrainingError
 from models.objectives.language_modeling.linear_cross_entropy import linear_cross_entropy
@@ -118,7 +119,12 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
     with quiet_transformers():
         whole: Any
         whole, info = AutoModelForMaskedLM.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
+            str(folder),
+            config=read_settings(folder),
+            local_files_only=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            output_loading_info=True,
         )
     bias_V = getattr(whole.get_output_embeddings(), "bias", None)
     lacks = [key for key in info["missing_keys"] if key.startswith((parts.linear, parts.norm))]

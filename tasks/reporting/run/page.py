@@ -197,16 +197,10 @@ def _pairs(run: Run, sets: Sequence[ComparedSet]) -> Iterator[Block]:
 
 
 def _missing(run: Run) -> Block:
-    reasons = {**run.asked.missing.reasons, **dict(_findings(run))}
+    reasons = run.asked.missing.reasons
     if not reasons:
         return Prose("Nothing: every set that was asked for was scored.")
     return Table.of("Not scored, and not part of any average", [{"what": k, "why": v} for k, v in reasons.items()])
-
-
-def _findings(run: Run) -> Iterator[tuple[str, str]]:
-    for name, ref in zip(run.trainings, run.made.checkpoints, strict=True):
-        if finding := run.store.manifest(ref).figures.get("finding"):
-            yield f"training {name}", str(finding)
 
 
 def _rows(value: object) -> list[dict[str, Any]]:

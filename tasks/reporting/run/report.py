@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PAGE: Final = "report"
 
 
-@stage(ref=ReportRef, version=16)
+@stage(ref=ReportRef, version=17)
 def report(work: Work, made: RunArtifacts, asked: ReportSettings, told: Told) -> None:
     """Write the page, the score table and, of what was trained, the model card."""
     table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])
@@ -65,9 +65,16 @@ def _verdict(
 ) -> Verdict | None:
     if not checkpoints:
         return None
-    kept = all(work.store.manifest(ref).figures["best_step"] == 0 for ref in checkpoints)
+    figures = [work.store.manifest(ref).figures for ref in checkpoints]
     training = settings.phases[-1].training
-    return verdict_of(comparison, settings.systems, settings.evaluation.dev, gentler(training), kept_start=kept)
+    return verdict_of(
+        comparison,
+        settings.systems,
+        settings.evaluation.dev,
+        gentler(training),
+        kept_start=all(left["best_step"] == 0 for left in figures),
+        finding="; then ".join(str(left["finding"]) for left in figures if left["finding"]),
+    )
 
 
 def gentler(training: TrainingConfig) -> str:

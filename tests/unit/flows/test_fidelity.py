@@ -3,12 +3,11 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from operator import attrgetter
 
 from pydantic import BaseModel
 
-from docs.fidelity import PAGE, cells, generated, value_at
+from docs.fidelity import PAGE, Choice, choices, generated, tables, value_at, whole_table
 from docs.fidelity import QUOTED as VALUE
 from flows.recipes import RECIPES, recipe
 from tests.every import every
@@ -22,43 +21,20 @@ OF_THE_CODE = {"nli-released", "multilingual-released", "sbert-released", "srobe
 WHOLE = ("training", "encoder", "pairs", "augment.filters")  # sections whose every field has a row
 
 
-@dataclass(frozen=True)
-class Row:
-    choice: str
-    field: str | None
-    paper: str
-    code: str
-    recipes: dict[str, str]
-    remark: str
-
-    def source_of(self, name: str) -> str:
-        return self.code if name in OF_THE_CODE else self.paper
-
-
-def tables() -> Iterator[list[Row]]:
-    for block in re.findall(r"(?:^\|.*\n)+", PAGE.read_text(), flags=re.MULTILINE):
-        header, _, *lines = block.splitlines()
-        if not header.startswith("| choice |"):
-            continue
-        names = [VALUE.findall(cell)[0] for cell in cells(header)[4:-1]]
-        yield [read(line, names) for line in lines]
-
-
-def read(line: str, names: list[str]) -> Row:
-    choice, field, paper, code, *given, remark = cells(line)
-    field_name = VALUE.findall(field)
-    return Row(choice, field_name[0] if field_name else None, paper, code, dict(zip(names, given, strict=True)), remark)
-
-
-ROWS = [row for table in tables() for row in table]
+ROWS = choices()
 CHECKED = [(row, name) for row in ROWS if row.field for name in row.recipes]
 
 
-def test_the_page_is_read_whole():
-    found = list(tables())
-    assert len(found) == PAGE.read_text().count("\n| choice |") >= 8
-    assert all(len(table) > 4 for table in found)
+def source_of(row: Choice, name: str) -> str:
+    return row.code if name in OF_THE_CODE else row.paper
+
+
+def test_the_file_names_recipes_and_the_page_has_each_table_with_a_difference():
+    assert len(ROWS) > 300
     assert {name for row in ROWS for name in row.recipes} <= set(RECIPES)
+    headers = [line for line in PAGE.read_text().splitlines() if line.startswith("| choice |")]
+    shown = {tuple(VALUE.findall(line)) for line in headers}
+    assert shown == {names for names, rows in tables().items() if any(row.differs for row in rows)}
 
 
 def test_the_columns_of_recipes_are_as_the_recipes():
@@ -69,6 +45,13 @@ def test_the_columns_of_recipes_are_as_the_recipes():
     assert generated(spoiled) == page
 
 
+def test_a_recipe_s_whole_table_has_what_the_page_leaves_out():
+    lines = whole_table("nli-released")
+    assert "| epochs | `training.epochs` | `1` (Table 8) | `1` (unsupervised_tuning.py) | `1` | `1` | |" in lines
+    assert len(lines) == 2 + sum("nli-released" in row.recipes for row in ROWS)
+    assert whole_table("tiny") == []
+
+
 @every(ROWS)
 def test_every_cell_of_a_source_names_its_place_or_says_that_there_is_none(row):
     for cell in (row.paper, row.code):
@@ -77,13 +60,13 @@ def test_every_cell_of_a_source_names_its_place_or_says_that_there_is_none(row):
 
 @every(CHECKED)
 def test_what_differs_from_its_source_is_called_a_deviation(row, name):
-    said = VALUE.findall(row.source_of(name))
+    said = VALUE.findall(source_of(row, name))
     if said and json.loads(said[0]) != value_at(recipe(name), row.field):
-        assert row.remark.startswith("Deviation"), f"{name} differs from {row.source_of(name)}"
+        assert row.remark.startswith("Deviation"), f"{name} differs from {source_of(row, name)}"
 
 
 def test_every_field_of_training_encoder_pairs_and_filters_has_a_row():
-    first = next(tables())
+    first = next(iter(tables().values()))
     fields = {row.field for row in first if row.field}
     config = recipe("nli")
     wanted = {path for section in WHOLE for path in leaves(attrgetter(section)(config), section)}

@@ -1,6 +1,7 @@
 """`bsl recipes`: every recipe at a glance, with what it takes by arithmetic that can be followed."""
 
 import json
+from itertools import product
 
 import pytest
 
@@ -8,7 +9,10 @@ from flows.cli.main import main
 from flows.config import override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.listing import PAIRS_PER_S, TOKENS_PER_S, gpu_hours, listings
-from flows.recipes.published_rows import COMMANDS
+from flows.recipes.published_rows import COMMANDS, REASONS, ROWS
+from flows.sweep.printed_rows import row_lines
+from flows.sweep.studies import STUDIES
+from models.evaluation.published import published_rows
 
 
 def test_every_recipe_is_listed_with_purpose_needs_and_hours():
@@ -24,6 +28,47 @@ def test_a_row_names_the_tables_that_print_it(capsys):
     scored = "stsb/dev, sts, senteval (sst5: your files)"
     assert f"BSL-RoBERTa (BSL Table 1 + 2) · needs {needs} · scored on {scored} · " in printed
     assert f"IS-BERT Table 4 · {COMMANDS['BERT-STSb']}\n" in printed
+
+
+@pytest.fixture(scope="module")
+def lines_of_rows():
+    """Printed row → its lines in `bsl recipes`, a recipe's or its own."""
+    found: dict[str, list[str]] = {}
+    for listing in listings():
+        if listing.is_row:
+            found.setdefault(listing.row, []).append(listing.lines[1])
+    for line in row_lines():
+        name, _, said = line.partition(" · ")
+        row = max((row.system for row in published_rows() if name.startswith(row.system)), key=len)
+        found.setdefault(row, []).append(said)
+    return found
+
+
+def test_every_printed_row_has_its_recipe_study_command_or_reason(lines_of_rows, capsys):
+    assert main(["recipes"]) == 0
+    printed = capsys.readouterr().out
+    rows = [row for row in published_rows() if row.kind == "paper"]
+    assert len(rows) == 183
+    lacking = [f"{row.source}: {row.system}" for row in rows if row.system not in lines_of_rows]
+    unsaid = [line for lines in lines_of_rows.values() for line in lines if line not in printed]
+    unknown = [
+        f"{row}: {said}"
+        for row, lines in lines_of_rows.items()
+        for said in lines
+        if row not in ROWS and not _is_known(row, said)
+    ]
+    assert not lacking + unsaid + unknown, "\n".join(lacking + unsaid + unknown)
+
+
+def _is_known(row, said):
+    """Whether a line names studies that have the row as a point, its command, or a reason."""
+    if said.startswith("bsl sweep "):
+        return all(_has_point(STUDIES[command.split()[-1]], row) for command in said.split(" and "))
+    return said in {COMMANDS.get(row), REASONS.get(row)}
+
+
+def _has_point(study, row):
+    return row in {study.row(values) for values in product(*study.over.values())}
 
 
 def test_data_is_listed_that_is_learnt_from_chosen_by_or_looked_up_in():

@@ -19,13 +19,16 @@ from flows.recipes import recipe
 from flows.sweep import points
 from flows.sweep.points import Attempt, is_fault, run_points, side_by_side
 from models.errors import (
-    CollapseError,
     EncoderError,
     InterruptedRunError,
     NonFiniteLossError,
     ResumeError,
+    TrainingError,
     TranslationStoppedError,
 )
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ReportRef
+from storage.artifacts.store import Store
 from storage.errors import SourceError
 from tasks.stage.lanes import StoppedError
 from tasks.stage.progress import listening, planning
@@ -45,13 +48,31 @@ class Reader:
         self.lines.append(text)
 
 
-def test_a_point_that_is_done_is_told_and_none_of_a_plan(monkeypatch):
-    there = Run(None, None, None, None)
+def reported(folder, verdict):
+    """A run of which the report alone is there."""
+    store = Store(str(folder))
+    ref = ReportRef(key="0" * 64)
+    with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+        (draft.folder / "report.md").write_text("page")
+        draft.note({"verdict": verdict, "reason": "the encoder unlearnt by step 3"})
+    return Run(ref, None, None, None)
+
+
+def test_a_point_whose_training_was_stopped_has_no_figure(tmp_path, monkeypatch):
+    monkeypatch.setattr(points, "run", lambda *_: reported(tmp_path, "STOPPED"))
+    (fault,) = run_points([POINT], RunContext(store=str(tmp_path)))
+    assert isinstance(fault, TrainingError)
+    assert str(fault) == "the encoder unlearnt by step 3"
+
+
+def test_a_point_that_is_done_is_told_and_none_of_a_plan(tmp_path, monkeypatch):
+    there = reported(tmp_path, "BETTER")
     monkeypatch.setattr(points, "run", lambda *_: there)
+    site = RunContext(store=str(tmp_path))
     with listening(reader := Reader()):
         with planning():
-            run_points([POINT], RunContext())
-        assert run_points([POINT], RunContext()) == [there]
+            run_points([POINT], site)
+        assert run_points([POINT], site) == [there]
     assert reader.lines == ["momentum 0.5, seed 1: done"]
 
 
@@ -65,9 +86,9 @@ def ending(error: Exception):
 @pytest.mark.parametrize(
     "error",
     [
-        CollapseError(3, "rank is gone", {"std": (1.0, 0.0)}, "lower the rate"),
+        TrainingError("rank is gone"),
         NonFiniteLossError(1, "loss", float("nan"), [0], None, "lower the rate"),
-        FailedRunError("bsl-pipeline/tiny: run a ended as Failed", "CollapseError"),
+        FailedRunError("bsl-pipeline/tiny: run a ended as Failed", "NonFiniteLossError"),
         ResumeError("another run's"),
     ],
     ids=lambda error: type(error).__name__,

@@ -8,7 +8,6 @@ import pytest
 from models import errors
 
 EXAMPLES = [
-    errors.CollapseError(30, "dev fell", {"std": (0.5, 0.1)}, "set target_norm"),
     errors.NonFiniteLossError(7, "loss", float("inf"), list(range(20)), "work/batch.parquet", "lower training.lr"),
     errors.InterruptedRunError(3, 10, "work"),
     errors.NoEmbeddingError(5, "gives no token; drop it"),
@@ -35,8 +34,7 @@ def test_an_error_survives_pickling_with_message_and_attributes(error):
 
 
 def test_messages_name_evidence_and_next_step():
-    collapse, loss, stop = (str(error) for error in EXAMPLES[:3])
-    assert "by step 30: dev fell (std 0.5 → 0.1); set target_norm" in collapse
+    loss, stop = (str(error) for error in EXAMPLES[:2])
     assert "loss is inf at step 7" in loss
     assert "[0, 1, 2, 3, 4, 5, 6, 7, … 20 in all]" in loss
     assert "after step 3 of 10; its state is saved in work; run again" in stop

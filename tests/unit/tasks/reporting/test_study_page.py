@@ -40,13 +40,13 @@ POINTS = [
 
 
 def test_what_interval_and_corrected_p_do_not_both_say_is_not_told_apart(table):
-    ((heading, rows),) = comparisons(table, MEAN)
+    ((heading, rows),) = comparisons(table, MEAN, {})
     assert heading == "mean of sets (spearman, all), beside a"
     assert [line["told apart"] for line in rows] == ["", "above", "no", "below"]
 
 
 def test_one_column_a_set_and_a_dash_where_a_point_was_not_scored(table):
-    first, second, *_ = set_rows(table)
+    first, second, *_ = set_rows(table, {})
     assert list(first) == ["point", "stsb dev", "stsb test", MEAN, "mr all, accuracy"]
     assert (first["mr all, accuracy"], second["mr all, accuracy"], second[MEAN]) == ("70.00", "–", "60.00 ± 1.00")
 
@@ -68,10 +68,10 @@ def test_sets_that_are_not_compared_have_a_table_and_a_picture_of_their_first_fi
     ]
     afs = pl.DataFrame(rows, schema=STUDY)
     assert shown_set(afs, None) == "afs test"
-    ((heading, lines),) = comparisons(afs, "afs test")
+    ((heading, lines),) = comparisons(afs, "afs test", {})
     assert heading == "afs test (spearman, unsupervised)"
     assert [(line["point"], line["mean ± sd"]) for line in lines] == [("a", "30.00 ± 1.00"), ("b", "40.00 ± 1.00")]
-    assert list(set_rows(afs)[0]) == ["point", "afs test, pearson", "afs test"]
+    assert list(set_rows(afs, {})[0]) == ["point", "afs test, pearson", "afs test"]
     chart = study_chart(afs, POINTS[:2], "recipe", "afs test")
     assert chart is not None
     assert "a: 30.0; b: 40.0; a (published): 52.5" in chart.label
@@ -86,7 +86,7 @@ def test_beside_a_dev_set_that_chose_the_encoders_another_set_is_shown():
 def test_a_point_without_a_figure_keeps_its_row_and_its_reason(table):
     nothing = {"label": "e", "dataset": MEAN, "metric": "spearman", "protocol": "all", "seeds": 0, "reference": "a"}
     more = pl.concat([table, pl.DataFrame([nothing], schema=STUDY)])
-    ((_, (*_, last)),) = comparisons(more, MEAN)
+    ((_, (*_, last)),) = comparisons(more, MEAN, {})
     assert (last["point"], last["mean ± sd"], last["seeds"], last["told apart"]) == ("e", "no figure", "0", "")
     stopped = Point(label="e", line="", place="e", faults=("seed 0: loss is nan",))
     page = markdown(study_page("Systems", more, [*POINTS, stopped], "recipe", MEAN, ["No p is below 0.1."]))

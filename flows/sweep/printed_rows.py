@@ -1,0 +1,43 @@
+"""Printed rows that no recipe is listed with: the study, command or recipe that measures each, or why nothing does."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from typing import Final
+
+from flows.recipes.listing import COLUMN, listings, printed_in
+from flows.recipes.published_rows import COMMANDS, REASONS, ROWS
+from flows.sweep.studies import STUDIES
+from models.evaluation.published import published_rows
+
+_LAPTOP: Final = "tiny-"  # studies of embedded models, which no paper printed
+
+
+def row_lines() -> list[str]:
+    """Return a line for each such row: its name, where it is printed, what measures it."""
+    width = COLUMN - 1
+    listed = {listing.row for listing in listings() if listing.is_row}
+    printed = [row.system for row in published_rows() if row.kind == "paper"]
+    left = dict.fromkeys(name for name in [*printed, *COMMANDS] if name not in listed)
+    return [f"{row:<{width}} {', '.join(printed_in(row))} · {_measured_by(row)}" for row in left]
+
+
+def _measured_by(row: str) -> str:
+    """The command that measures a row, or why there is none."""
+    if row in ROWS:
+        return f"bsl run {ROWS[row][0]}"
+    studies = dict.fromkeys(name for point, name in _points() if point == row)
+    return " and ".join(f"bsl sweep {name}" for name in studies) or {**COMMANDS, **REASONS}[row]
+
+
+@cache
+def _points() -> tuple[tuple[str, str], ...]:
+    """Printed rows, each with a study that has it as a point."""
+    studies = {name: study for name, study in STUDIES.items() if not name.startswith(_LAPTOP)}
+    return tuple(
+        (row, name)
+        for name, study in studies.items()
+        for values in product(*study.over.values())
+        if study.row is not None and (row := study.row(values)) is not None
+    )

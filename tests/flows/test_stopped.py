@@ -1,0 +1,65 @@
+"""A training that does harm ends early; its page is written of the start, with the finding as its first line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from flows.sweep.reproduce import reproduction
+from flows.sweep.sweep import ablation
+from storage.artifacts.store import Store
+from tasks.stage.run_context import RunContext
+
+BSL = (sys.executable, "-m", "flows.cli.main")
+
+
+@pytest.fixture(scope="module")
+def harmful(alone) -> dict[str, object]:
+    """A rate at which the encoder unlearns at once, under the published rule of selection."""
+    training = {**alone["training"], "lr": 1.0, "warmup": 0.0, "select": "best", "eval_every": 1}
+    return {**alone, "training": {**training, "collapse": {"max_dev_drop": 0.01, "patience": 1}}}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Store:
+    return Store(str(tmp_path_factory.mktemp("stopped") / "store"))
+
+
+def test_its_page_json_and_exit_code_say_so(store, harmful, environment):
+    settings = [part for name, value in harmful.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    command = [*BSL, "run", "tiny", *settings, "--json", "--store", store.url, "--device", "cpu"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 1, run.stderr
+    outcome = json.loads(run.stdout)
+    assert outcome["verdict"] == "STOPPED"
+    assert " by step 1: " in outcome["reason"]
+    assert outcome["advice"] == "The figures are of the start itself."
+    page = (store.fetch(*store.refs("report")) / "report.md").read_text()
+    assert page.split("\n\n")[1].startswith("**STOPPED** ")
+    figures = {row["model"]: row["value"] for row in outcome["scores"] if row["metric"] == "spearman"}
+    before, after = (figure for name, figure in figures.items() if name.startswith(("before", "after")))
+    assert before == after
+
+
+def test_a_study_and_a_reproduction_do_not_take_the_start_s_figure_for_the_point_s(store, harmful):
+    site = RunContext(store=store.url, device="cpu", threads=1)
+    over = {"training.collapse": [None, harmful["training"]["collapse"]]}
+    rows = store.scan(ablation("tiny", over, 1, harmful, site=site)).collect().rows(named=True)
+    assert [(row["seeds"], row["mean"] is None) for row in rows] == [(1, False), (0, True)]
+    said = store.manifest(reproduction("tiny", overrides=harmful, site=site)).figures["said"]
+    assert said[0].endswith(": NOT COMPARABLE")
+    assert any(line.startswith("a training was stopped: ") for line in said)
+
+
+def test_a_loss_that_is_no_number_leaves_a_cell_that_says_why(store, alone):
+    """Cosines over that temperature are infinite in fp32."""
+    site = RunContext(store=store.url, device="cpu", threads=1)
+    changes = {**alone, "training": {**alone["training"], "precision": "fp32"}}
+    study = ablation("tiny", {"training.objective.temperature": [0.05, 1e-40]}, 1, changes, site=site)
+    rows = store.scan(study).collect().rows(named=True)
+    assert [(row["seeds"], row["mean"] is None) for row in rows] == [(1, False), (0, True)]
+    page = (store.fetch(study) / "study.md").read_text()
+    assert "| temperature 1e-40 | seed 0: loss is nan at step 1 |" in page
+    assert "temperature 1e-40: no figure: seed 0: loss is nan at step 1, expected a finite number" in page
+    assert list(store.manifest(study).figures["faults"]) == ["temperature 1e-40"]

@@ -1,0 +1,72 @@
+"""Folders whose config.json names no architecture: BERT by its other fields, anything else refused before a run."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertForMaskedLM
+
+from flows.config import override
+from flows.pipeline import run
+from flows.recipes import recipe
+from models.encoder.config import EncoderConfig
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.errors import EncoderError
+from models.objectives.config import MaskedLMConfig
+from models.objectives.registry import build_objective
+from tasks.diagnostics.inspection import look_at_encoder
+from tasks.stage.progress import planning
+from tasks.stage.run_context import RunContext
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "man", "play", "##s", "guitar"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """As Google's small BERTs are published; the path has another architecture's name in it."""
+    made = tmp_path / "albert-roberta"
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    BertForMaskedLM(BertConfig(vocab_size=len(WORDS), **sizes)).save_pretrained(made)
+    (made / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    return made
+
+
+def unnamed(folder, *without):
+    path = folder / "config.json"
+    described = json.loads(path.read_text())
+    path.write_text(
+        json.dumps({k: v for k, v in described.items() if k not in ("model_type", "architectures", *without)})
+    )
+    return folder
+
+
+def config(folder):
+    return EncoderConfig(model=str(folder), max_length=24)
+
+
+def vectors(folder):
+    return SentenceEncoder.load(folder, config(folder)).encode(["A man plays a guitar.", "a guitar"])
+
+
+def test_bert_is_known_by_its_fields_and_gives_the_same_vectors(folder):
+    named = vectors(folder)
+    np.testing.assert_array_equal(vectors(unnamed(folder)), named)
+    assert look_at_encoder(RunContext(), config(folder)).endswith("gives vectors of width 32")
+
+
+def test_its_masked_lm_head_is_read_too(folder):
+    encoder = SentenceEncoder.load(unnamed(folder), config(folder))
+    head = build_objective(encoder.network, MaskedLMConfig(), encoder.tokenizer).head
+    assert head.norm.weight.shape == (32,)
+    assert head.linear.weight.shape == (32, 32)  # BERT's own; a new one would go to the vocabulary's width at once
+
+
+def test_another_architecture_is_refused_before_anything_is_made(folder, tmp_path):
+    unnamed(folder, "type_vocab_size")
+    site = RunContext(store=str(tmp_path / "store"), device="cpu")
+    with pytest.raises(EncoderError, match=r"config\.json: no model_type, and not the fields and vocab\.txt of BERT"):
+        look_at_encoder(site, config(folder))
+    with planning(), pytest.raises(EncoderError, match="no model_type"):
+        run(override(recipe("tiny"), {"encoder": {"model": str(folder)}}), site)
