@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.bootstrap import BootstrapConfig
-    from models.evaluation.field import Proof
     from models.evaluation.retrieval import Retrieval
+    from models.evaluation.sweep import SetDraws
     from storage.artifacts.refs import EmbeddingsRef, PassagesRef
     from storage.artifacts.store import Store
     from storage.sources.labels import LabelSource
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def text_proofs(
     found: Mapping[str, Retrieval], vectors: Sequence[Sequence[Vectors]], learnt: Sequence[str], config: BootstrapConfig
-) -> Iterator[Proof]:
+) -> Iterator[SetDraws]:
     """How well methods find what belongs together in held-out text.
 
     Args:
@@ -38,13 +38,12 @@ def text_proofs(
         learnt: probes that are made as some method's views are, so that they decide nothing.
         config: how differences are drawn.
     """
-    from models.evaluation.field import probe_proofs
+    from models.evaluation.sweep import SetDraws, outcome_draws
 
-    ranks = {
-        name: [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in vectors]
-        for name, probe in found.items()
-    }
-    return probe_proofs(ranks, found, learnt, resamples=config.resamples, seed=config.seed)
+    for name, probe in found.items():
+        ranks = [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in vectors]
+        draws = outcome_draws(ranks, probe.unit, resamples=config.resamples, seed=config.seed)
+        yield SetDraws(name, "mean reciprocal rank", "" if name in learnt else "text", draws)
 
 
 def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
@@ -63,10 +62,10 @@ def label_proofs(
     labels: LabelSource | None,
     vectors: Sequence[Sequence[Vectors]],
     config: BootstrapConfig,
-) -> Iterator[Proof]:
+) -> Iterator[SetDraws]:
     """What labels say of methods: right answers of the exact classifier, or the order of scored pairs; none without."""
-    from models.evaluation.field import Proof, outcome_draws
     from models.evaluation.hierarchical import draws_of
+    from models.evaluation.sweep import SetDraws, outcome_draws
 
     if labels is None:
         return
@@ -75,14 +74,14 @@ def label_proofs(
     if labels.kind == "classes":
         right = [np.stack([_right(encoder, rows) for encoder in seeds]) for seeds in vectors]
         draws = outcome_draws(right, np.arange(right[0].shape[1]), resamples=config.resamples, seed=seed)
-        yield Proof("your labels", "accuracy", "labels", draws)
+        yield SetDraws("your labels", "accuracy", "labels", draws)
         return
     judging = rows.filter(part=JUDGE)
     gold = judging["score"].to_numpy()
     pairs = judging.rename({"text_1": "sentence1", "text_2": "sentence2"})
     cosines = [np.stack([encoder.cosines(pairs, "labels") for encoder in seeds]) for seeds in vectors]
     correlations = tuple(draws_of(gold, own, resamples=config.resamples, seed=seed) for own in cosines)
-    yield Proof("your labels", "spearman", "labels", correlations)
+    yield SetDraws("your labels", "spearman", "labels", correlations)
 
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
@@ -107,10 +106,10 @@ def checks_of(
     checked: Sequence[Sequence[EmbeddingsRef]],
     checks: tuple[ScoredSet, ...],
     config: BootstrapConfig,
-) -> Iterator[Proof]:
+) -> Iterator[SetDraws]:
     """Scored pairs on which nothing should be lost."""
-    from models.evaluation.field import Proof
     from models.evaluation.hierarchical import draws_of
+    from models.evaluation.sweep import SetDraws
 
     vectors = [[open_vectors(store, ref) for ref in seeds] for seeds in checked]
     for number, scored in enumerate(checks):
@@ -124,4 +123,4 @@ def checks_of(
             )
             for seeds in vectors
         ]
-        yield Proof(scored.name, "spearman", "", tuple(draws))
+        yield SetDraws(scored.name, "spearman", "", tuple(draws))

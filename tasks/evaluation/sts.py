@@ -11,7 +11,7 @@ import polars as pl
 
 from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.study import MEAN
+from models.evaluation.sweep import MEAN
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.assets.catalog import EMBEDDED
 from storage.datasets.registry import DATASETS, suites_of

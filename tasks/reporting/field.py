@@ -25,7 +25,7 @@ from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.own_text import checks_of, label_proofs, text_proofs
 from tasks.evaluation.own_text_sets import own_probes
-from tasks.reporting.field_page import FieldContent, advice, field_page, summary_rows
+from tasks.reporting.field_page import TEXT, FieldContent, advice, field_page, summary_rows
 from tasks.reporting.publish import publish
 from tasks.reporting.sections import Told, reproduce_part, settings_part, text_part
 from tasks.stage.cached import StageInputs, Work, stage
@@ -33,9 +33,9 @@ from tasks.stage.device import limit_threads
 from tasks.training.step_timing import seconds_a_step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
-    from models.evaluation.field import Proof, Ranking
+    from models.evaluation.sweep import Ranking
     from storage.artifacts.store import Store
 
 PAGE: Final = "field"
@@ -117,7 +117,7 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
     Raises:
         EvaluationError: vectors cannot be compared.
     """
-    from models.evaluation.field import field_rows, forgetful, not_chosen
+    from models.evaluation.sweep import SweepResult, forgetful, mean_of, not_chosen
 
     limit_threads(work.site)
     config, labels = asked.config, asked.labels
@@ -130,12 +130,12 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
         *label_proofs(work.store, made.passages, labels, vectors, config),
         *checks_of(work.store, [made.checked[name] for name in scored], asked.checks, config),
     ]
-    table = pl.DataFrame(
-        [row | {"protocol": "all"} for row in field_rows(names, proofs, seed=config.seed)], schema=FIELD
-    )
+    result = SweepResult(tuple(names), (mean_of(proofs, TEXT), *proofs), config.seed)
+    table = pl.DataFrame([*result.rows()], schema=FIELD)
     held = {proof.name for proof in proofs if proof.metric == "spearman" and not proof.group}
     forgets = forgetful(table.iter_rows(named=True), held, asked.may_forget)
-    ranked = _ranked(names, proofs, not_chosen(table.iter_rows(named=True), forgets), config.seed)
+    barred = not_chosen(table.iter_rows(named=True), TEXT, forgets)
+    ranked = result.ranking(TEXT, barred) if len(names) > 1 else None
     costs = _costs(work.store, made, asked, ranked)
     encoders = {asked.methods[name]: refs[0].path for name, refs in made.checkpoints.items()}
     folders = {label: f"{work.store.url}/{path}/{ENCODER}" for label, path in encoders.items()}
@@ -156,12 +156,6 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
 def summary_of(store: Store, ref: FieldRef) -> Summary:
     """What is kept for the terminal."""
     return Summary.model_validate(store.manifest(ref).figures)
-
-
-def _ranked(names: list[str], proofs: Sequence[Proof], barred: Collection[str], seed: int) -> Ranking | None:
-    from models.evaluation.field import decisive, ranking
-
-    return ranking(names, decisive(proofs), barred, seed=seed) if len(names) > 1 else None
 
 
 def _costs(store: Store, made: FieldArtifacts, asked: FieldComparison, ranked: Ranking | None) -> pl.DataFrame:

@@ -89,15 +89,15 @@ def _compared(
     config: BootstrapConfig,
 ) -> list[dict[str, object]]:
     from models.evaluation.hierarchical import draws_of
-    from models.evaluation.study import enough_draws, study_rows
+    from models.evaluation.sweep import MEAN, SetDraws, SweepResult, enough_draws, mean_of
 
     if not sets:
         return []
     vectors = [[open_vectors(work.store, ref) for ref in seeds] for seeds in embeddings.values()]
-    draws = {}
+    compared = []
     for number, scored in enumerate(sets):
         gold = read_scored_set(scored)["score"].to_numpy()
-        draws[scored.name] = [
+        draws = [
             draws_of(
                 gold,
                 np.stack([cosines_of(encoder, scored) for encoder in seeds]),
@@ -106,12 +106,14 @@ def _compared(
             )
             for seeds in vectors
         ]
-    made = {"metric": "spearman", "protocol": "all"}
-    return [row | made for row in study_rows(list(embeddings), draws, references=references, seed=config.seed)]
+        compared.append(SetDraws(scored.name, "spearman", scored.name, tuple(draws)))
+    if len(compared) > 1:
+        compared.append(mean_of(compared, MEAN, "spearman"))
+    return list(SweepResult(tuple(embeddings), tuple(compared), config.seed).rows(references))
 
 
 def _notes(comparisons: int, config: BootstrapConfig) -> list[str]:
-    from models.evaluation.study import enough_draws, smallest_p
+    from models.evaluation.sweep import enough_draws, smallest_p
 
     draws = enough_draws(config.resamples, comparisons)
     return [

@@ -6,9 +6,9 @@ import pytest
 from flows.sweep.field import field
 from flows.sweep.method_settings import Budget, FieldSettings
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.field import TEXT
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.store import Store
+from tasks.reporting.field_page import TEXT
 from tasks.stage.run_context import RunContext
 
 SETTINGS = FieldSettings(

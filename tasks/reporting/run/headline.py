@@ -9,7 +9,7 @@ import numpy as np
 from models.evaluation.hierarchical import draws_of, figure_of
 from models.evaluation.published import AVERAGE
 from models.evaluation.score_row import PRINTED
-from models.evaluation.study import MEAN
+from models.evaluation.sweep import MEAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from models.evaluation.study import MEAN
+from models.evaluation.sweep import MEAN
 from storage.artifacts.schemas import STUDY
 from tasks.rendering.markdown import markdown
 from tasks.reporting.study_page import Point, comparisons, finding, set_rows, shown_set, study_chart, study_page
