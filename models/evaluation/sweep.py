@@ -10,7 +10,7 @@ Shapes: M systems, S seeds, Q = M x S encoders, N questions, R draws.
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -51,6 +51,10 @@ class SetDraws:
     group: str
     systems: tuple[Draws, ...]
     protocol: str = "all"
+
+    def named(self, name: str, group: str) -> SetDraws:
+        """Return the same draws under another name and group."""
+        return replace(self, name=name, group=group)
 
 
 @dataclass(frozen=True)

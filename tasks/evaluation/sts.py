@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from models.evaluation.config import ScoringConfig
     from models.evaluation.hierarchical import Draws
     from models.evaluation.paired import Difference
+    from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
 
@@ -47,6 +48,8 @@ _TITLES: Final = {
 
 class StsKind(FrozenKind[ScoredSet]):
     """Sets of pairs with gold scores."""
+
+    is_drawn = True
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
@@ -91,6 +94,25 @@ class StsKind(FrozenKind[ScoredSet]):
         """Differences on the same draws of pairs."""
         names = (first.label, second.label)
         return [compare(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
+
+    def draws(self, wanted: ScoredSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
+        """Return Spearman's ρ on draws of the pairs."""
+        import numpy as np
+
+        from models.evaluation.hierarchical import draws_of
+        from models.evaluation.sweep import SetDraws
+
+        gold = read_scored_set(wanted)["score"].to_numpy()
+        drawn = [
+            draws_of(
+                gold,
+                np.stack([cosines_of(encoder, wanted) for encoder in seeds]),
+                resamples=config.resamples,
+                seed=config.seed,
+            )
+            for seeds in systems
+        ]
+        return [SetDraws(wanted.name, "spearman", wanted.name, tuple(drawn))]
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:

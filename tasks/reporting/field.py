@@ -23,8 +23,9 @@ from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.own_text import checks_of, label_proofs, text_proofs
+from tasks.evaluation.own_text import label_proofs, question_draws
 from tasks.evaluation.own_text_sets import own_probes
+from tasks.evaluation.sts import StsKind
 from tasks.reporting.field_page import TEXT, FieldContent, advice, field_page, summary_rows
 from tasks.reporting.publish import publish
 from tasks.reporting.sections import Told, reproduce_part, settings_part, text_part
@@ -33,13 +34,15 @@ from tasks.stage.device import limit_threads
 from tasks.training.step_timing import seconds_a_step
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from models.evaluation.sweep import Ranking
+    from models.evaluation.sweep import Ranking, SetDraws
     from storage.artifacts.store import Store
+    from tasks.embedding.vectors import Vectors
 
 PAGE: Final = "field"
 HTML: Final = f"{PAGE}.html"
+_CHECKS_SEED: Final = 200  # checks are drawn apart from questions and labels
 _COLLAPSED_RANK, _COLLAPSED_STD = 2.0, 0.01  # as `models.training.config.CollapseConfig`
 
 
@@ -124,11 +127,12 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
     scored = [name for name in asked.methods if name in made.asked]
     names = [asked.methods[name] for name in scored]
     vectors = [[open_vectors(work.store, ref) for ref in made.asked[name]] for name in scored]
+    checked = [[open_vectors(work.store, ref) for ref in made.checked[name]] for name in scored]
     found = own_probes(work.store, made.passages, made.trips, asked.questions)
     proofs = [
-        *text_proofs(found, vectors, asked.learnt_views, config),
+        *(_decided(proof, asked.learnt_views) for proof in question_draws(found, vectors, config)),
         *label_proofs(work.store, made.passages, labels, vectors, config),
-        *checks_of(work.store, [made.checked[name] for name in scored], asked.checks, config),
+        *_checks(asked.checks, checked, config),
     ]
     result = SweepResult(tuple(names), (mean_of(proofs, TEXT), *proofs), config.seed)
     table = pl.DataFrame([*result.rows()], schema=FIELD)
@@ -151,6 +155,20 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
     work.draft.write(costs, "field_methods")
     work.draft.note(Summary(rows=summary_rows(content), said=advice(content)).model_dump(mode="json"))
     publish(work, field_page(content, own), PAGE)
+
+
+def _decided(proof: SetDraws, learnt: Sequence[str]) -> SetDraws:
+    """Return a question; one that is made as a method's views are decides nothing."""
+    return proof.named(proof.name, "" if proof.name in learnt else proof.group)
+
+
+def _checks(
+    checks: Sequence[ScoredSet], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
+) -> Iterator[SetDraws]:
+    """Return the scored pairs on which nothing should be lost; they decide nothing."""
+    for number, scored in enumerate(checks):
+        drawn = BootstrapConfig(resamples=config.resamples, seed=config.seed + _CHECKS_SEED + number)
+        yield from (found.named(found.name, "") for found in StsKind().draws(scored, systems, drawn))
 
 
 def summary_of(store: Store, ref: FieldRef) -> Summary:

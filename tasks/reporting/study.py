@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef, StudyRef
 from storage.artifacts.schemas import STUDY
-from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
+from tasks.corpus.evaluation_sets import EvaluationSet
 from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.sts import cosines_of
+from tasks.evaluation.kinds import frozen_kind
 from tasks.reporting.publish import publish
 from tasks.reporting.study_page import Point, faults_of, shown_set, study_page
 from tasks.stage.cached import StageInputs, Work, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from models.evaluation.sweep import SetDraws
 
 PAGE: Final = "study"
 
@@ -41,8 +42,8 @@ class StudySettings(StageInputs):
     """Title of the page."""
     axis: str
     """Horizontal axis of the plot."""
-    sets: tuple[ScoredSet, ...]
-    """Scored pairs on which points are compared, by the hierarchical bootstrap over seeds and pairs."""
+    sets: dict[str, EvaluationSet]
+    """Name → set, of the sets on which points are compared, by the hierarchical bootstrap over seeds and questions."""
     others: dict[str, tuple[str, ...]]
     """Dataset → its headline metrics, for sets other than scored pairs."""
     references: tuple[str, ...]
@@ -54,7 +55,7 @@ class StudySettings(StageInputs):
     """Settings of the intervals; more draws where there are many comparisons (`enough_draws`)."""
 
 
-@stage(ref=StudyRef, version=4)
+@stage(ref=StudyRef, version=5)
 def study(work: Work, runs: StudyRuns, asked: StudySettings) -> None:
     """Figures over seeds, differences from points that others are compared with, a page.
 
@@ -84,32 +85,26 @@ def study(work: Work, runs: StudyRuns, asked: StudySettings) -> None:
 def _compared(
     work: Work,
     embeddings: Mapping[str, tuple[EmbeddingsRef, ...]],
-    sets: tuple[ScoredSet, ...],
+    sets: Mapping[str, EvaluationSet],
     references: tuple[str, ...],
     config: BootstrapConfig,
 ) -> list[dict[str, object]]:
-    from models.evaluation.hierarchical import draws_of
-    from models.evaluation.sweep import MEAN, SetDraws, SweepResult, enough_draws, mean_of
+    from models.evaluation.sweep import MEAN, SweepResult, enough_draws, mean_of
 
     if not sets:
         return []
     vectors = [[open_vectors(work.store, ref) for ref in seeds] for seeds in embeddings.values()]
-    compared = []
-    for number, scored in enumerate(sets):
-        gold = read_scored_set(scored)["score"].to_numpy()
-        draws = [
-            draws_of(
-                gold,
-                np.stack([cosines_of(encoder, scored) for encoder in seeds]),
-                resamples=enough_draws(config.resamples, len(vectors) - 1),
-                seed=config.seed + number,  # sets are drawn apart: their figures are averaged
-            )
-            for seeds in vectors
-        ]
-        compared.append(SetDraws(scored.name, "spearman", scored.name, tuple(draws)))
-    if len(compared) > 1:
-        compared.append(mean_of(compared, MEAN, "spearman"))
-    return list(SweepResult(tuple(embeddings), tuple(compared), config.seed).rows(references))
+    resamples = enough_draws(config.resamples, len(vectors) - 1)
+    compared: list[SetDraws] = []
+    for number, (name, wanted) in enumerate(sets.items()):
+        # Sets are drawn apart: their figures are averaged.
+        drawn = BootstrapConfig(resamples=resamples, seed=config.seed + number)
+        compared += frozen_kind(name).draws(wanted, vectors, drawn)
+    means = []
+    for metric in dict.fromkeys(own.metric for own in compared):
+        alike = [own for own in compared if own.metric == metric]
+        means += [mean_of(alike, MEAN, metric)] if len(alike) > 1 else []
+    return list(SweepResult(tuple(embeddings), (*compared, *means), config.seed).rows(references))
 
 
 def _notes(comparisons: int, config: BootstrapConfig) -> list[str]:

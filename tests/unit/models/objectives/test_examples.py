@@ -16,7 +16,7 @@ from models.objectives.matryoshka import Matryoshka
 from models.objectives.queue import VectorQueue
 from models.objectives.registry import OBJECTIVES
 from models.training.batches import tokenise_pairs
-from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, reader, tiny_encoder
 
 MODULES = sorted(found.name for found in pkgutil.walk_packages(models.objectives.__path__, "models.objectives."))
 
@@ -25,7 +25,7 @@ MODULES = sorted(found.name for found in pkgutil.walk_packages(models.objectives
 def names(tmp_path):
     """What examples take for granted: an encoder, its tokenizer, a batch with every field, all settings."""
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.1)
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     batch = replace(
         pairs,
         scores=np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32),

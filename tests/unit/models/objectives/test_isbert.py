@@ -89,7 +89,7 @@ def online(request, tmp_path):
 @pytest.mark.parametrize("relu", [True, False])
 def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(online, relu):
     """Special tokens count, padding does not: in float64, with the gradients of all weights."""
-    encoder, tokenizer = online
+    encoder, tokenizer = pair_of(online)
     encoder.config = encoder.config.model_copy(update={"cnn": CNN.model_copy(update={"relu": relu})})
     objective = build_objective(with_convolutions(encoder), ISBERTConfig()).double()
     pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": TEXTS, "text_2": TEXTS}))
@@ -108,7 +108,7 @@ def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(online, relu):
 
 
 def test_second_views_are_not_read(online):
-    encoder, tokenizer = online
+    encoder, tokenizer = pair_of(online)
     objective = build_objective(encoder, ISBERTConfig())
     pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE}))
     swapped = replace(pairs, view_2=pairs.view_2[::-1])
