@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 import polars as pl
@@ -19,9 +19,13 @@ from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
 from models.own_labels import FOLDS, JUDGE, TEACH
 from models.text.passages import HoldOutConfig, LeftOut, whole
-from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from storage.artifacts.keys import NotInKey
+from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
+from storage.artifacts.store import Store
+from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource, sources
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from tasks.corpus.labels import TRAIN, sides_of
 from tasks.corpus.passages import sentences_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
@@ -37,15 +41,14 @@ if TYPE_CHECKING:
     from models.evaluation.config import ScoringConfig
     from models.evaluation.retrieval import Retrieval
     from models.evaluation.sweep import SetDraws
-    from storage.artifacts.refs import PassagesRef
-    from storage.artifacts.store import Store
-    from storage.sources.labels import LabelSource
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
 
 PREFIX: Final = "own:"
 METRIC: Final = "mean reciprocal rank"
-_PART: Final = "text"
+QUESTIONS: Final = 1000
+"""Most questions of a kind about a text."""
+_PART, _TRIPS, _LABELS = "text", "round trips", "labels"
 
 
 class OwnTextSet(EvaluationSet):
@@ -64,14 +67,61 @@ class OwnTextSet(EvaluationSet):
 
     def sentences(self) -> pl.Series:
         """Return every text of every question, and every text among which is searched."""
-        texts = [text for probe in questions_of(self).values() for text in (*probe.queries, *probe.targets)]
-        return pl.Series("text", texts, dtype=pl.String)
+        return texts_of(questions_of(self))
+
+
+class HeldOutSet(EvaluationSet):
+    """Held-out sentences of a text that is trained on, and labels."""
+
+    dataset: str = "your text"
+    passages: PassagesRef
+    """Sentences of the text, by part."""
+    trips: ViewsRef | None
+    """Round trips of held-out sentences."""
+    labels: LabelSource | None
+    """Labels, some of which judge."""
+    questions: int
+    """Most questions of a kind."""
+    store: Annotated[str, NotInKey]
+    """Where the artifacts are."""
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """Return the held-out sentences, their round trips and the labelled rows."""
+        store = Store(self.store)
+        sentences = store.scan(self.passages).filter(pl.col("part") != TRAIN).collect()
+        held = sentences.with_columns(unit=pl.struct("part", "unit").rank("dense") - 1)  # each part counts from 0
+        tables = {_PART: held}
+        if self.trips is not None:
+            tables[_TRIPS] = store.scan(self.trips).filter(pl.col("method").str.starts_with("bt-")).collect()
+        if self.labels is not None:
+            tables[_LABELS] = known_labels(store, self.passages, self.labels)
+        elif not probes(held, tables.get(_TRIPS), questions=self.questions):
+            raise EvaluationError(f"{TOO_FEW}; give more text ({ENOUGH}), or labels")
+        return tables
+
+    def sentences(self) -> pl.Series:
+        """Return every text of every question, every text among which is searched, and the labelled texts."""
+        texts = texts_of(questions_of(self))
+        sides = sides_of(self.labels) if self.labels else []
+        return pl.concat([texts, *(rows_of(self)[_LABELS][side].alias("text") for side in sides)])
+
+
+def questions_of(wanted: OwnTextSet | HeldOutSet) -> Mapping[str, Retrieval]:
+    """Return the questions about a text, by name; the same in every run."""
+    most = wanted.questions if isinstance(wanted, HeldOutSet) else QUESTIONS
+    return _asked(wanted, most)
 
 
 @lru_cache(maxsize=8)  # a set is asked by every system
-def questions_of(wanted: OwnTextSet) -> Mapping[str, Retrieval]:
-    """Return the questions about a text, by name; the same in every run."""
-    return probes(rows_of(wanted)[_PART])
+def _asked(wanted: EvaluationSet, most: int) -> Mapping[str, Retrieval]:
+    rows = rows_of(wanted)
+    return probes(rows[_PART], rows.get(_TRIPS), questions=most)
+
+
+def texts_of(asked: Mapping[str, Retrieval]) -> pl.Series:
+    """Return every text of some questions, and every text among which is searched."""
+    texts = [text for probe in asked.values() for text in (*probe.queries, *probe.targets)]
+    return pl.Series("text", texts, dtype=pl.String)
 
 
 class OwnTextKind(FrozenKind[OwnTextSet]):
@@ -216,32 +266,39 @@ def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
     return reciprocal_ranks(encode, probe)
 
 
-def label_proofs(
-    store: Store,
-    passages: PassagesRef,
-    labels: LabelSource | None,
-    vectors: Sequence[Sequence[Vectors]],
-    config: BootstrapConfig,
+def held_out_draws(
+    wanted: HeldOutSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> Iterator[SetDraws]:
-    """What labels say of methods: right answers of the exact classifier, or the order of scored pairs; none without."""
+    """Return what systems score on every question about held-out text, and on labels, which are a group of their own.
+
+    Args:
+        wanted: the text.
+        systems: of each system, the vectors of its encoders, one a seed.
+        config: how differences are drawn.
+    """
+    yield from question_draws(questions_of(wanted), systems, config)
+    if wanted.labels is not None:
+        yield _label_draws(rows_of(wanted)[_LABELS], wanted.labels, systems, config)
+
+
+def _label_draws(
+    rows: pl.DataFrame, labels: LabelSource, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
+) -> SetDraws:
+    """Return right answers of the exact classifier, or the order of scored pairs."""
     from models.evaluation.hierarchical import draws_of
     from models.evaluation.sweep import SetDraws, outcome_draws
 
-    if labels is None:
-        return
-    rows = known_labels(store, passages, labels)
     seed = config.seed + 100
     if labels.kind == "classes":
         right = [np.stack([_right(encoder, rows) for encoder in seeds]) for seeds in vectors]
         draws = outcome_draws(right, np.arange(right[0].shape[1]), resamples=config.resamples, seed=seed)
-        yield SetDraws("your labels", "accuracy", "labels", draws)
-        return
+        return SetDraws("your labels", "accuracy", "labels", draws)
     judging = rows.filter(part=JUDGE)
     gold = judging["score"].to_numpy()
     pairs = judging.rename({"text_1": "sentence1", "text_2": "sentence2"})
     cosines = [np.stack([encoder.cosines(pairs, "labels") for encoder in seeds]) for seeds in vectors]
     correlations = tuple(draws_of(gold, own, resamples=config.resamples, seed=seed) for own in cosines)
-    yield SetDraws("your labels", "spearman", "labels", correlations)
+    return SetDraws("your labels", "spearman", "labels", correlations)
 
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:

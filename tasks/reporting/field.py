@@ -15,16 +15,12 @@ from storage.artifacts.refs import (
     EmbeddingsRef,
     FieldRef,
     PaceRef,
-    PassagesRef,
-    ViewsRef,
 )
 from storage.artifacts.schemas import FIELD, FIELD_METHODS
-from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.own_text import label_proofs, question_draws
-from tasks.evaluation.own_text_sets import own_probes
+from tasks.evaluation.own_text import HeldOutSet, held_out_draws
 from tasks.evaluation.sts import StsKind
 from tasks.reporting.field_page import TEXT, FieldContent, advice, field_page, summary_rows
 from tasks.reporting.publish import publish
@@ -58,20 +54,14 @@ class Summary(BaseModel):
 class FieldArtifacts(StageInputs):
     """The artifacts of all methods, and of the text."""
 
-    asked: dict[str, tuple[EmbeddingsRef, ...]]
-    """Method → vectors of the proofs' texts, one a seed."""
-    checked: dict[str, tuple[EmbeddingsRef, ...]]
-    """Method → vectors of the checks' sentences."""
+    embeddings: dict[str, tuple[EmbeddingsRef, ...]]
+    """Method → vectors of all sets' sentences, one a seed."""
     checkpoints: dict[str, tuple[CheckpointRef, ...]]
     """Method → its encoders."""
     paces: dict[str, PaceRef]
     """Method → measured time of a step."""
-    passages: PassagesRef
-    """The text, with its held-out parts."""
     corpus: CorpusRef
     """The learnt sentences."""
-    trips: ViewsRef | None
-    """Round trips of held-out sentences."""
 
 
 class FieldComparison(StageInputs):
@@ -89,12 +79,10 @@ class FieldComparison(StageInputs):
     """Method → why it has no vectors."""
     learnt_views: tuple[str, ...]
     """Questions that are made as a method's views are; shown, but not decisive."""
-    labels: LabelSource | None
-    """Labels, if there are any."""
+    text: HeldOutSet
+    """The held-out text, and labels."""
     checks: tuple[ScoredSet, ...]
     """Scored pairs on which a method must not lose."""
-    questions: int
-    """Most questions of a probe."""
     may_forget: float
     """Largest drop on the checks."""
     config: BootstrapConfig
@@ -107,7 +95,7 @@ class FieldComparison(StageInputs):
     """All settings as JSON."""
 
 
-@stage(ref=FieldRef, version=11)
+@stage(ref=FieldRef, version=12)
 def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told: Told) -> None:
     """Compare methods on held-out text, labels and checks; a page, two tables.
 
@@ -123,16 +111,13 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
     from models.evaluation.sweep import SweepResult, forgetful, mean_of, not_chosen
 
     limit_threads(work.site)
-    config, labels = asked.config, asked.labels
-    scored = [name for name in asked.methods if name in made.asked]
+    config, text = asked.config, asked.text
+    scored = [name for name in asked.methods if name in made.embeddings]
     names = [asked.methods[name] for name in scored]
-    vectors = [[open_vectors(work.store, ref) for ref in made.asked[name]] for name in scored]
-    checked = [[open_vectors(work.store, ref) for ref in made.checked[name]] for name in scored]
-    found = own_probes(work.store, made.passages, made.trips, asked.questions)
+    vectors = [[open_vectors(work.store, ref) for ref in made.embeddings[name]] for name in scored]
     proofs = [
-        *(_decided(proof, asked.learnt_views) for proof in question_draws(found, vectors, config)),
-        *label_proofs(work.store, made.passages, labels, vectors, config),
-        *_checks(asked.checks, checked, config),
+        *(_decided(proof, asked.learnt_views) for proof in held_out_draws(text, vectors, config)),
+        *_checks(asked.checks, vectors, config),
     ]
     result = SweepResult(tuple(names), (mean_of(proofs, TEXT), *proofs), config.seed)
     table = pl.DataFrame([*result.rows()], schema=FIELD)
@@ -143,10 +128,10 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
     costs = _costs(work.store, made, asked, ranked)
     encoders = {asked.methods[name]: refs[0].path for name, refs in made.checkpoints.items()}
     folders = {label: f"{work.store.url}/{path}/{ENCODER}" for label, path in encoders.items()}
-    views = {"Round trips of held-out sentences": made.trips} if made.trips else {}
-    labelled = labels.told if labels else ""
+    views = {"Round trips of held-out sentences": text.trips} if text.trips else {}
+    labelled = text.labels.told if text.labels else ""
     own = [
-        text_part(work.store, made.passages, views, asked.sources, labelled),
+        text_part(work.store, text.passages, views, asked.sources, labelled),
         settings_part(asked.settings),
         reproduce_part(told),
     ]

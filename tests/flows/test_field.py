@@ -77,7 +77,7 @@ def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_
 def test_nothing_that_proves_was_learnt(store, compared):
     inputs = store.manifest(compared).provenance.inputs
     learnt = store.scan(ref_of(inputs["corpus"])).collect()["sentence_id"]
-    held = store.scan(ref_of(inputs["passages"])).filter(pl.col("part") != "train").collect()["sentence_id"]
+    held = store.scan(ref_of(inputs["text.passages"])).filter(pl.col("part") != "train").collect()["sentence_id"]
     assert len(learnt) > 50
     assert len(held) > 50
     assert not learnt.is_in(held.implode()).any()
