@@ -15,10 +15,9 @@ from pydantic import Field
 
 from flows.config import Overrides
 from flows.pipeline import Run
-from flows.pool import Job
-from flows.run_context import run_context_of, settled, tell_precision
+from flows.run_context import run_context_of, tell_precision
 from flows.sweep.grid import Grid, grid
-from flows.sweep.points import Attempt, run_points
+from flows.sweep.points import Attempt, attempts_of, run_points
 from models.errors import EvaluationError
 from storage.artifacts.refs import StudyRef
 from tasks.corpus.evaluation_sets import ScoredSet
@@ -119,12 +118,11 @@ def _shared_sets(asked: Grid) -> list[str]:
 
 
 def _attempts(asked: Grid, seeds: int, site: RunContext) -> dict[_Place, Attempt]:
-    # Settled here, so that workers with other processors make what this process expects of them.
     points = zip(asked.points, asked.recipes, asked.configs, strict=True)
     attempts = {
-        _Place(seed, number): Attempt(f"{point.label}, seed {seed}", Job(recipe, config))
-        for number, (point, recipe, base) in enumerate(points)
-        for seed, config in enumerate(settled(base, site).runs(seeds))
+        _Place(seed, number): attempt
+        for number, (point, recipe, config) in enumerate(points)
+        for seed, attempt in enumerate(attempts_of(point.label, recipe, config, seeds, site))
     }
     return dict(sorted(attempts.items(), key=lambda item: item[0]))
 

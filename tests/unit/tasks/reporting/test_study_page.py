@@ -45,6 +45,19 @@ def test_what_interval_and_corrected_p_do_not_both_say_is_not_told_apart(table):
     assert [line["told apart"] for line in rows] == ["", "above", "no", "below"]
 
 
+def test_own_text_is_compared_beside_scored_pairs(table):
+    question = {"metric": "mean reciprocal rank"}
+    own = [
+        row("a", "own:t title", 0.2, **question),
+        row("b", "own:t title", 0.1, (-0.1, -0.2, -0.05, 0.01), **question),
+    ]
+    both = pl.concat([table.filter(pl.col("dataset") == "stsb test"), pl.DataFrame(own, schema=STUDY)])
+    headings = [heading for heading, _ in comparisons(both, "stsb test")]
+    assert headings == ["stsb test (spearman, all), beside a", "own:t title (mean reciprocal rank, all), beside a"]
+    assert "above a: b" in finding(both, "stsb test")
+    assert "On own:t title, below a: b (-10.00 [-20.00, -5.00])." in finding(both, "stsb test")
+
+
 def test_one_column_a_set_and_a_dash_where_a_point_was_not_scored(table):
     first, second, *_ = set_rows(table)
     assert list(first) == ["point", "stsb dev", "stsb test", MEAN, "mr all, accuracy"]
