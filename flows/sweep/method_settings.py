@@ -14,7 +14,7 @@ from flows.recipes.tiny import whole_sample
 from flows.sweep.methods import NAMES
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import CropView, DeletedView
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from models.pairs import PairConfig, ViewPair
 from models.precision import Precision
 from models.text.passages import HoldOutConfig

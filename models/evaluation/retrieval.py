@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from models.errors import EvaluationError
-from models.evaluation.intervals import percentile_interval
-from models.evaluation.paired import Difference, drawn_difference
-from models.evaluation.units import unit_means
+from models.evaluation.significance.bootstrap import percentile_interval
+from models.evaluation.significance.paired import Difference, drawn_difference
+from models.evaluation.significance.units import unit_means
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from models.errors import EvaluationError
-from models.evaluation.forgetting import forgets
-from models.evaluation.hierarchical import Draws, difference_of, figure_of, holm
-from models.evaluation.units import unit_means
+from models.evaluation.significance.hierarchical import Draws, difference_of, figure_of, holm
+from models.evaluation.significance.paired import forgets
+from models.evaluation.significance.units import unit_means
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from models.evaluation.hierarchical import Figure
-    from models.evaluation.paired import Difference
+    from models.evaluation.significance.hierarchical import Figure
+    from models.evaluation.significance.paired import Difference
 
 MEAN: Final = "mean of sets"
 LEVEL: Final = 0.05

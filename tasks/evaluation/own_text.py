@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from models.errors import EvaluationError
-from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
+from models.evaluation.significance.config import BootstrapConfig
 from models.own_labels import FOLDS, JUDGE, TEACH
 from models.text.passages import HoldOutConfig, LeftOut, whole
 from storage.artifacts.keys import NotInKey
@@ -198,7 +198,7 @@ def score_own_text(
 
 def own_text_figures(sets: tuple[OwnTextSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
     """Return a signed figure per set and question, with its interval over draws of documents."""
-    from models.evaluation.intervals import percentile_interval
+    from models.evaluation.significance.bootstrap import percentile_interval
 
     rows = []
     for wanted in sets:
@@ -285,7 +285,7 @@ def _label_draws(
     rows: pl.DataFrame, labels: LabelSource, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> SetDraws:
     """Return right answers of the exact classifier, or the order of scored pairs."""
-    from models.evaluation.hierarchical import draws_of
+    from models.evaluation.significance.hierarchical import draws_of
     from models.evaluation.sweep import SetDraws, outcome_draws
 
     seed = config.seed + 100

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import ScoringConfig
 from models.evaluation.objects import TextEncoder, embed_texts, name_of
 from models.evaluation.probe.config import ProbeConfig
+from models.evaluation.significance.config import BootstrapConfig
 from models.text.normalize import sentence_ids
 from storage.errors import SourceError
 from tasks.embedding.vectors import DenseVectors, Vectors

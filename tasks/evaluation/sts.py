@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.errors import EvaluationError
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from models.evaluation.sweep import MEAN
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.assets.catalog import EMBEDDED
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.config import ScoringConfig
-    from models.evaluation.hierarchical import Draws
-    from models.evaluation.paired import Difference
+    from models.evaluation.significance.hierarchical import Draws
+    from models.evaluation.significance.paired import Difference
     from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
@@ -99,7 +99,7 @@ class StsKind(FrozenKind[ScoredSet]):
         """Return Spearman's ρ on draws of the pairs."""
         import numpy as np
 
-        from models.evaluation.hierarchical import draws_of
+        from models.evaluation.significance.hierarchical import draws_of
         from models.evaluation.sweep import SetDraws
 
         gold = read_scored_set(wanted)["score"].to_numpy()
@@ -178,7 +178,7 @@ def compare(
     config: BootstrapConfig,
 ) -> None:
     """Draw the difference of two systems on each set, and on the mean of the test sets, on the same draws of pairs."""
-    from models.evaluation.paired import paired_difference
+    from models.evaluation.significance.paired import paired_difference
 
     one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
     rows = []
@@ -199,7 +199,7 @@ def compare(
 
 def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet], config: BootstrapConfig) -> Difference:
     """Of the mean over sets, each drawn by itself."""
-    from models.evaluation.hierarchical import difference_of, draws_of
+    from models.evaluation.significance.hierarchical import difference_of, draws_of
 
     def drawn(vectors: Vectors) -> list[Draws]:
         return [

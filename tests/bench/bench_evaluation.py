@@ -105,7 +105,7 @@ def main() -> int:
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.settings import saved_config
     from models.encoder.tokenization import tokenise
-    from models.evaluation.intervals import spearman_resamples
+    from models.evaluation.significance.bootstrap import spearman_resamples
 
     torch.set_num_threads(arguments.threads)
     every = QUICK_EVERY if arguments.quick else arguments.every

@@ -15,7 +15,7 @@ from flows.sweep.methods import METHODS, NAMES, START, methods_of
 from flows.sweep.start_encoder import contender_of, inapplicable
 from models.augmentation.config import AugmentConfig
 from models.baselines.config import FlowConfig, WhiteningConfig
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from models.translation.catalog import MINI
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import TransformRef

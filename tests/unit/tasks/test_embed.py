@@ -8,7 +8,7 @@ from transformers import AutoTokenizer
 
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, EvaluationError
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from models.text.normalize import sentence_ids
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef

@@ -5,8 +5,8 @@ import pytest
 
 from models.baselines.config import WhiteningConfig
 from models.encoder.config import EncoderConfig
-from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.signature import parse_signature
+from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef
 from storage.artifacts.schemas import CORPUS

@@ -11,7 +11,7 @@ import pytest
 from models.errors import EvaluationError
 from models.evaluation.own_text import probes
 from models.evaluation.retrieval import Retrieval, chance, compare_ranks, reciprocal_ranks, tells
-from models.evaluation.units import unit_means
+from models.evaluation.significance.units import unit_means
 from models.text.documents import documents
 from models.text.passages import HoldOutConfig, hold_out, passages
 

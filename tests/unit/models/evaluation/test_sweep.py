@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.errors import EvaluationError
-from models.evaluation.hierarchical import Draws, difference_of, holm
+from models.evaluation.significance.hierarchical import Draws, difference_of, holm
 from models.evaluation.sweep import MEAN, SetDraws, SweepResult, enough_draws, mean_of, smallest_p
 
 

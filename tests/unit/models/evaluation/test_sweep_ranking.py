@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.evaluation.hierarchical import Draws, holm
+from models.evaluation.significance.hierarchical import Draws, holm
 from models.evaluation.sweep import MEAN, SetDraws, SweepResult, forgetful, mean_of, outcome_draws, verdict
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from models.evaluation.paired import Difference
+from models.evaluation.significance.paired import Difference
 from models.evaluation.sweep import Ranking, Standing, not_chosen
 from storage.artifacts.schemas import FIELD, FIELD_METHODS
 from tasks.rendering.blocks import Part, Prose
