@@ -12,8 +12,8 @@ from flows.config import form_of, override
 from flows.evaluation import differences, encoder_system, frozen_scores
 from flows.recipes.adaptation import STSB, AdaptConfig, probes_of
 from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
-from models.augmentation.config import AugmentConfig
 from models.errors import EncoderError
+from models.views.config import AugmentConfig
 from storage.artifacts.refs import CorpusRef, PassagesRef, ReportRef, ViewsRef
 from storage.assets.catalog import EMBEDDED
 from storage.errors import SourceError

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from flows.config_errors import explain
-from models.baselines.config import AnyTransform
 from models.evaluation.published import rows_of
 from models.objectives.config import AnyObjective
+from models.transforms.config import AnyTransform
 from tasks.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
-    from models.precision import Precision
+    from models.runtime.precision import Precision
 
 C = TypeVar("C", bound=BaseModel)
 

@@ -20,9 +20,9 @@ from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
-    from models.baselines.config import AnyTransform
     from models.evaluation.config import ScoringConfig
-    from models.precision import Computed
+    from models.runtime.precision import Computed
+    from models.transforms.config import AnyTransform
     from storage.artifacts.refs import ComparisonRef, CorpusRef, ScoresRef
     from tasks.evaluation.kinds import FoundSets
     from tasks.settings import RunSettings

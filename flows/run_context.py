@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from models import precision
+from models.runtime import precision
 from storage.filesystem.urls import Address
 from tasks.stage.device import device_of
 from tasks.stage.progress import announce
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic_core import ErrorDetails
 
-    from models.precision import Computed, Precision
+    from models.runtime.precision import Computed, Precision
 
 
 class _RunContextSettings(RunContext, BaseSettings):

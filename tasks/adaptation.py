@@ -33,10 +33,10 @@ from tasks.stage.device import device_of, limit_threads
 from tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:
+    from models.corpus.passages import Part
     from models.encoder.merging import Encode
     from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
     from models.evaluation.proof import Questions
-    from models.text.passages import Part
     from tasks.stage.run_context import RunContext
 
 SHARE, COUNTED, VERDICT = "share", "counted", "verdict"

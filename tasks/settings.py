@@ -8,12 +8,12 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from models.augmentation.config import AugmentConfig
-from models.baselines.config import TransformConfig
 from models.encoder.config import EncoderConfig, WordsConfig
 from models.evaluation.config import EvaluationConfig
-from models.pairs import PairConfig
 from models.training.config import TrainingConfig
+from models.transforms.config import TransformConfig
+from models.views.config import AugmentConfig
+from models.views.pairs import PairConfig
 from tasks.corpus.config import IngestConfig
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from models.bench.figures import Check as BenchCheck
-    from models.bench.figures import Rate
+    from tasks.diagnostics.benchmark.results import Check as BenchCheck
+    from tasks.diagnostics.benchmark.results import Rate
     from tasks.diagnostics.doctor import Check
 
 _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a person needs the beginning
@@ -92,7 +92,7 @@ def define_bench(parser: argparse.ArgumentParser) -> None:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from tasks.diagnostics.bench import bench, described
+    from tasks.diagnostics.benchmark.bench import bench, described
 
     device = "cpu" if arguments.what == "cpu" else arguments.device
     return show_rows(described(device), bench(device, quick=arguments.quick), json=arguments.json)
@@ -100,8 +100,8 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> int:
     """Each row with its figure as it comes, and the tables of what came however it ends; 1 if a check was missed."""
-    from models.bench.figures import Check as BenchCheck
-    from models.bench.figures import as_json, markdown, spelled
+    from tasks.diagnostics.benchmark.results import Check as BenchCheck
+    from tasks.diagnostics.benchmark.results import as_json, markdown, spelled
 
     found: list[BenchCheck | Rate] = []
     try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from models.precision import Computed
+    from models.runtime.precision import Computed
     from tasks.serving.search import Index
     from tasks.stage.run_context import RunContext
 
@@ -149,7 +149,7 @@ def _opened_index(arguments: argparse.Namespace) -> Index:
 def _used_precision(arguments: argparse.Namespace, site: RunContext) -> Computed:
     """What the encoder computes in on this machine, said on the error stream."""
     from flows.run_context import computed
-    from models.precision import explained
+    from models.runtime.precision import explained
     from tasks.stage.device import device_of
 
     print(f"precision: {explained(arguments.precision, device_of(site))}", file=sys.stderr)
@@ -160,7 +160,7 @@ def _used_precision(arguments: argparse.Namespace, site: RunContext) -> Computed
 def _showing_use(site: RunContext, first: str) -> Iterator[None]:
     """Show on the error stream how far an encoder's use has come; `first` says what it begins with."""
     from flows.cli.terminal.progress import watching
-    from models.progress import Progress
+    from models.runtime.progress import Progress
 
     with watching(site.open_store(), None, Console(stderr=True)) as terminal:
         terminal.show("", Progress(first, 0, 0))

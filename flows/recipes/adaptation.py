@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, trips_of
-from models.augmentation.config import AugmentConfig, TranslatedView
-from models.augmentation.rewritings import CropView
+from models.corpus.passages import HoldOutConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.evaluation.proof import ProofConfig
 from models.objectives.config import ContrastiveConfig
-from models.pairs import PairConfig, ViewPair
-from models.text.passages import HoldOutConfig
 from models.training.config import TrainingConfig
 from models.translation.catalog import CATALOGS, OPUS_MT
 from models.translation.config import TranslatorConfig
+from models.views.config import AugmentConfig, TranslatedView
+from models.views.pairs import PairConfig, ViewPair
+from models.views.rewritings import CropView
 from storage.sources.own_text import sources
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from flows.recipes.paper import multilingual, multilingual_sup, nli
 from flows.recipes.shared import ACROSS, ALONE, beside_original, round_trips
 from flows.recipes.supervised import sbert_nli_stsb
 from flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
-from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
 from models.objectives.config import DistilConfig
-from models.pairs import PairConfig
 from models.training.config import congen_config, distil_config, multilingual_distil_config
 from models.translation.catalog import OPUS_MT
 from models.translation.filters import UNFILTERED
+from models.views.config import AugmentConfig
+from models.views.pairs import PairConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

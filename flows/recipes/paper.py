@@ -7,9 +7,6 @@ from typing import Final
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, NLI, as_printed, beside_original, round_trips
-from models.augmentation.config import AugmentConfig, GivenView, translation
-from models.augmentation.rewritings import MaskedView, SynonymView
-from models.pairs import PairConfig
 from models.training.config import (
     multilingual_released_config,
     paper_config,
@@ -20,6 +17,9 @@ from models.training.config import (
 )
 from models.translation.catalog import OPUS_MT
 from models.translation.filters import UNFILTERED
+from models.views.config import AugmentConfig, GivenView, translation
+from models.views.pairs import PairConfig
+from models.views.rewritings import MaskedView, SynonymView
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 

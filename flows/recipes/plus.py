@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from flows.recipes.paper import nli
 from flows.recipes.shared import ENTAIL, beside_original
 from flows.recipes.tiny import TRAINING, whole_sample
-from models.augmentation.rewritings import CropView
 from models.objectives.config import BSLConfig
-from models.pairs import ViewPair
 from models.training.config import paper_config
+from models.views.pairs import ViewPair
+from models.views.rewritings import CropView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

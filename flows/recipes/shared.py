@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from models.augmentation.config import ORIGINAL, AugmentConfig, TranslatedView, round_trip
-from models.augmentation.rewritings import EntailView
 from models.evaluation.config import EvaluationConfig
-from models.pairs import PairConfig, ViewPair
 from models.translation.filters import UNFILTERED
+from models.views.config import ORIGINAL, AugmentConfig, TranslatedView, round_trip
+from models.views.pairs import PairConfig, ViewPair
+from models.views.rewritings import EntailView
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 

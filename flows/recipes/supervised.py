@@ -18,7 +18,7 @@ from tasks.corpus.config import IngestConfig
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from models.pairs import PairConfig
+    from models.views.pairs import PairConfig
 
 LABELLED: Final = ALONE.model_copy(update={"labelled": True})
 _STSB: Final = as_printed("stsb/dev", "stsb/test")

@@ -6,14 +6,14 @@ from typing import Final
 
 from flows.config import PipelineConfig
 from flows.recipes.shared import ACROSS, EMBEDDED_STSB, ENTAIL, LANGUAGES, SAMPLE, beside_original, round_trips
-from models.augmentation.config import AugmentConfig, translation
+from models.corpus.corpus import CorpusConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.objectives.config import BSLConfig
-from models.pairs import PairConfig, ViewPair
-from models.text.corpus import CorpusConfig
 from models.training.config import TrainingConfig
 from models.translation.catalog import MINI
+from models.views.config import AugmentConfig, translation
+from models.views.pairs import PairConfig, ViewPair
 
 # Deviations, with what else was tried in docs/research-log.md: so small an encoder and such weak views need them.
 # It learns within 100 steps what captions teach, then forgets what they lack. No printed row is made by it, so that it

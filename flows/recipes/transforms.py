@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE, as_printed
-from models.baselines.config import FlowConfig, WhiteningConfig
 from models.encoder.config import EncoderConfig
+from models.transforms.config import FlowConfig, WhiteningConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

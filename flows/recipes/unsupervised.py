@@ -8,8 +8,6 @@ from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import afs, nli
 from flows.recipes.shared import ALONE, NO_VIEWS
 from flows.recipes.tiny import TRAINING, whole_sample
-from models.augmentation.config import ORIGINAL, AugmentConfig
-from models.augmentation.rewritings import DeletedView
 from models.encoder.config import EncoderConfig
 from models.objectives.config import (
     BarlowConfig,
@@ -20,9 +18,11 @@ from models.objectives.config import (
     TSDAEConfig,
     VICRegConfig,
 )
-from models.pairs import PairConfig, ViewPair
 from models.training.config import TrainingConfig, paper_config
 from models.translation.filters import UNFILTERED
+from models.views.config import ORIGINAL, AugmentConfig
+from models.views.pairs import PairConfig, ViewPair
+from models.views.rewritings import DeletedView
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 

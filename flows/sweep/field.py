@@ -19,9 +19,9 @@ from flows.sweep.method_runs import Entry, Ground, entry_of
 from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
 from flows.sweep.start_encoder import Contender, contender_of, inapplicable
-from models.augmentation.config import AugmentConfig
 from models.errors import InterruptedRunError, ModelError
 from models.translation.errors import TranslationStoppedError
+from models.views.config import AugmentConfig
 from storage.artifacts.refs import FieldRef
 from storage.sources.labels import LabelSource, label_source
 from tasks.corpus.evaluation_sets import ScoredSet, rows_of

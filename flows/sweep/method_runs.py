@@ -27,8 +27,8 @@ from tasks.views.augment import augment
 from tasks.views.pairs import pair
 
 if TYPE_CHECKING:
-    from models.augmentation.config import AugmentConfig
-    from models.precision import Computed
+    from models.runtime.precision import Computed
+    from models.views.config import AugmentConfig
     from storage.artifacts.refs import (
         CheckpointRef,
         CorpusRef,

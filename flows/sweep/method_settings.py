@@ -12,18 +12,18 @@ from flows.recipes.adaptation import ReadingConfig
 from flows.recipes.shared import CROPS, NO_VIEWS, trips_of
 from flows.recipes.tiny import whole_sample
 from flows.sweep.methods import NAMES
-from models.augmentation.config import ORIGINAL, AugmentConfig
-from models.augmentation.rewritings import CropView, DeletedView
+from models.corpus.passages import HoldOutConfig
 from models.evaluation.significance.config import BootstrapConfig
-from models.pairs import PairConfig, ViewPair
-from models.precision import Precision
-from models.text.passages import HoldOutConfig
+from models.runtime.precision import Precision
 from models.translation.catalog import CATALOGS
 from models.translation.filters import UNFILTERED
+from models.views.config import ORIGINAL, AugmentConfig
+from models.views.pairs import PairConfig, ViewPair
+from models.views.rewritings import CropView, DeletedView
 
 if TYPE_CHECKING:
     from flows.sweep.methods import Views
-    from models.augmentation.config import TranslatedView
+    from models.views.config import TranslatedView
 
     MethodName = str
 else:

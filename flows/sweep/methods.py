@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from flows.recipes.shared import ANCHOR
-from models.baselines.config import FlowConfig, WhiteningConfig
 from models.encoder.config import CNNConfig
 from models.objectives.config import (
     BarlowConfig,
@@ -26,13 +25,14 @@ from models.objectives.config import (
     VICRegConfig,
 )
 from models.training.config import TrainingConfig
+from models.transforms.config import FlowConfig, WhiteningConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from models.baselines.config import AnyTransform
     from models.objectives.config import AnyObjective
-    from models.precision import Precision
+    from models.runtime.precision import Precision
+    from models.transforms.config import AnyTransform
 
 Views = Literal["sentence", "deleted", "round trips", "crops", "labels"]
 Start = Literal["small", "raw", "trained"]

@@ -18,11 +18,11 @@ from transformers import PreTrainedModel
 
 from models.encoder.heads import Head, Normalize, TokenHead
 from models.encoder.pooling import AND, LAYERS, pool, precise, token_vectors
-from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokenization import Tokens, budget_batches
 from models.encoder.unpadded import first_position, lay_out, run_packed
 from models.errors import EncoderError
-from models.transfer import uploaded
+from models.runtime.device import uploaded
+from models.runtime.distributed import gather_shares, own_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

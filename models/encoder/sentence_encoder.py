@@ -7,27 +7,27 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
-from models.encoder.arithmetic import arithmetic
 from models.encoder.tokenization import budget_batches, surrounding_ids, tokenise
 from models.errors import NoEmbeddingError
-from models.transfer import Download, one_ahead
+from models.runtime.arithmetic import arithmetic
+from models.runtime.device import Download, one_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from models.encoder.config import EncoderConfig
     from models.encoder.network import Encoder
     from models.encoder.tokenization import Tokenizer, Tokens
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
 
 CPU_TOKENS = 1024  # padded tokens a forward pass; measured best on CPU (1,024 before 4,096)
 GPU_TOKENS = 65_536
@@ -53,7 +53,7 @@ class SentenceEncoder:
         self.network, self.tokenizer, self.prompts = network, tokenizer, dict(prompts or {})
 
     @classmethod
-    def load(cls, folder: Path, config: EncoderConfig | None = None) -> Self:
+    def load(cls, folder: str | Path, config: EncoderConfig | None = None) -> Self:
         """Load an encoder from a local folder, in fp32 and evaluation mode.
 
         Args:
@@ -65,9 +65,9 @@ class SentenceEncoder:
         """
         from models.encoder.serialization.load import load_network
 
-        return cls(*load_network(folder, config))
+        return cls(*load_network(Path(folder), config))
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write a folder that `load` and sentence-transformers read.
 
         Raises:
@@ -75,11 +75,12 @@ class SentenceEncoder:
         """
         from models.encoder.serialization.save import write_modules, write_prompts
 
-        write_modules(self.network, self.tokenizer, folder)
+        place = Path(folder)
+        write_modules(self.network, self.tokenizer, place)
         named = {text: name for name, text in self.prompts.items()}
         default = named.get(self.prompt, DEFAULT_PROMPT) if self.prompt else None
         prompts = self.prompts if default is None else {**self.prompts, default: self.prompt}
-        write_prompts(prompts, default, folder)
+        write_prompts(prompts, default, place)
 
     @property
     def config(self) -> EncoderConfig:

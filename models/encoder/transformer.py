@@ -140,7 +140,7 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
             f"{folder}: a {described.get('model_type')} is code of its own ({', '.join(described['auto_map'])}), which "
             "is not run, expected an architecture of transformers; choose a model that needs no remote code"
         )
-    with quiet_loading():
+    with quiet_transformers():
         settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
         settings.output_hidden_states = False  # asked for in each call, where pooling needs them
         if config.dropout is not None:
@@ -153,14 +153,17 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
 
 
 @contextlib.contextmanager
-def quiet_loading() -> Iterator[None]:
-    """Keep transformers from warning of weights that are left out or missing: whoever loads looks at that."""
-    verbosity = hf_logging.get_verbosity()
+def quiet_transformers() -> Iterator[None]:
+    """Keep transformers from drawing a bar, and from warning of weights left out or missing: whoever loads looks."""
+    verbosity, bar = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
     hf_logging.set_verbosity(logging.ERROR)
+    hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         hf_logging.set_verbosity(verbosity)
+        if bar:
+            hf_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:

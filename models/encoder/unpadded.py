@@ -23,7 +23,7 @@ import torch
 
 from models.encoder.attention import Group, Layout, Padding, takes_layouts, takes_none, without_mask
 from models.encoder.tokenization import Tokens
-from models.transfer import uploaded
+from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

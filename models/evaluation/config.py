@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from models.evaluation.probe.config import ProbeConfig
 from models.evaluation.significance.config import BootstrapConfig
-from models.precision import Precision
+from models.runtime.precision import Precision
 
 Supervision = Literal["10-fold", "10-fold-disjoint", "cross-topic"]
 FOLDS_OF: Final[dict[Supervision, int]] = {"10-fold": 10, "10-fold-disjoint": 10, "cross-topic": 3}

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from models.corpus.passages import DRAWN, FEWEST_UNITS
 from models.errors import EvaluationError
 from models.evaluation.questions import FEWEST, Asked, HeldText, crop, neighbour, round_trip, title
 from models.evaluation.retrieval import Retrieval
-from models.shuffle import scattered
-from models.text.passages import DRAWN, FEWEST_UNITS
+from models.runtime.seeded_order import scattered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,7 +60,7 @@ def probes(
     """Return all questions about held-out sentences, by name; too few questions or units of a kind are left out.
 
     Args:
-        held: rows of the held-out parts of `models.text.passages.hold_out`; no two parts share a `unit`.
+        held: rows of the held-out parts of `models.corpus.passages.hold_out`; no two parts share a `unit`.
         trips: `sentence_id` and `text` of round trips of some of them.
         questions: most questions of a kind.
         seed: decides which sentences ask.

@@ -7,7 +7,7 @@ from typing import Final
 
 import polars as pl
 
-from models.augmentation.cropping import halves
+from models.views.cropping import halves
 
 FEWEST: Final = 30  # questions of a kind that must be asked, and titles among which is chosen
 
@@ -17,7 +17,7 @@ class HeldText:
     """Sentences that ask.
 
     Attributes:
-        sentences: rows of `models.text.passages.hold_out` with their `unit`.
+        sentences: rows of `models.corpus.passages.hold_out` with their `unit`.
         once: those that occur once, in order: a sentence in several places has no one neighbour and no one title.
         trips: `sentence_id` and `text` of round trips of some sentences; None without any.
     """

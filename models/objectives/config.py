@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from models.choices import named
 from models.errors import TrainingError
+from models.runtime.named_config import named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,7 +20,7 @@ from models.errors import TrainingError
 from models.objectives.info_nce import off_diagonal
 from models.objectives.objective import VectorObjective, full_precision
 from models.objectives.queue import VectorQueue
-from models.transfer import uploaded
+from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

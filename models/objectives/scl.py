@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from models.objectives.objective import VectorObjective, full_precision
 from models.objectives.supervised import PairClassifier, cross_entropy, labels_of
-from models.transfer import uploaded
+from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

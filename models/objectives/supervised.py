@@ -15,7 +15,7 @@ from torch.nn import functional
 from models.encoder.cross_encoder import CrossEncoder
 from models.errors import TrainingError
 from models.objectives.objective import Objective, VectorObjective, full_precision
-from models.transfer import uploaded
+from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

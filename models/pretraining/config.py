@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from models.encoder.config import EncoderConfig
 from models.objectives.config import DistilConfig
-from models.precision import Precision
 from models.pretraining.masked_lm import EncoderShape
 from models.pretraining.translation import TranslationModelConfig
+from models.runtime.precision import Precision
 from models.training.config import TrainingConfig
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.encoder.arithmetic import arithmetic
 from models.errors import TrainingError
-from models.precision import settled
+from models.runtime.arithmetic import arithmetic
+from models.runtime.precision import settled
 from models.training.metrics import check_finite
 from models.training.optimizer import (
     clip_gradients,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from models.pretraining.config import LearningConfig
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from models.objectives.config import (
     SCLConfig,
     SoftmaxConfig,
 )
-from models.precision import Precision
+from models.runtime.precision import Precision
 
 
 class CollapseConfig(BaseModel):

@@ -23,8 +23,8 @@ import polars as pl
 from models.encoder.cnn import with_convolutions
 from models.errors import InterruptedRunError, NonFiniteLossError, WorseningError
 from models.objectives.registry import build_objective, needs_of
-from models.precision import settled
-from models.randomness import seeded
+from models.runtime.precision import settled
+from models.runtime.random_state import seeded
 from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
 from models.training.dev_evaluation import DevEvaluator
 from models.training.distributed import any_says, first_here_alone, from_first, is_first, seed_step
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from models.encoder.network import Encoder
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
     from models.training.config import TrainingConfig
     from models.training.dev_evaluation import DevSet, Evaluation
     from models.training.teacher_vectors import TeacherVectors

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 import torch
 
-from models.encoder.sharing import processes
-from models.transfer import wait
+from models.runtime.device import wait
+from models.runtime.distributed import processes
 
 if TYPE_CHECKING:
     from models.objectives.objective import Batch, Objective

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from models.randomness import capture_rng, restore_rng
+from models.runtime.random_state import capture_rng, restore_rng
 from models.training.dev_evaluation import Evaluation
 from models.training.metrics import EVALUATED, LogRow
 from models.training.optimizer import optimizer_tensors, restore_optimizers

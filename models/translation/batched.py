@@ -17,7 +17,7 @@ from models.translation.translator import Decoded, Translation, is_translatable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
     from models.translation.config import TranslatorConfig
     from models.translation.vocabulary import Vocabulary
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from models.encoder.arithmetic import arithmetic
+from models.runtime.arithmetic import arithmetic
 from models.translation.batched import BatchedTranslator
-from models.translation.decode import SpecialTokens, beam_search, greedy
+from models.translation.decoding import SpecialTokens, beam_search, greedy
 from models.translation.errors import TranslatorLoadError
 from models.translation.vocabulary import Vocabulary
 from models.translation.weights import load_model

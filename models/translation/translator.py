@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
 
 
 @dataclass(frozen=True)

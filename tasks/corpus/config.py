@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.text.corpus import CorpusConfig
+from models.corpus.corpus import CorpusConfig
 from storage.artifacts.keys import NotInKey
 from storage.sources.sources import SourceSpec
 

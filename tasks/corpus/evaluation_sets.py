@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from models.text.normalize import sentence_ids
+from models.corpus.normalize import sentence_ids
 from storage.assets.catalog import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from models.text.corpus import CORPUS_VERSION, TextChunk, build_corpus
-from models.text.statistics import CorpusStatistics
+from models.corpus.corpus import CORPUS_VERSION, TextChunk, build_corpus
+from models.corpus.statistics import CorpusStatistics
 from storage.artifacts.refs import CorpusRef
 from storage.readers.read_report import BadRecord, ReadReport
 from storage.sources.read import read_source
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
     from storage.artifacts.store import Store
     from tasks.stage.run_context import RunContext
 

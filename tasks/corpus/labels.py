@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.own_labels import CHOOSE, LEARNT, REPORT, TEACH, UNLEARNT, enough, parts_of, sentences_of
-from models.text.errors import EmptyCorpusError
+from models.corpus.errors import EmptyCorpusError
+from models.corpus.labels import CHOOSE, LEARNT, REPORT, TEACH, UNLEARNT, enough, parts_of, sentences_of
 from storage.sources.labels import LabelSource, read_labels
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ RARE, BETWEEN = "rare_classes", "idle_labels"
 def labelled_rows(
     store: Store, passages: PassagesRef, labels: LabelSource, *, teach: bool, seed: int = 0
 ) -> pl.DataFrame:
-    """`text_1`, `text_2` of pairs, `label`, and `part`: what becomes of a row, as `models.own_labels` says.
+    """`text_1`, `text_2` of pairs, `label`, and `part`: what becomes of a row, as `models.corpus.labels` says.
 
     Rows of rare classes are left out, and those that do nothing.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.text.nli import build_nli
+from models.corpus.nli import build_nli
 from storage.artifacts.refs import CorpusRef, NliRef
 from storage.errors import SourceError
 from storage.readers.read_report import ReadReport

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.shuffle import scattered
-from models.text.documents import documents
-from models.text.passages import HoldOutConfig, LeftOut, hold_out, passages
+from models.corpus.documents import documents
+from models.corpus.passages import HoldOutConfig, LeftOut, hold_out, passages
+from models.runtime.seeded_order import scattered
 from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.readers.read_report import ReadReport
 from storage.sources.labels import LabelSource

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from models.augmentation.wordnet import FILES
+from models.views.wordnet import FILES
 from storage.errors import HubError, SourceError
 from storage.filesystem.os_errors import writing
 from storage.sources.wordnet import find_wordnet

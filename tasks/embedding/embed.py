@@ -8,7 +8,7 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
-from models.precision import Computed
+from models.runtime.precision import Computed
 from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from models.encoder.config import EncoderConfig
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.precision import Computed
-    from models.progress import OnProgress
+    from models.runtime.precision import Computed
+    from models.runtime.progress import OnProgress
     from storage.artifacts.refs import CheckpointRef
     from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
-from models.precision import Computed
+from models.runtime.precision import Computed
 from storage.artifacts.refs import ArtifactRef, CheckpointRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encode import Encoding
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
     from storage.artifacts.refs import CorpusRef
     from storage.artifacts.store import Store
     from tasks.embedding.reuse import ReusableVectors

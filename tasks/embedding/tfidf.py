@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from models.partitions import bits_for, in_range
+from models.runtime.partitions import bits_for, in_range
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
 from tasks.embedding.vectors import MADE, SPARSE, sparse_table
@@ -29,7 +29,7 @@ def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...] |
     Raises:
         EvaluationError: the corpus has no words.
     """
-    from models.baselines.tfidf import TfIdf
+    from models.encoder.tfidf import TfIdf
 
     fitted = TfIdf(rows["text"].to_list() for rows in _lots(work.store, corpus))
     lots = _lots(work.store, sets) if isinstance(sets, CorpusRef) else [unique_sentences(sets)]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.baselines.config import TransformConfig
 from models.encoder.config import EncoderConfig
+from models.transforms.config import TransformConfig
 from storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, TransformRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import encoder_folder
@@ -20,7 +20,7 @@ from tasks.stage.ui import progress_of
 if TYPE_CHECKING:
     import torch
 
-    from models.baselines.transform import Transform
+    from models.transforms.transform import Transform
 
 SETTINGS: Final = "transform.json"
 TENSORS: Final = "transform.safetensors"
@@ -36,8 +36,8 @@ def fit_transform(work: Work, embeddings: EmbeddingsRef, config: TransformConfig
     """
     from safetensors.torch import save_file
 
-    from models.baselines.posthoc import fitted_transform
-    from models.baselines.transform import Fitting
+    from models.transforms.registry import fitted_transform
+    from models.transforms.transform import Fitting
 
     limit_threads(work.site)
     vectors_ND = _tensor(work.store.scan(embeddings).collect())
@@ -100,7 +100,7 @@ def _restored(work: Work, fitted: TransformRef) -> Transform:
     from pydantic import TypeAdapter
     from safetensors.torch import load_file
 
-    from models.baselines.posthoc import restore_transform
+    from models.transforms.registry import restore_transform
 
     folder = work.store.fetch(fitted)
     config = TypeAdapter(TransformConfig).validate_json((folder / SETTINGS).read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.text.normalize import sentence_ids
+from models.corpus.normalize import sentence_ids
 from storage.artifacts.manifest import installed_versions
 from storage.artifacts.schemas import SPARSE_EMBEDDINGS
 from storage.errors import SourceError

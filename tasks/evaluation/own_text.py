@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 import polars as pl
 
+from models.corpus.labels import FOLDS, JUDGE, TEACH
+from models.corpus.passages import HoldOutConfig, LeftOut, whole
 from models.errors import EvaluationError
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
 from models.evaluation.significance.config import BootstrapConfig
-from models.own_labels import FOLDS, JUDGE, TEACH
-from models.text.passages import HoldOutConfig, LeftOut, whole
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
 from storage.artifacts.store import Store
@@ -57,7 +57,7 @@ class OwnTextSet(EvaluationSet):
     sources: tuple[TextSource, ...]
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """Return the sentences as `models.text.passages.whole`."""
+        """Return the sentences as `models.corpus.passages.whole`."""
         config = HoldOutConfig()
         tables = list(sentences_of(self.sources, config, LeftOut()))
         sentences = {_PART: whole(pl.concat(tables), config)}

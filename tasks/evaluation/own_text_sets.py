@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.annotated import scored_pairs
-from models.own_labels import TEACH, class_pairs, shares
+from models.corpus.labels import TEACH, class_pairs, shares
+from models.views.annotated_pairs import scored_pairs
 from storage.artifacts.refs import CorpusRef, PairsRef, PassagesRef
 from storage.sources.labels import LabelSource
 from tasks.corpus.labels import TRAIN, labelled_rows

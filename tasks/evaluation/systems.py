@@ -18,7 +18,7 @@ from tasks.embedding.encoders import described_folder, find_encoder, identity_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.precision import Precision
+    from models.runtime.precision import Precision
     from tasks.corpus.evaluation_sets import EvaluationSet
     from tasks.stage.run_context import RunContext
 

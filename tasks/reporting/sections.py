@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from models.augmentation.config import ORIGINAL
-from models.augmentation.views import view_examples
+from models.views.config import ORIGINAL
+from models.views.views import view_examples
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.manifest import installed_versions
 from tasks.rendering.blocks import Code, Facts, Folded, Part, Prose, Table

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.partitions import equal_frames
-from models.text.corpus import CorpusConfig
-from models.text.normalize import NormalizeConfig
+from models.corpus.corpus import CorpusConfig
+from models.corpus.normalize import NormalizeConfig
+from models.runtime.partitions import equal_frames
 from storage.errors import SourceError, StoreWriteError
 from storage.filesystem.atomic import whole
 from storage.readers.read_report import ReadReport
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.precision import Computed
-    from models.progress import OnProgress
+    from models.runtime.precision import Computed
+    from models.runtime.progress import OnProgress
     from storage.sources.sources import ResolvedSource
     from tasks.evaluation.systems import Candidate
     from tasks.stage.run_context import RunContext
@@ -61,7 +61,7 @@ class Index:
 
     def search(self, queries: list[str], k: int) -> list[list[tuple[float, str]]]:
         """For each query the k sentences most like it, with their cosines."""
-        from models.nearest import nearest
+        from models.serving.nearest_neighbors import nearest
 
         scores, rows = nearest(self.encode(queries), self.vectors, k)
         return [
@@ -71,7 +71,7 @@ class Index:
 
     def pairs(self, count: int, above: float) -> list[tuple[float, str, str]]:
         """The sentences that are most like each other, with their cosines."""
-        from models.nearest import nearest_pairs
+        from models.serving.nearest_neighbors import nearest_pairs
 
         scores, rows = nearest_pairs(self.vectors, count, above)
         return [
@@ -88,7 +88,7 @@ def index(site: RunContext, model: str, corpus: SourceSpec, precision: Computed)
     Raises:
         SourceError, AssetError, ArtifactMissingError, EncoderError: the corpus or the encoder cannot be had.
     """
-    from models.nearest import unit
+    from models.serving.nearest_neighbors import unit
 
     config = IngestConfig(sources=(corpus,), corpus=CorpusConfig(normalize=NormalizeConfig(max_chars=_ANY_LENGTH)))
     located = locate_sources(site, config)  # before the encoder, which takes longer to find

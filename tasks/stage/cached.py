@@ -24,7 +24,7 @@ from prefect.runtime import flow_run
 from prefect.serializers import JSONSerializer
 from pydantic import BaseModel, ConfigDict
 
-from models.precision import settled
+from models.runtime.precision import settled
 from storage.artifacts.keys import artifact_key, canonical
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import ArtifactRef

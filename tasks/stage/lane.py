@@ -23,7 +23,7 @@ import cloudpickle
 from tasks.stage.lanes import ENDED, LOGGED, SECONDS_TO_END, TOLD
 
 if TYPE_CHECKING:
-    from models.progress import Progress
+    from models.runtime.progress import Progress
     from tasks.stage.progress import StageRun
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from models.progress import Progress
+    from models.runtime.progress import Progress
     from storage.artifacts.refs import ArtifactRef
 
 

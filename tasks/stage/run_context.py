@@ -2,7 +2,7 @@
 
 The number of threads, of processes and the kind of device decide the order in which a sum is taken: one key may have
 other bytes on another machine (with 1 or 2 threads weights differ by 2e-7). A precision that the device decides
-(`models.precision`) is in keys.
+(`models.runtime.precision`) is in keys.
 """
 
 from __future__ import annotations

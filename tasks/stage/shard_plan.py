@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from models.partitions import Partitions, equal_frames
+from models.runtime.partitions import Partitions, equal_frames
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.row_groups import rows_of_groups
 

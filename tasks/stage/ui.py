@@ -18,7 +18,7 @@ from uuid import UUID
 
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
-from models.progress import Count, spelled
+from models.runtime.progress import Count, spelled
 from tasks.rendering.escaping import code, plain
 from tasks.rendering.markdown import markdown_table
 from tasks.stage.progress import listeners
@@ -27,7 +27,7 @@ from tasks.stage.ui_page import in_run, open_page, shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.progress import OnProgress, Progress
+    from models.runtime.progress import OnProgress, Progress
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from models.baselines.config import TransformConfig
 from models.encoder.config import EncoderConfig
 from models.training.config import TrainingConfig
+from models.transforms.config import TransformConfig
 from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PaceRef, PairsRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.stage.cached import Work, stage
@@ -85,7 +85,7 @@ def pace_training(
     """
     import torch
 
-    from models.transfer import wait
+    from models.runtime.device import wait
 
     limit_threads(work.site)
     place = device_of(work.site)
@@ -115,8 +115,8 @@ def pace_fit(work: Work, embeddings: EmbeddingsRef, config: TransformConfig, dev
     """
     import torch
 
-    from models.baselines.posthoc import fitted_transform
-    from models.baselines.transform import Fitting
+    from models.transforms.registry import fitted_transform
+    from models.transforms.transform import Fitting
 
     limit_threads(work.site)
     vectors_ND = torch.tensor(work.store.scan(embeddings).collect()["embedding"].to_numpy())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from models.encoder.config import EncoderConfig
     from models.objectives.config import AnyObjective
-    from models.precision import Computed
+    from models.runtime.precision import Computed
     from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext
 

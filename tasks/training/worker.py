@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
     from models.training.dev_evaluation import DevSet
     from models.training.loop import TrainingResult
     from models.training.teacher_vectors import TeacherVectors

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from models.partitions import Partitions
+from models.runtime.partitions import Partitions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from models.partitions import Ranges
+    from models.runtime.partitions import Ranges
     from storage.artifacts.translation_memory import TranslationMemory
 
 _ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "part": pl.UInt64})
@@ -31,7 +31,7 @@ class MemoryLookup:
     Args:
         memory: the translator's.
         scratch: an empty folder.
-        bits: as `models.partitions.Partitions`.
+        bits: as `models.runtime.partitions.Partitions`.
         sentences: how many are asked for, roughly; a wrong number costs time only.
     """
 

@@ -55,7 +55,7 @@ def record_pins(name: str, directions: list[TranslatorConfig], root: Path) -> di
         directions: What it translates; backend, precision and beam are set here.
         root: Folder of the models.
     """
-    from models.translation.smoke import PLAIN_SENTENCES
+    from models.translation.smoke_test import PLAIN_SENTENCES
 
     configs = [direction.model_copy(update={"beam": beam}) for direction in directions for beam in BEAMS]
     outputs: list[list[str]] = []
@@ -86,7 +86,7 @@ def _settle(environment: Mapping[str, str]) -> None:
 
 def _translations(folder: Path, configs: list[TranslatorConfig], converted: Path) -> list[list[str]]:
     from models.translation.loading import load_translator
-    from models.translation.smoke import PLAIN_SENTENCES
+    from models.translation.smoke_test import PLAIN_SENTENCES
 
     translators = (load_translator(folder, config, "cpu", converted, cores=1) for config in configs)
     return [

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from models.augmentation.views import (
+from models.runtime.partitions import Partitions, in_range, scratch_folder
+from models.views.views import (
     ROUTE,
     begin_route,
     follow_hop,
@@ -22,14 +23,13 @@ from models.augmentation.views import (
     judged_route,
     sentences_ahead,
 )
-from models.partitions import Partitions, in_range, scratch_folder
 from storage.artifacts.translation_memory import TranslationMemory
 from tasks.translation.memory_lookup import MemoryLookup
 from tasks.translation.translate import translate_missing
 from tasks.translation.translator import ResolvedTranslator
 
 if TYPE_CHECKING:
-    from models.partitions import Ranges
+    from models.runtime.partitions import Ranges
     from models.translation.filters import FilterConfig
     from tasks.stage.cached import Work
 
@@ -58,7 +58,7 @@ class Journey:
         route: Where to.
         filters: Limits beyond which a translation is given up.
         sentences: sentence_id, text, lang.
-        bits: How many ranges, as `models.partitions` says.
+        bits: How many ranges, as `models.runtime.partitions` says.
         folder: An empty folder of the caller's, for as long as the journey is read.
     """
 
@@ -75,7 +75,7 @@ class Journey:
         self._at: Ranges = lambda number: begin_route(in_range(speakers, number, bits))
 
     def judged(self, number: int) -> pl.LazyFrame:
-        """The views of a range of sentences at the end of the way (`models.augmentation.views.JUDGED`)."""
+        """The views of a range of sentences at the end of the way (`models.views.views.JUDGED`)."""
         views = judged_route(self._at(number), self._route.method)
         return held_apart(views, self._filters) if self._route.returns else views
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from models.partitions import Ranges
-    from models.progress import OnProgress
+    from models.runtime.partitions import Ranges
+    from models.runtime.progress import OnProgress
     from models.translation.batched import BatchedTranslator
     from models.translation.config import TranslatorConfig
     from storage.artifacts.store import Store
@@ -141,7 +141,7 @@ def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:
     Raises:
         TranslationError: It cannot be loaded, or what it writes is not language.
     """
-    from models.translation.smoke import PLAIN_SENTENCES
+    from models.translation.smoke_test import PLAIN_SENTENCES
 
     sentences = PLAIN_SENTENCES.get(hop.config.source_lang, PLAIN_SENTENCES["en"])
     return [translation.text for translation in _translator(site, hop).translate(sentences)]
@@ -174,7 +174,7 @@ def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
 def _loaded(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> BatchedTranslator:
     # Imported here: a run that lacks no translation never pays for transformers.
     from models.translation.loading import load_translator
-    from models.translation.smoke import smoke_test
+    from models.translation.smoke_test import smoke_test
 
     translator = load_translator(
         folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.augmentation.views import (
+from models.runtime.partitions import bits_for, in_range
+from models.translation.filters import FilterConfig, count_drops, drop_table
+from models.views.views import (
     JUDGED,
     held_apart,
     judged_views,
@@ -16,8 +18,6 @@ from models.augmentation.views import (
     sampled,
     view_samples,
 )
-from models.partitions import bits_for, in_range
-from models.translation.filters import FilterConfig, count_drops, drop_table
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import show_table
@@ -28,7 +28,7 @@ from tasks.views.rewriters import rewritten
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from models.augmentation.config import AugmentConfig
+    from models.views.config import AugmentConfig
     from tasks.stage.run_context import RunContext
 
 SAMPLE_ROWS = 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from models.augmentation.entailment import entailed_views
-from models.augmentation.rewritings import EntailView
-from models.partitions import bits_for
+from models.runtime.partitions import bits_for
+from models.views.entailment import entailed_views
+from models.views.rewritings import EntailView
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from storage.errors import SourceError
 from tasks.stage.cached import Work, stage

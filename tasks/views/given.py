@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.augmentation.config import GivenView
-from models.augmentation.given import given_views
+from models.views.config import GivenView
+from models.views.given import given_views
 from storage.artifacts.refs import CorpusRef, ViewsRef
 from storage.errors import SourceError
 from storage.readers.read_report import ReadReport
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from models.augmentation.config import AugmentConfig
+    from models.views.config import AugmentConfig
     from tasks.stage.run_context import RunContext
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from models.augmentation.rewritings import MaskedView
+from models.views.rewritings import MaskedView
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import resolve_named_model
@@ -33,7 +33,7 @@ def make_mlm(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: Mask
 def mlm(work: Work, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -> None:
     """Each sentence with tokens refilled by a masked language model."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
-    from models.augmentation.masked_lm import MaskedLM, refill
+    from models.views.masked_lm import MaskedLM, refill
 
     limit_threads(work.site)
     device = device_of(work.site)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.annotated import labelled_pairs, scored_pairs
 from models.errors import TrainingError
-from models.pairs import PairConfig, build_pairs, count_pairs, require_pairs
-from models.partitions import bits_for, in_range
+from models.runtime.partitions import bits_for, in_range
+from models.views.annotated_pairs import labelled_pairs, scored_pairs
+from models.views.pairs import PairConfig, build_pairs, count_pairs, require_pairs
 from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
 from tasks.stage.cached import Work, stage
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from models.partitions import Ranges
+    from models.runtime.partitions import Ranges
     from tasks.stage.run_context import RunContext
 
 SAMPLE_ROWS = 20

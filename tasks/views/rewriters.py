@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from models.augmentation.rewritings import CropView, DeletedView, EntailView, MaskedView, Rewriting, SynonymView
+from models.views.rewritings import CropView, DeletedView, EntailView, MaskedView, Rewriting, SynonymView
 from tasks.views.cropping import make_crop
 from tasks.views.deletion import make_deleted
 from tasks.views.entailment import make_entail
@@ -14,7 +14,7 @@ from tasks.views.synonyms import make_synonym
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from models.augmentation.config import AugmentConfig
+    from models.views.config import AugmentConfig
     from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
     from tasks.stage.run_context import RunContext
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.shuffle import scattered
-from models.text.normalize import normalize
+from models.corpus.normalize import normalize
+from models.runtime.seeded_order import scattered
 from storage.filesystem.atomic import whole
 from storage.filesystem.os_errors import writing
 from tasks.stage.ui import progress_of

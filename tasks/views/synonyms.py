@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.augmentation.rewritings import SynonymView
-from models.augmentation.wordnet import FILES
+from models.views.rewritings import SynonymView
+from models.views.wordnet import FILES
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from storage.sources.wordnet import ResolvedWordNet, find_wordnet
 from tasks.stage.cached import Work, stage
@@ -41,7 +41,7 @@ def synonym(
     view: SynonymView,
 ) -> None:
     """Each English sentence with words replaced through WordNet."""
-    from models.augmentation.synonyms import count_replacements, replace_synonyms, wordnet_synonyms
+    from models.views.synonyms import count_replacements, replace_synonyms, wordnet_synonyms
 
     synonyms = wordnet_synonyms(wordnet.folder, view.senses, inflect=view.inflect)
     rewrite_corpus(work, corpus, "synonym", LANG, view.seed, partial(replace_synonyms, synonyms=synonyms, view=view))

@@ -28,7 +28,6 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from models.bench.card import precisions_of, probed  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.network import Encoder  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
@@ -41,6 +40,7 @@ from models.training.dev_evaluation import DevSet, Evaluation  # noqa: E402
 from models.training.health import check_health  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.snapshots import read_snapshot  # noqa: E402
+from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
 from tests.tiny_encoder import pair_of  # noqa: E402
 
 ASSETS = ROOT / "storage" / "assets"

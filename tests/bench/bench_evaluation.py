@@ -100,12 +100,12 @@ def main() -> int:
         return 0
     from sentence_transformers import SentenceTransformer
 
-    from models.bench.card import measured
-    from models.bench.encoding import matrices
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.settings import saved_config
     from models.encoder.tokenization import tokenise
     from models.evaluation.significance.bootstrap import spearman_resamples
+    from tasks.diagnostics.benchmark.device_limits import measured
+    from tasks.diagnostics.benchmark.encoding import matrices
 
     torch.set_num_threads(arguments.threads)
     every = QUICK_EVERY if arguments.quick else arguments.every

@@ -78,7 +78,7 @@ def ours(source: Path, out: Path) -> Iterator[pl.Series]:
 
 def bare_polars(source: Path, out: Path) -> Iterator[pl.Series]:
     """The same query on Polars' streaming engine: no counts, no checks, no artifact."""
-    from models.text.normalize import normalize, sentence_ids
+    from models.corpus.normalize import normalize, sentence_ids
 
     yield pl.Series(dtype=pl.UInt64)
     rows = pl.scan_ndjson(source, schema=SCHEMA).filter(pl.col("gold_label") != "-")

@@ -56,7 +56,7 @@ def write_sentences(folder: Path, count: int) -> None:
 
 def publish_translations(folder: Path, _count: int) -> None:
     """What four translators have translated: there as "de …", back again without the first or the last word."""
-    from models.text.normalize import sentence_ids
+    from models.corpus.normalize import sentence_ids
     from storage.artifacts.manifest import Provenance
     from storage.artifacts.refs import ArtifactRef
     from tasks.translation.translate import GPU_SHARD_ROWS
@@ -99,7 +99,7 @@ def ingest_few(folder: Path, _count: int) -> str:
 
 def plan(folder: Path, count: int) -> None:
     """A memory that holds nothing yet: all sentences sorted by length, cut into shards and written."""
-    from models.partitions import bits_for, in_range
+    from models.runtime.partitions import bits_for, in_range
     from tasks.stage.shard_plan import plan_shards
     from tasks.translation.translate import CPU_SHARD_ROWS
 
@@ -126,7 +126,7 @@ def augment(folder: Path, _count: int) -> str:
 
 def pair(folder: Path, _count: int) -> str:
     """The two round trips of a sentence side by side, shuffled."""
-    from models.pairs import PairConfig
+    from models.views.pairs import PairConfig
     from tasks.views.pairs import pair as stage
 
     return stage.run(site(folder), {"views": made(folder, "views"), "config": PairConfig()}).key
@@ -134,7 +134,7 @@ def pair(folder: Path, _count: int) -> str:
 
 def pair_thinned(folder: Path, _count: int) -> str:
     """The same, with frequent words thinned out."""
-    from models.pairs import PairConfig
+    from models.views.pairs import PairConfig
     from tasks.views.pairs import pair as stage
 
     config = PairConfig(subsample_words=1e-3)

@@ -17,7 +17,6 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from models.bench.card import precisions_of, probed  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.network import Encoder  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
@@ -26,6 +25,7 @@ from models.training.config import TrainingConfig, paper_config  # noqa: E402
 from models.training.dev_evaluation import DevSet  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from storage.assets.catalog import embedded_path  # noqa: E402
+from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
 from tests.tiny_encoder import pair_of  # noqa: E402
 
 MODEL = EncoderConfig(model="embedded:bert-mini", dropout=0.1)

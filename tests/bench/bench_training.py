@@ -29,14 +29,12 @@ from transformers import AutoTokenizer
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from models.bench.card import measured  # noqa: E402
-from models.bench.encoding import matrices  # noqa: E402
-from models.encoder.arithmetic import arithmetic  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.objectives.objective import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
+from models.runtime.arithmetic import arithmetic  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402
@@ -46,6 +44,8 @@ from models.training.state import TrainingState  # noqa: E402
 from models.training.step import take_step  # noqa: E402
 from models.training.token_cache import TokenCache, open_token_cache  # noqa: E402
 from storage.assets.catalog import embedded_path  # noqa: E402
+from tasks.diagnostics.benchmark.device_limits import measured  # noqa: E402
+from tasks.diagnostics.benchmark.encoding import matrices  # noqa: E402
 from tests.bench.training_peers import (  # noqa: E402
     RATE,
     released_loss,

@@ -183,7 +183,7 @@ def orchestration(shards: int, rows: int) -> bool:
     from prefect import flow
     from prefect.testing.utilities import prefect_test_harness
 
-    from models.text.normalize import sentence_ids
+    from models.corpus.normalize import sentence_ids
     from models.translation.catalog import MINI as DIRECTIONS
     from storage.artifacts.translation_memory import TranslationMemory
     from tasks.stage.run_context import RunContext
@@ -233,9 +233,9 @@ def main() -> int:
 
     import torch
 
-    from models.bench.fixtures import opus_shapes
     from models.translation.conversion import convert_once
     from storage.assets.catalog import embedded_path
+    from tasks.diagnostics.benchmark.fixtures import opus_shapes
     from tasks.stage.device import cores
 
     torch.set_num_threads(cores())

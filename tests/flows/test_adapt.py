@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+import bsl
+from bsl import SentenceEncoder
 from flows.adaptation import adapt, guards, run_adapt
 from flows.cli.main import main
 from flows.config import override
 from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig
-from models.pairs import PairConfig
 from models.training.config import TrainingConfig
+from models.views.pairs import PairConfig
 from storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
 from storage.assets.catalog import embedded_path
 from storage.errors import SourceError
@@ -96,6 +98,12 @@ def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) ->
     before = {str(found) for found in store.refs()}
     assert adapt([str(own)], "embedded:bert-mini", None, SMALL, site) == ref
     assert {str(found) for found in store.refs()} == before
+
+    runtime = site.model_dump(exclude_unset=True)
+    scripted = bsl.adapt([own], "embedded:bert-mini", changes=SMALL, **runtime)  # finds the artifacts of the flow
+    assert scripted.ref == ref
+    assert scripted.page.name == "report.html"
+    assert scripted.encoder.encode(["A dog."]).tolist() == SentenceEncoder.load(exported).encode(["A dog."]).tolist()
 
 
 def test_what_was_learnt_in_general_is_asked_of_sts_b_whatever_else_is_named(site) -> None:

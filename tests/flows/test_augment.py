@@ -10,12 +10,12 @@ import pytest
 from prefect import flow
 from pydantic import JsonValue
 
-from models.augmentation.config import AugmentConfig, TranslatedView, round_trip
-from models.pairs import MissingViewError, PairConfig, ViewPair
-from models.text.normalize import sentence_ids
+from models.corpus.normalize import sentence_ids
 from models.translation.config import TranslatorConfig
 from models.translation.errors import SmokeTestError
 from models.translation.filters import FilterConfig
+from models.views.config import AugmentConfig, TranslatedView, round_trip
+from models.views.pairs import MissingViewError, PairConfig, ViewPair
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, PairsRef, ViewsRef
 from tasks.stage.run_context import RunContext

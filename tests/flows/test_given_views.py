@@ -4,8 +4,8 @@ import pytest
 from prefect import flow
 
 from flows.recipes.shared import beside_original
-from models.augmentation.config import AugmentConfig, GivenView
 from models.translation.filters import UNFILTERED
+from models.views.config import AugmentConfig, GivenView
 from storage.artifacts.refs import PairsRef
 from storage.errors import SourceError
 from storage.sources.sources import SourceSpec

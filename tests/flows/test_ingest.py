@@ -6,8 +6,8 @@ import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
 
-from models.text.corpus import CorpusConfig
-from models.text.normalize import NormalizeConfig
+from models.corpus.corpus import CorpusConfig
+from models.corpus.normalize import NormalizeConfig
 from storage.artifacts.refs import CorpusRef
 from storage.errors import SourceError
 from storage.sources.sources import SourceSpec

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 
 from flows.pipeline import pipeline
-from models.baselines.tfidf import TfIdf
+from models.encoder.tfidf import TfIdf
 from models.evaluation.signature import parse_signature
 from models.evaluation.significance.config import BootstrapConfig
 from storage.assets.catalog import embedded_path

@@ -11,12 +11,12 @@ from polars.testing import assert_frame_equal
 from prefect import flow
 
 import tasks.views.slices
-from models.augmentation.config import AugmentConfig
-from models.augmentation.rewritings import CropView, DeletedView, EntailView, MaskedView, SynonymView
-from models.augmentation.views import view_samples
-from models.pairs import PairConfig, ViewPair
-from models.text.normalize import sentence_ids
+from models.corpus.normalize import sentence_ids
 from models.translation.filters import UNFILTERED, FilterConfig
+from models.views.config import AugmentConfig
+from models.views.pairs import PairConfig, ViewPair
+from models.views.rewritings import CropView, DeletedView, EntailView, MaskedView, SynonymView
+from models.views.views import view_samples
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from storage.errors import SourceError

@@ -16,8 +16,8 @@ import pytest
 from prefect import flow
 from prefect.settings import get_current_settings
 
-from models.partitions import in_range
-from models.text.normalize import sentence_ids
+from models.corpus.normalize import sentence_ids
+from models.runtime.partitions import in_range
 from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
 from storage.artifacts.translation_memory import TranslationMemory
@@ -266,7 +266,7 @@ if __name__ == "worker":
         signal_at(int(os.environ["WORKER_SIGNAL_AT"]), signal.Signals[os.environ["WORKER_SIGNAL"]])
     if "WORKER_KILLS" in os.environ:
         import models.translation.ctranslate
-        import models.translation.smoke  # noqa: F401 - for the children
+        import models.translation.smoke_test  # noqa: F401 - for the children
 
         work = partial(one_hop, place, found, COUNT, SHARD_ROWS)
         kill_children(int(os.environ["WORKER_KILLS"]), work, Path(place.store))

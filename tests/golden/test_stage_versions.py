@@ -27,7 +27,7 @@ PINS = Path(__file__).with_name("stage_versions.json")
 ROOTS = ("models", "storage", "tasks")
 # What carries every stage and decides no content: a change here is judged by its own tests.
 CARRIERS = {
-    "models.progress",
+    "models.runtime.progress",
     "tasks.stage.run_context",
     *(
         f"tasks.stage.{name}"
@@ -201,7 +201,7 @@ def test_a_stage_stands_on_what_it_imports_late_and_on_no_more():
         "models.objectives.redundancy_reduction",
         "storage.readers.pair_columns",
     } <= training
-    assert "models.translation.decode" in reach(stages()["translate"])
+    assert "models.translation.decoding" in reach(stages()["translate"])
     assert "models.encoder.unpadded" in embedding
     assert not any(module.startswith(("models.training", "models.objectives")) for module in embedding)
     assert not any(module.startswith(("models.encoder", "models.translation")) for module in pairing)

@@ -11,9 +11,9 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.text.corpus import CorpusConfig, TextChunk, build_corpus
-from models.text.dedup import deduplicate
-from models.text.normalize import NormalizeConfig, normalize
+from models.corpus.corpus import CorpusConfig, TextChunk, build_corpus
+from models.corpus.dedup import deduplicate
+from models.corpus.normalize import NormalizeConfig, normalize
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 TRICKY = st.text(

@@ -19,7 +19,7 @@ from rich.table import Column
 from rich.text import Text
 
 from flows.cli.terminal.log_lines import printable
-from models.progress import Progress, spelled
+from models.runtime.progress import Progress, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -24,6 +24,7 @@ from models.encoder.serialization.word_embeddings import (
 )
 from models.encoder.static import StaticTable, save_static_tokenizer
 from models.encoder.tokenization import WhitespaceTokenizer
+from models.encoder.transformer import quiet_transformers
 from models.errors import EncoderError
 
 _LATER = frozenset({"weighted", "last"})  # switches that older releases do not know
@@ -114,7 +115,8 @@ def _to_pooling(encoder: Encoder, transformer: PreTrainedModel, tokenizer: PreTr
     layers, after_first = encoder.config.pooling in LAYERS, encoder.config.pooling == AFTER_FIRST
 
     def write(folder: Path) -> None:
-        transformer.save_pretrained(folder)
+        with quiet_transformers():
+            transformer.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         write_json(
             folder / "sentence_bert_config.json",

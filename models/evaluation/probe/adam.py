@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from models.errors import EvaluationError
-from models.randomness import seeded
+from models.runtime.random_state import seeded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.probe.config import ProbeConfig
     from models.evaluation.probe.problem import Fit
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
 
 LR, BETA_1, BETA_2, EPS = 1e-3, 0.9, 0.999, 1e-8  # torch.optim.Adam's own, which SentEval leaves as they are
 HELD_OUT: Final = 0.05  # share of the last fit's rows

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from models.evaluation.probe.rows import Inverse
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
 
 HISTORY: Final = 10  # pairs of steps and slope changes that L-BFGS remembers
 MAX_ITERATIONS: Final = 1000

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.probe.config import ProbeConfig, ProbeProtocol
     from models.evaluation.probe.problem import Layout, Problem
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
 
 
 # Weight decays of the torch classifier, and C of the scikit-learn one (senteval/tools/validation.py).

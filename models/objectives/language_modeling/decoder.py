@@ -26,7 +26,7 @@ from torch.nn import functional
 
 from models.encoder.unpadded import first_position, lay_out, run_packed
 from models.errors import TrainingError
-from models.transfer import uploaded
+from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

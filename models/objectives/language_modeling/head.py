@@ -20,7 +20,7 @@ from torch import nn
 from transformers import AutoModelForMaskedLM
 from transformers.activations import ACT2FN
 
-from models.encoder.transformer import quiet_loading
+from models.encoder.transformer import quiet_transformers
 from models.errors import TrainingError
 from models.objectives.language_modeling.linear_cross_entropy import linear_cross_entropy
 
@@ -115,7 +115,7 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
     folder, parts = Path(backbone.name_or_path or ""), _PARTS.get(backbone.config.model_type)
     if parts is None or not (folder / "config.json").is_file():
         return None
-    with quiet_loading():
+    with quiet_transformers():
         whole: Any
         whole, info = AutoModelForMaskedLM.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True

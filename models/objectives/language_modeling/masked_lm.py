@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokenization import Tokens
 from models.errors import TrainingError
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from models.objectives.language_modeling.masking import Masking
 from models.objectives.objective import Objective
-from models.transfer import uploaded
+from models.runtime.device import uploaded
+from models.runtime.distributed import gather_shares, own_share
 
 if TYPE_CHECKING:
     import torch

@@ -3,7 +3,7 @@
     damaged sentence ─▶ encoder, pooling ─▶ vector ─▶ ┐
     whole sentence, up to each token ────────────────▶ decoder: the encoder's own layers ─▶ the next token
 
-The first view is the damaged sentence (view `deleted` of models/augmentation/deletion.py), the second the whole one.
+The first view is the damaged sentence (view `deleted` of models/views/deletion.py), the second the whole one.
 
 Shapes: B sentences, N tokens of all, D width, S width of sentence vectors.
 """
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokenization import Tokens
 from models.errors import TrainingError
 from models.objectives.language_modeling.decoder import Decoder, decoder_position
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from models.objectives.objective import Objective
-from models.transfer import uploaded
+from models.runtime.device import uploaded
+from models.runtime.distributed import gather_shares, own_share
 
 if TYPE_CHECKING:
     import torch

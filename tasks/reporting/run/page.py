@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from models.augmentation.views import view_examples
 from models.evaluation.published import rows_of
-from models.partitions import bits_for, in_range
+from models.runtime.partitions import bits_for, in_range
+from models.views.views import view_examples
 from tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Table
 from tasks.rendering.paper_tables import tables_of
 from tasks.rendering.score_tables import all_scores, signatures

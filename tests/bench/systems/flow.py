@@ -16,11 +16,11 @@ from torch import nn
 from torch.distributions import Normal
 from torch.nn import functional
 
-from models.baselines.config import FlowConfig
-from models.baselines.flat_adam import FlatAdam
-from models.baselines.glow import Glow
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
+from models.transforms.config import FlowConfig
+from models.transforms.flat_adam import FlatAdam
+from models.transforms.glow import Glow
 from tests.tiny_encoder import pair_of
 
 CONFIG = FlowConfig()

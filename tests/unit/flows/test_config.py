@@ -9,8 +9,8 @@ from flows.cli.terminal.overrides import configured
 from flows.config import Overrides, override
 from flows.pipeline import pipeline
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
-from models.baselines.config import FlowConfig, WhiteningConfig
 from models.objectives.config import VICRegConfig
+from models.transforms.config import FlowConfig, WhiteningConfig
 from tests.every import every
 
 

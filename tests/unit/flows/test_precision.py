@@ -22,8 +22,8 @@ from flows.recipes.adaptation import AdaptConfig
 from flows.run_context import settled
 from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import METHODS
-from models import precision
-from models.precision import computed
+from models.runtime import precision
+from models.runtime.precision import computed
 from models.training.config import TrainingConfig
 from storage.artifacts.refs import CorpusRef
 from tasks.evaluation.systems import EvaluationSettings

@@ -3,7 +3,7 @@
 import pytest
 
 from flows.cli.terminal.progress import Remaining, told
-from models.progress import Count, Progress, spelled
+from models.runtime.progress import Count, Progress, spelled
 from storage.artifacts.refs import ArtifactRef
 from tasks.stage.progress import StageRun
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from flows.cli.terminal import progress as watching
 from flows.cli.terminal.progress import LiveTerminal, Terminal
-from models.progress import Progress
+from models.runtime.progress import Progress
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef, ViewsRef
 from storage.artifacts.store import Store

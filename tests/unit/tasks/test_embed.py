@@ -6,10 +6,10 @@ import pytest
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
+from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, EvaluationError
 from models.evaluation.significance.config import BootstrapConfig
-from models.text.normalize import sentence_ids
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef
 from storage.datasets.declaration import Dataset

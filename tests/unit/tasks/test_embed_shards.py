@@ -8,10 +8,10 @@ import pytest
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
+from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError
-from models.progress import Progress
-from models.text.normalize import sentence_ids
+from models.runtime.progress import Progress
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef, CorpusRef
 from storage.sources.model_sources import resolve_model

@@ -3,10 +3,10 @@
 import polars as pl
 import pytest
 
+from models.corpus.normalize import sentence_ids
+from models.corpus.passages import PASSAGES as SENTENCES_OF_DOCUMENTS
+from models.corpus.passages import HoldOutConfig, hold_out
 from models.errors import EvaluationError
-from models.text.normalize import sentence_ids
-from models.text.passages import PASSAGES as SENTENCES_OF_DOCUMENTS
-from models.text.passages import HoldOutConfig, hold_out
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import PassagesRef
 from storage.artifacts.schemas import PASSAGES

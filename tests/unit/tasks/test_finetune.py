@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 import torch
 
-from models.annotated import both_orders, graded_pairs
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, TrainingError
@@ -15,6 +14,7 @@ from models.evaluation.significance.seeds import over_seeds
 from models.training.config import afs_config, stsb_config, stsb_cross_config
 from models.training.dev_evaluation import DevSet
 from models.training.loop import train
+from models.views.annotated_pairs import both_orders, graded_pairs
 from storage.artifacts.schemas import SCORES
 from storage.datasets.registry import DATASETS
 from storage.sources.model_sources import resolve_model

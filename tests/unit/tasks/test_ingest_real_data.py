@@ -5,7 +5,7 @@ import os
 import polars as pl
 import pytest
 
-from models.text.corpus import CorpusConfig, TextChunk, build_corpus
+from models.corpus.corpus import CorpusConfig, TextChunk, build_corpus
 from storage.readers.read_report import ReadReport
 from storage.sources.read import read_nli_pairs, read_scored_pairs, read_source
 from storage.sources.sources import SourceSpec, resolve_source

@@ -4,12 +4,12 @@ import polars as pl
 import pytest
 import torch
 
-from models.annotated import graded_pairs
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import ISBERTConfig
 from models.training.config import TrainingConfig, stsb_config
 from models.training.loop import train
+from models.views.annotated_pairs import graded_pairs
 from storage.artifacts.refs import CheckpointRef
 from tasks.evaluation.systems import Reading, find_candidate
 from tasks.stage.run_context import RunContext

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 import pytest
 
+from models.corpus.errors import EmptyCorpusError
+from models.corpus.passages import HoldOutConfig, passages
+from models.corpus.sentence_splitting import split_sentences
 from models.errors import EvaluationError
-from models.text.errors import EmptyCorpusError
-from models.text.passages import HoldOutConfig, passages
-from models.text.segment import split_sentences
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.artifacts.schemas import PASSAGES

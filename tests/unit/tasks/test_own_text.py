@@ -45,7 +45,7 @@ def words_of(wanted, features):
 
 
 def vectors_of(wanted, features):
-    from models.text.normalize import sentence_ids
+    from models.corpus.normalize import sentence_ids
 
     texts = wanted.sentences().unique().to_list()
     ids = pl.DataFrame({"text": texts}).select(sentence_ids(pl.col("text"))).to_series().to_list()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from models.pairs import PAIRS
+from models.views.pairs import PAIRS
 from tasks.views.pairs import SAMPLE_ROWS, _remembered
 
 LOTS, ROWS = 24, 100_000

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from models.partitions import in_range
+from models.runtime.partitions import in_range
 from storage.artifacts.store import Store
 from storage.artifacts.translation_memory import TranslationMemory
 from tasks.translation.memory_lookup import MemoryLookup

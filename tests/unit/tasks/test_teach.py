@@ -4,11 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError, TrainingError
 from models.objectives.config import DistilConfig
-from models.text.normalize import sentence_ids
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.sources.model_sources import resolve_model

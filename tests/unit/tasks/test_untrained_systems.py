@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from models.baselines.tfidf import TfIdf
+from models.encoder.tfidf import TfIdf
 from models.evaluation.config import ScoringConfig
 from models.evaluation.probe.config import ProbeConfig
 from models.evaluation.signature import parse_signature

@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
+from models.corpus.normalize import sentence_ids
 from models.errors import EvaluationError
 from models.evaluation.correlation import cosine_scores
 from models.evaluation.sparse import heaviest_columns, sparse_cosines, used_columns
-from models.text.normalize import sentence_ids
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef
 from storage.artifacts.store import Store

@@ -1,6 +1,6 @@
 """View `toy` as a stage."""
 
-from models.augmentation.toy import ToyView, backwards
+from models.views.toy import ToyView, backwards
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.run_context import RunContext

@@ -5,14 +5,14 @@ import polars as pl
 import pytest
 import torch
 
-from models.baselines.config import WhiteningConfig
-from models.baselines.posthoc import fitted_transform
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.settings import saved_config
 from models.errors import EncoderError
 from models.serving.dimension_reduction import fold
+from models.transforms.config import WhiteningConfig
+from models.transforms.registry import fitted_transform
 from storage.assets.catalog import embedded_path
 from tests.tiny_encoder import pair_of, tiny_encoder
 

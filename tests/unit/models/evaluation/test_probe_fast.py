@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from models.baselines.tfidf import TfIdf
+from models.encoder.tfidf import TfIdf
 from models.errors import EvaluationError
 from models.evaluation.probe.config import ProbeConfig
 from models.evaluation.probe.figures import probe_rows

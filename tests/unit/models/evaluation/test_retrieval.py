@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from models.corpus.documents import documents
+from models.corpus.passages import HoldOutConfig, hold_out, passages
 from models.errors import EvaluationError
 from models.evaluation.own_text import probes
 from models.evaluation.retrieval import Retrieval, chance, compare_ranks, reciprocal_ranks, tells
 from models.evaluation.significance.units import unit_means
-from models.text.documents import documents
-from models.text.passages import HoldOutConfig, hold_out, passages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ import torch
 
 from models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
 from models.objectives.config import OBJECTIVE_CONFIGS
-from models.randomness import capture_rng, restore_rng, seeded
+from models.runtime.random_state import capture_rng, restore_rng, seeded
 from models.training.snapshots import newest_snapshot, read_snapshot, save_snapshot, write_snapshot
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, STEPS, run

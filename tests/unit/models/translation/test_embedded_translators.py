@@ -14,7 +14,7 @@ from models.translation.config import TranslatorConfig
 from models.translation.errors import SmokeTestError
 from models.translation.filters import FilterConfig, verdict
 from models.translation.marian import load_translator
-from models.translation.smoke import smoke_test
+from models.translation.smoke_test import smoke_test
 from storage.assets.catalog import embedded_path
 from tasks.translation.pinned_translations import BEAMS, embedded_pins
 

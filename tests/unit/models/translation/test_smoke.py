@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from models.progress import OnProgress
+from models.runtime.progress import OnProgress
 from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
 from models.translation.marian import load_translator
-from models.translation.smoke import PLAIN_SENTENCES, smoke_test
+from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
 from models.translation.translator import Translation
 from tests.tiny_marian import build_tiny_marian
 

@@ -6,8 +6,6 @@ import pytest
 import torch
 from transformers import RobertaConfig, RobertaModel
 
-from models.augmentation.deletion import delete_words
-from models.augmentation.rewritings import DeletedView
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import TrainingError
@@ -17,6 +15,8 @@ from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.distributed import agree_on_gradients
 from models.training.loop import train
+from models.views.deletion import delete_words
+from models.views.rewritings import DeletedView
 from storage.assets.catalog import embedded_path
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, tiny_encoder, write_tiny

@@ -1,0 +1,54 @@
+"""bsl-pipeline from Python: sentence encoders loaded, trained, adapted and scored. All other packages are internal.
+
+Shapes: n texts, D width of a vector.
+
+Example:
+    >>> from bsl import SentenceEncoder
+    >>> encoder = SentenceEncoder.load("embedded:mini-sentence")
+    >>> encoder.encode(["A dog runs.", "A dog is running."]).shape
+    (2, 384)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from bsl.configs import recipe, recipes
+    from bsl.encoder import SentenceEncoder
+    from bsl.runs import Result, adapt, compare, embed_corpus, evaluate, run
+    from storage.artifacts.store import Store
+
+__all__ = [
+    "Result",
+    "SentenceEncoder",
+    "Store",
+    "adapt",
+    "compare",
+    "embed_corpus",
+    "evaluate",
+    "recipe",
+    "recipes",
+    "run",
+]
+
+# Imported when a name is first asked for: to load an encoder takes a second, what runs recipes several more.
+_MODULES: Final = {
+    "SentenceEncoder": "bsl.encoder",
+    "Store": "storage.artifacts.store",
+    "recipe": "bsl.configs",
+    "recipes": "bsl.configs",
+} | dict.fromkeys(("Result", "adapt", "compare", "embed_corpus", "evaluate", "run"), "bsl.runs")
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'bsl' has no attribute {name!r}; it has {', '.join(__all__)}")
+    found = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,74 @@
+"""A sentence encoder by the name that people know it by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from models.encoder import sentence_encoder
+from models.encoder.config import EncoderConfig
+from storage.assets.catalog import EMBEDDED, embedded_path
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+
+class SentenceEncoder(sentence_encoder.SentenceEncoder):
+    """Texts to vectors: a network, its tokenizer, and the prompts that texts may have.
+
+    Any number of threads may share an encoder.
+
+    Attributes:
+        network: Backbone, heads and pooling.
+        tokenizer: Of the network's vocabulary.
+        prompts: Texts to put before a text, by name, as the folder lists them.
+
+    Example:
+        >>> encoder = SentenceEncoder.load("embedded:mini-sentence")
+        >>> encoder.encode(["A dog runs.", "A dog is running."]).shape
+        (2, 384)
+        >>> cosines = encoder.similarity(["A dog runs."], ["A dog is running.", "Prices fell."])[0]
+        >>> bool(cosines[0] > cosines[1])
+        True
+    """
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        config: EncoderConfig | None = None,
+        *,
+        revision: str | None = None,
+        **reading: JsonValue,
+    ) -> Self:
+        """Load an encoder, in fp32 and evaluation mode.
+
+        Args:
+            folder: A folder of sentence-transformers or transformers, an ONNX graph in one, `embedded:<name>`, a Hub
+                id, `checkpoint/<key>` or `report/<key>` of the store, or a file of word vectors.
+            config: How it is read, whole.
+            revision: Commit, tag or branch of a Hub id.
+            **reading: How it is read by single settings, such as `pooling="cls"`, `max_length=128`,
+                `prompt="query: "`; the rest is as the folder says. Not together with `config`.
+
+        Raises:
+            SourceError, AssetError, ArtifactMissingError: Nobody has it.
+            EncoderError: It cannot be read, or has what this project cannot compute.
+            ValidationError: A setting does not exist or cannot have that value.
+        """
+        if config is None and reading:
+            config = EncoderConfig.model_validate({"model": str(folder), **reading})
+        return super().load(_folder(str(folder), revision), config)
+
+
+def _folder(name: str, revision: str | None) -> Path:
+    """Where an encoder's files are; only what is not on this machine is looked for through the store and the Hub."""
+    if name.startswith(EMBEDDED):
+        return embedded_path(name.removeprefix(EMBEDDED))
+    if (place := Path(name).expanduser()).exists() and (place.is_dir() or place.suffix == ".onnx"):
+        return place
+    from flows.run_context import run_context_of
+    from tasks.embedding.encoders import encoder_folder, find_encoder
+
+    context = run_context_of()
+    return encoder_folder(context.open_store(), find_encoder(context, name, revision))

@@ -1,1 +1,0 @@
-"""What BSL is compared with."""

@@ -1,0 +1,1 @@
+"""Texts: normalised, identified, split, counted; documents in order, and their labels."""

@@ -1,0 +1,170 @@
+"""From raw texts to the corpus: normalise, identify, filter, keep each sentence once, in id order.
+
+    chunks ─▶ normalise, id, length bounds ─▶ partitions (memory, then scratch files) ─▶ unique, sorted ─▶ equal parts
+
+Memory is bounded by the size of a chunk and a fixed budget, never by the size of the corpus. The parts that are written
+depend only on which sentences came in and which source had each first, not on how they were cut into chunks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.corpus.dedup import deduplicate
+from models.corpus.errors import EmptyCorpusError
+from models.corpus.normalize import NormalizeConfig, normalize, sentence_ids
+from models.corpus.statistics import CorpusStatistics, Tally
+from models.runtime.partitions import MEMORY_BYTES, Partitions, equal_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from models.runtime.progress import OnProgress
+
+CORPUS_VERSION: Final = 4  # bump when equal sources would give other bytes
+PART_ROWS: Final = 500_000  # about 25 MB of Parquet
+_ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "origin": pl.UInt16})
+_BITS: Final = 6  # 64 ranges: 10 M sentences make parts of about 20 MB
+
+
+class CorpusConfig(BaseModel):
+    """What decides the corpus, given its sources."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    normalize: NormalizeConfig = NormalizeConfig()
+    """Which lengths are kept."""
+    limit: int | None = Field(None, ge=1)
+    """Keep only the sentences with the smallest ids: a random sample that is the same for every order of reading."""
+
+
+@dataclass(frozen=True)
+class TextChunk:
+    """Some texts as they were read.
+
+    Attributes:
+        texts: raw strings.
+        source: name of the source they come from.
+        lang: their language, as an ISO 639-1 code.
+        limit: most sentences of the source that are kept; None for all.
+    """
+
+    texts: pl.Series
+    source: str
+    lang: str
+    limit: int | None = None
+
+
+def build_corpus(
+    chunks: Iterable[TextChunk],
+    config: CorpusConfig,
+    scratch: Path,
+    write_part: Callable[[pl.DataFrame], None],
+    on_progress: OnProgress,
+    memory_bytes: int = MEMORY_BYTES,
+) -> CorpusStatistics:
+    """Write the corpus part by part and say what it is like.
+
+    Args:
+        chunks: the sources in order; the first that has a sentence gives it its `source` and `lang`.
+        config: which sentences are kept.
+        scratch: an empty folder for what does not fit into memory; the caller removes it.
+        write_part: called with frames of `sentence_id` (u64), `text`, `source`, `lang`, ids ascending over all parts,
+            each of `PART_ROWS` rows but the last.
+        on_progress: called with (sentences read, 0 as the total is not known, one line).
+        memory_bytes: how much is held before rows go to `scratch`; does not change the result.
+
+    Raises:
+        EmptyCorpusError: no sentence is left.
+        SentenceIdCollisionError: two sentences have the same id.
+    """
+    tally, origins = Tally(), _Origins()
+    partitions = Partitions(scratch, _ROWS, bits=_BITS, memory_bytes=memory_bytes, tidy=deduplicate)
+    for chunk in chunks:
+        partitions.add(_prepare(chunk, config.normalize, origins, tally))
+        on_progress(tally.read, 0, f"{tally.read:,} sentences read")
+    kept = _limited(_limited_by_source(partitions, origins, tally), config.limit)
+    for part in equal_frames(kept, PART_ROWS):
+        named = origins.name(part)
+        tally.publish(named)
+        write_part(named)
+        on_progress(tally.read, 0, f"{tally.read:,} sentences read, {tally.published:,} unique ones written")
+    if not tally.published:
+        raise EmptyCorpusError(_explain_empty(tally, config.normalize))
+    return tally.figures()
+
+
+class _Origins:
+    """Numbers for (source, lang, limit), so that a row carries two bytes instead of two strings."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str, int | None], int] = {}
+
+    @property
+    def limits(self) -> dict[int, int]:
+        """Number → most sentences, of the sources that have a limit."""
+        return {number: limit for (_, _, limit), number in self._numbers.items() if limit is not None}
+
+    def number(self, chunk: TextChunk) -> int:
+        return self._numbers.setdefault((chunk.source, chunk.lang, chunk.limit), len(self._numbers))
+
+    def name(self, frame: pl.DataFrame) -> pl.DataFrame:
+        sources = pl.Series([source for source, _, _ in self._numbers], dtype=pl.String)
+        langs = pl.Series([lang for _, lang, _ in self._numbers], dtype=pl.String)
+        origin = frame["origin"]
+        return frame.select("sentence_id", "text", source=sources.gather(origin), lang=langs.gather(origin)).rechunk()
+
+
+def _prepare(chunk: TextChunk, bounds: NormalizeConfig, origins: _Origins, tally: Tally) -> pl.DataFrame:
+    """Normalised, identified, bounded rows of one chunk, each once."""
+    frame = chunk.texts.to_frame("text").select(text=normalize(pl.col("text")).fill_null(""))
+    chars = frame.select(pl.col("text").str.len_chars()).to_series()
+    empty, too_short, too_long = (
+        int(verdict.sum()) for verdict in (chars == 0, chars < bounds.min_chars, chars > bounds.max_chars)
+    )
+    tally.read += frame.height
+    tally.empty += empty
+    tally.too_short += too_short - empty  # min_chars is at least 1, so an empty text is also too short
+    tally.too_long += too_long
+    if too_short or too_long:
+        frame = frame.filter(chars.is_between(bounds.min_chars, bounds.max_chars))
+    origin = pl.lit(origins.number(chunk), dtype=pl.UInt16)
+    return deduplicate(frame.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text", origin=origin))
+
+
+def _limited_by_source(partitions: Iterable[pl.DataFrame], origins: _Origins, tally: Tally) -> Iterator[pl.DataFrame]:
+    """Of each source with a limit the first sentences in the order of ids, which come sorted."""
+    given: Counter[int] = Counter()
+    for partition in partitions:
+        tally.unique += partition.height
+        kept = partition
+        for origin, limit in origins.limits.items():
+            is_its = kept["origin"] == origin
+            kept = kept.filter(~is_its | (is_its.cum_sum() <= limit - given[origin]))
+            given[origin] += int((kept["origin"] == origin).sum())
+        yield kept
+
+
+def _limited(partitions: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
+    left: float = math.inf if limit is None else limit
+    for partition in partitions:
+        kept = partition if partition.height <= left else partition.head(int(left))
+        left -= kept.height
+        if kept.height:
+            yield kept
+
+
+def _explain_empty(tally: Tally, bounds: NormalizeConfig) -> str:
+    return (
+        f"no sentence is left of {tally.read:,} read: {tally.empty:,} empty, {tally.too_short:,} shorter than "
+        f"{bounds.min_chars} and {tally.too_long:,} longer than {bounds.max_chars} characters; a corpus needs at least "
+        "one; look at the sources, their columns and split, or in a recipe widen `ingest.corpus.normalize.min_chars` "
+        "and `.max_chars`"
+    )

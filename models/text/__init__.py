@@ -1,1 +1,0 @@
-"""Text: normalisation, stable sentence ids, duplicates, and the corpus built from them."""

@@ -1,0 +1,1 @@
+"""Transforms that are fitted on finished vectors: whitening, BERT-flow."""

@@ -1,0 +1,172 @@
+"""BERT-flow (Li et al., 2020): a Glow fitted on the vectors of a frozen encoder, by maximum likelihood.
+
+Design choices
+- parameters, gradients and Adam's moments are four flat vectors: a step is a few operations on each, not on every layer
+- on the CPU wherever the encoder ran: the network is so small that a GPU would wait for the next launch
+- a step's batch is a function of its number, so a snapshot needs no iterators and a resumed fit gives the same bytes
+
+Shapes: N vectors, D their width, B vectors of a step, P parameters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import torch
+
+from models.errors import EvaluationError, InterruptedRunError
+from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot
+from models.transforms.flat_adam import FlatAdam
+from models.transforms.glow import Glow
+from models.transforms.transform import Transform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from models.transforms.config import FlowConfig
+    from models.transforms.transform import Fitting
+
+SAVE_EVERY: Final = 2_000  # steps, of milliseconds each
+REPORT_EVERY: Final = 100  # steps
+MEASURED: Final = 8_192  # vectors on which bits per dimension are told before and after
+LEAST_SPREAD: Final = 1e-3  # of a dimension in the first batch, beside its spread in all vectors
+_CHUNK: Final = 8_192  # vectors that pass the network at a time
+
+
+class Flow(Transform):
+    """x ↦ z of a Glow: as wide as x, of no particular length."""
+
+    @classmethod
+    def fit(cls, vectors_ND: torch.Tensor, config: FlowConfig, fitting: Fitting) -> Flow:
+        """Descend on bits per dimension; minutes for a million vectors, resumable from `fitting.work`.
+
+        Raises:
+            EvaluationError: the vectors are too few or too narrow, a dimension of them is constant, or the loss is not
+                finite.
+            InterruptedRunError: asked to stop; the state is saved.
+            ResumeError: `fitting.work` holds snapshots of another fit.
+        """
+        _check(vectors_ND, config)
+        fit = _Fit(vectors_ND, config)
+        fit.go(fitting)
+        fitted = cls(config, fit.network.state_dict())
+        fitted.figures = {"steps": fit.step, "bits_per_dimension_at_start": fit.start, "bits_per_dimension": fit.bits()}
+        return fitted
+
+    def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
+        """Z of each vector: (N, D), float32."""
+        return self._pass(self.network.forward, vectors_ND)
+
+    def invert(self, z_ND: torch.Tensor) -> torch.Tensor:
+        """The vectors whose z these are: (N, D), float32."""
+        return self._pass(self.network.inverse, z_ND)
+
+    @cached_property
+    def network(self) -> Glow:
+        """The fitted network, in float64: it is cheap to pass, and its inverse is then exact to rounding in float32."""
+        network = Glow(len(self.tensors["levels.0.0.norm.shift_W"]), self.config)
+        network.load_state_dict(self.tensors)
+        return network.double().eval()
+
+    @torch.no_grad()
+    def _pass(self, function: Callable[[torch.Tensor], torch.Tensor], x_ND: torch.Tensor) -> torch.Tensor:
+        return torch.cat([function(part_BD.double()).float() for part_BD in torch.split(x_ND, _CHUNK)])
+
+
+class _Fit:
+    """A fit under way."""
+
+    def __init__(self, vectors_ND: torch.Tensor, config: FlowConfig) -> None:
+        self.vectors_ND, self.config = vectors_ND.float(), config
+        self.batch = min(config.batch_size, len(vectors_ND))
+        self.per_epoch = len(vectors_ND) // self.batch
+        total = self.per_epoch * config.epochs
+        self.total = total if config.max_steps is None else min(total, config.max_steps)
+        self.network = Glow(vectors_ND.shape[1], config)
+        self._epoch, self._order_N = -1, torch.empty(0)
+        _check_spread(self._rows(1), self.vectors_ND, config)
+        self.network.settle(self._rows(1))
+        self.adam = FlatAdam(self.network, config)
+        self.step = 0
+        self.start = self.bits()
+
+    def go(self, fitting: Fitting) -> None:
+        """Take the steps that are left."""
+        saving = Saving(fitting.work, SAVE_EVERY, fitting.minutes, fitting.keep) if fitting.work else None
+        fingerprint = self._fingerprint() if fitting.work else ""
+        if fitting.work and (saved := newest_snapshot(fitting.work, fingerprint)) is not None:
+            self.step = saved.step
+            self.adam.restore(saved.tensors["flow"])
+        while self.step < self.total:
+            self._advance(fitting)
+            stopping = fitting.should_stop is not None and fitting.should_stop() and self.step < self.total
+            if saving is not None and (stopping or saving.is_due(self.step)):
+                saving.save(Snapshot(fingerprint, self.step, {"flow": copied(self.adam.state)}, {}))
+            if stopping:
+                raise InterruptedRunError(self.step, self.total, str(fitting.work) if fitting.work else None)
+
+    @torch.no_grad()
+    def bits(self) -> float:
+        """Bits per dimension of the first vectors, a number for people."""
+        return float(self.network.bits_per_dimension(self.vectors_ND[:MEASURED]))
+
+    def _advance(self, fitting: Fitting) -> None:
+        self.step += 1
+        loss = self.network.bits_per_dimension(self._rows(self.step))
+        loss.backward()  # type: ignore[no-untyped-call]  # torch has none for it
+        self.adam.step()
+        if self.step % REPORT_EVERY == 0 or self.step == self.total:
+            bits = float(loss.detach())
+            if not math.isfinite(bits):
+                raise EvaluationError(
+                    f"bits per dimension are {bits} at step {self.step}, expected a number; lower `transform.lr`"
+                )
+            if fitting.on_progress is not None:
+                fitting.on_progress(self.step, self.total, f"{bits:.3f} bits per dimension")
+
+    def _rows(self, step: int) -> torch.Tensor:
+        """The batch of a step, (B, D)."""
+        epoch, number = divmod(step - 1, self.per_epoch)
+        if epoch != self._epoch:
+            generator = torch.Generator().manual_seed(self.config.seed + epoch)
+            self._epoch, self._order_N = epoch, torch.randperm(len(self.vectors_ND), generator=generator)
+        return self.vectors_ND[self._order_N[number * self.batch : (number + 1) * self.batch]]
+
+    def _fingerprint(self) -> str:
+        digest = hashlib.sha256(self.config.model_dump_json().encode())
+        digest.update(repr(tuple(self.vectors_ND.shape)).encode())
+        digest.update(self.vectors_ND.contiguous().numpy().data)
+        return digest.hexdigest()
+
+
+def _check(vectors_ND: torch.Tensor, config: FlowConfig) -> None:
+    """Refuse what no flow can be fitted on."""
+    vectors, width = vectors_ND.shape
+    if width < 2**config.levels:
+        raise EvaluationError(
+            f"a flow of {config.levels} levels on vectors of width {width}, expected {2**config.levels} or more: each "
+            "level halves them; lower `transform.levels`"
+        )
+    if vectors < 2:
+        raise EvaluationError(f"a flow fitted on {vectors} vectors, expected 2 or more; fit it on a larger corpus")
+    constant = (vectors_ND.amax(dim=0) == vectors_ND.amin(dim=0)).nonzero()
+    if len(constant):
+        raise EvaluationError(
+            f"dimension {int(constant[0])} of {vectors:,} vectors is constant ({len(constant)} of {width} are), which "
+            "no flow makes normal; look at the encoder that made them, or fit on a larger corpus"
+        )
+
+
+def _check_spread(batch_BD: torch.Tensor, vectors_ND: torch.Tensor, config: FlowConfig) -> None:
+    """Refuse a first batch in which a dimension hardly moves: what the flow starts from would blow up all others."""
+    whole_D = vectors_ND.std(dim=0, correction=0)
+    still = (batch_BD.std(dim=0, correction=0) < LEAST_SPREAD * whole_D).nonzero()
+    if len(still):
+        raise EvaluationError(
+            f"dimension {int(still[0])} hardly moves in the first {len(batch_BD)} vectors ({len(still)} of "
+            f"{vectors_ND.shape[1]} do not), as one that is nearly always 0; a flow starts from the spread there: "
+            f"raise `transform.batch_size` (now {config.batch_size}), or look at the encoder that made them"
+        )

@@ -1,0 +1,129 @@
+"""Training pairs that people annotated: with a class, or with a score of how alike they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from models.corpus.normalize import normalize, sentence_ids
+from models.runtime.partitions import Partitions, in_range, scratch_folder
+from models.runtime.seeded_order import scattered
+from models.views.pairs import SHUFFLED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_WITH_PREMISE: Final = pl.Schema(
+    {
+        "premise_id": pl.UInt64,
+        "hypothesis_id": pl.UInt64,
+        "label": pl.Int8,
+        "text_1": pl.String,
+        "lang_1": pl.String,
+    }
+)
+
+
+def labelled_pairs(
+    corpus: pl.LazyFrame, nli: pl.LazyFrame, shuffle_seed: int | None, bits: int, scratch: Path
+) -> Iterator[pl.DataFrame]:
+    """The annotated pairs of a corpus's sources as training pairs, in training order, lot by lot.
+
+    Args:
+        corpus: sentence_id, text, lang.
+        nli: premise_id, hypothesis_id, label.
+        shuffle_seed: Decides the order; None keeps the pairs of a premise together.
+        bits: How many ranges of ids, as `models.runtime.partitions` says.
+        scratch: An empty folder for what does not fit into memory; the caller removes it.
+
+    Yields:
+        As `models.views.pairs.build_pairs`; the premise is view 1 and the group, the hypothesis view 2; source `nli`.
+    """
+    half = Partitions(scratch_folder(scratch, "premises"), _WITH_PREMISE, "hypothesis_id", bits=bits)
+    for number in range(1 << bits):
+        premises = _side(in_range(corpus, number, bits), "premise_id", 1)
+        half.add(
+            in_range(nli, number, bits, "premise_id").join(premises, on="premise_id").select(*_WITH_PREMISE).collect()
+        )
+    whole = Partitions(
+        scratch_folder(scratch, "pairs"), SHUFFLED, "place", bits=bits, tidy=lambda rows: rows.sort("place", "pair_id")
+    )
+    place = pl.col("group") if shuffle_seed is None else scattered(pl.col("pair_id"), shuffle_seed)
+    for number, rows in enumerate(half):
+        hypotheses = _side(in_range(corpus, number, bits), "hypothesis_id", 2)
+        joined = rows.lazy().join(hypotheses, on="hypothesis_id")
+        whole.add(_labelled(joined).with_columns(place=place).collect())
+    return (rows.drop("place") for rows in whole)
+
+
+def _labelled(joined: pl.LazyFrame) -> pl.LazyFrame:
+    pair_id = scattered(pl.col("premise_id") ^ scattered(pl.col("hypothesis_id"), 0), 0)
+    return joined.select(
+        # A pair that annotators labelled differently stands there under each label.
+        pair_id=pair_id ^ pl.col("label").cast(pl.UInt64),
+        sentence_id="premise_id",
+        text_1="text_1",
+        text_2="text_2",
+        lang_1="lang_1",
+        lang_2="lang_2",
+        source=pl.lit("nli"),
+        label="label",
+        score=pl.lit(None, pl.Float32),
+        group="premise_id",
+    )
+
+
+def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed: int | None) -> pl.DataFrame:
+    """The pairs of a scored set as training pairs, in training order.
+
+    Args:
+        pairs: sentence1, sentence2, score.
+        highest: The largest score that the set knows, which becomes 1.
+        source: What the set is called.
+        shuffle_seed: Decides the order; None keeps the set's own.
+
+    Returns:
+        As `models.views.pairs.build_pairs`; English pairs with a score and neither label nor group.
+    """
+    graded = graded_pairs(pairs, highest).with_row_index("place")
+    first, second = (sentence_ids(normalize(pl.col(name))) for name in ("text_1", "text_2"))
+    # A set may hold one pair twice, under two scores: its place tells the two apart.
+    pair_id = scattered(first ^ scattered(second, 0), 0) ^ scattered(pl.col("place").cast(pl.UInt64), 1)
+    made = graded.select(
+        pair_id=pair_id,
+        sentence_id=first,
+        text_1="text_1",
+        text_2="text_2",
+        lang_1=pl.lit("en"),
+        lang_2=pl.lit("en"),
+        source=pl.lit(source),
+        label=pl.lit(None, pl.Int8),
+        score=pl.col("score").cast(pl.Float32),
+        group=pl.lit(None, pl.UInt64),
+    )
+    return made if shuffle_seed is None else made.sort(scattered(pl.col("pair_id"), shuffle_seed))
+
+
+def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
+    """Scored sentence pairs as training pairs.
+
+    Args:
+        pairs: sentence1, sentence2, score.
+        highest: The largest score that the set knows, which becomes 1.
+
+    Returns:
+        text_1, text_2, score; training refuses scores outside [0, 1].
+    """
+    return pairs.select(text_1="sentence1", text_2="sentence2", score=pl.col("score") / highest)
+
+
+def both_orders(pairs: pl.DataFrame) -> pl.DataFrame:
+    """All pairs (a, b), then all pairs (b, a): the cosine is the same, dropout and batches are not."""
+    swapped = pairs.with_columns(text_1="text_2", text_2="text_1")
+    return pl.concat([pairs, swapped])
+
+
+def _side(corpus: pl.LazyFrame, name: str, number: int) -> pl.LazyFrame:
+    return corpus.select(pl.col("sentence_id").alias(name), **{f"text_{number}": "text", f"lang_{number}": "lang"})

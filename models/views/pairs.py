@@ -1,0 +1,240 @@
+"""Training pairs from views: two ways of saying one sentence, side by side.
+
+The paper pairs the round trip through German with the round trip through French (BSL, section 3.2); its ablation pairs
+the sentence itself with one view (section 4.4); its multilingual models pair the sentence with each translation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final, Self
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from models.errors import ModelError
+from models.runtime.partitions import Partitions, scratch_folder
+from models.runtime.seeded_order import scattered
+from models.views.word_subsampling import WordCounts, thinned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from models.runtime.partitions import Ranges
+
+PAIRS: Final = pl.Schema(
+    {
+        "pair_id": pl.UInt64,
+        "sentence_id": pl.UInt64,
+        "text_1": pl.String,
+        "text_2": pl.String,
+        "lang_1": pl.String,
+        "lang_2": pl.String,
+        "source": pl.String,
+        "label": pl.Int8,
+        "score": pl.Float32,
+        "group": pl.UInt64,
+    }
+)
+"""Columns of training pairs."""
+
+SHUFFLED: Final = pl.Schema([*PAIRS.items(), ("place", pl.UInt64())])
+"""The same with the place that each has in training order."""
+
+
+class MissingViewError(ModelError):
+    """A pairing asks for a view that no sentence of the other view has, or for two that are the same everywhere."""
+
+
+class ViewPair(BaseModel):
+    """Two views that are paired, and the languages they are in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    view_1: str = Field(min_length=1)
+    """Method of the first view, such as `bt-de` or `original`."""
+
+    view_2: str = Field(min_length=1)
+    """Method of the second view."""
+
+    lang_1: str = Field("en", pattern=r"^[a-z]{2,3}$")
+    """Language of the first view, ISO 639-1."""
+
+    lang_2: str = Field("en", pattern=r"^[a-z]{2,3}$")
+    """Language of the second view, ISO 639-1."""
+
+    @property
+    def source(self) -> str:
+        """Name of the pairing in the `source` column."""
+        return f"{self.view_1}|{self.view_2}"
+
+
+class PairConfig(BaseModel):
+    """Which views are paired, and in which order the pairs come."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    pairings: tuple[ViewPair, ...] = Field((ViewPair(view_1="bt-de", view_2="bt-fr"),), min_length=1)
+    """The pairings; a sentence gives one pair for each that it has both views of."""
+
+    labelled: bool = False
+    """Take annotated pairs of the sources with their labels, not `pairings`: for objectives that learn them."""
+
+    scored: str | None = Field(None, pattern=r"^[^/]+/[^/]+$")
+    """Take the pairs of a scored set, such as `stsb/train`, with their scores, not `pairings`: for objectives that
+    learn those."""
+
+    shuffle_seed: int | None = Field(0, ge=0, lt=2**32)
+    """Decides the order of the pairs; None keeps them in the order of sentence_id, pairing after pairing."""
+
+    drop_identical: bool = False
+    """Leave out pairs whose two texts are the same: only dropout tells such views apart."""
+
+    subsample_words: float | None = Field(None, gt=0, le=1)
+    """Thin out frequent words of both texts (`models.views.word_subsampling`): every occurrence of a word up to this
+    relative frequency stays. Deviation: the paper leaves its views as they are (None)."""
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Self:
+        if self.labelled and self.scored is not None:
+            raise ValueError(
+                f"pairs both labelled and of {self.scored}: no pair has a label and a score; take one here, the other "
+                "in an earlier training"
+            )
+        return self
+
+
+def build_pairs(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> Iterator[pl.DataFrame]:
+    """All training pairs, in training order, lot by lot.
+
+    Args:
+        views: sentence_id, method, text, by ranges of sentence_id.
+        config: The pairings and the order.
+        bits: How many ranges, as `models.runtime.partitions` says.
+        scratch: An empty folder for what does not fit into memory; the caller removes it.
+
+    Yields:
+        pair_id (UInt64, the same for the same sentence and pairing for ever), sentence_id, text_1, text_2, lang_1,
+        lang_2, source (`bt-de|bt-fr`); label, score and group, which views do not have, are null.
+    """
+    lots = _in_order(views, config, bits, scratch)
+    return lots if config.subsample_words is None else _thinned(lots, config.subsample_words, scratch)
+
+
+def _in_order(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> Iterator[pl.DataFrame]:
+    if config.shuffle_seed is None:
+        for source in sorted({pairing.source for pairing in config.pairings}):
+            alike = tuple(pairing for pairing in config.pairings if pairing.source == source)
+            for number in range(1 << bits):
+                yield _paired(views(number), alike, config).sort("sentence_id").collect()
+        return
+    table = Partitions(scratch_folder(scratch, "pairs"), SHUFFLED, "place", bits=bits)
+    place = scattered(pl.col("pair_id"), config.shuffle_seed)
+    for number in range(1 << bits):
+        table.add(_paired(views(number), config.pairings, config).with_columns(place=place).collect())
+    for rows in table:
+        yield rows.drop("place")
+
+
+def _thinned(lots: Iterable[pl.DataFrame], threshold: float, scratch: Path) -> Iterator[pl.DataFrame]:
+    """Words are counted over all pairs before the first is thinned out, so the pairs lie on the disk meanwhile."""
+    sides, folder = ("text_1", "text_2"), scratch_folder(scratch, "whole")
+    counts = {side: WordCounts() for side in sides}
+    for number, rows in enumerate(lots):
+        for side in sides:
+            counts[side].add(rows[side])
+        rows.write_ipc(folder / f"{number}.arrow", compression="lz4")
+    shares = [counts[side].shares() for side in sides]
+    for number in range(len(list(folder.iterdir()))):
+        rows = pl.read_ipc((folder / f"{number}.arrow").read_bytes())
+        texts = [rows.select(pl.col("pair_id").alias("id"), pl.col(side).alias("text")) for side in sides]
+        first, second = (thinned(*side, threshold, seed) for seed, side in enumerate(zip(texts, shares, strict=True)))
+        yield rows.with_columns(text_1=first, text_2=second)
+
+
+def count_pairs(views: Ranges, config: PairConfig, bits: int) -> pl.DataFrame:
+    """How many pairs each pairing gives, and what it loses.
+
+    Args:
+        views: As for `build_pairs`.
+        config: The pairings.
+        bits: As there.
+
+    Returns:
+        source, sentences (that have either view), only_view_1, only_view_2, identical, pairs; one row per pairing.
+    """
+    table = pl.concat(
+        _counted(views(number), pairing, config).with_columns(place=place).collect()
+        for number in range(1 << bits)
+        for place, pairing in enumerate(config.pairings)
+    )
+    return table.group_by("place", "source").agg(pl.all().sum()).sort("place").drop("place")
+
+
+def require_pairs(counts: pl.DataFrame) -> None:
+    """Stop where a pairing gives no pair because one of its views is not there, or all give pairs of equal texts alone.
+
+    Args:
+        counts: As `count_pairs` gives them.
+
+    Raises:
+        MissingViewError: Naming the pairing and what was found.
+    """
+    if counts["pairs"].sum() == 0 and (same := counts["identical"].sum()):
+        raise MissingViewError(
+            f"no pairs are left: in all {same:,} the two views are the same text, which pairs.drop_identical leaves "
+            "out; expected views that differ: longer sentences, another view, or pairs.drop_identical=false"
+        )
+    barren = counts.filter(pl.col("sentences") == pl.col("only_view_1") + pl.col("only_view_2"))
+    for row in barren.iter_rows(named=True):
+        raise MissingViewError(
+            f"pairing {row['source']} gives no pairs: {row['only_view_1']:,} sentences have only the first view, "
+            f"{row['only_view_2']:,} only the second, none has both; expected views by these names: add them to "
+            "augment.views, or take the pairing out of pairs.pairings"
+        )
+
+
+def _paired(views: pl.LazyFrame, pairings: Iterable[ViewPair], config: PairConfig) -> pl.LazyFrame:
+    pairs = pl.concat([_side_by_side(views, pairing) for pairing in pairings])
+    return pairs.filter(pl.col("text_1") != pl.col("text_2")) if config.drop_identical else pairs
+
+
+def _side_by_side(views: pl.LazyFrame, pairing: ViewPair) -> pl.LazyFrame:
+    first, second = (_one_view(views, method, side) for method, side in _sides(pairing))
+    seed = int.from_bytes(hashlib.sha256(pairing.source.encode()).digest()[:4], "big")
+    return first.join(second, on="sentence_id").select(
+        scattered(pl.col("sentence_id"), seed).alias("pair_id"),
+        "sentence_id",
+        "text_1",
+        "text_2",
+        lang_1=pl.lit(pairing.lang_1),
+        lang_2=pl.lit(pairing.lang_2),
+        source=pl.lit(pairing.source),
+        label=pl.lit(None, pl.Int8),
+        score=pl.lit(None, pl.Float32),
+        group=pl.lit(None, pl.UInt64),
+    )
+
+
+def _counted(views: pl.LazyFrame, pairing: ViewPair, config: PairConfig) -> pl.LazyFrame:
+    first, second = (_one_view(views, method, side) for method, side in _sides(pairing))
+    has_1, has_2 = pl.col("text_1").is_not_null(), pl.col("text_2").is_not_null()
+    is_identical = pl.col("text_1") == pl.col("text_2")
+    dropped = is_identical.sum() if config.drop_identical else pl.lit(0, dtype=pl.UInt32)
+    return first.join(second, on="sentence_id", how="full", coalesce=True).select(
+        source=pl.lit(pairing.source),
+        sentences=pl.len(),
+        only_view_1=(has_1 & ~has_2).sum(),
+        only_view_2=(has_2 & ~has_1).sum(),
+        identical=is_identical.sum(),
+        pairs=(has_1 & has_2).sum() - dropped,
+    )
+
+
+def _sides(pairing: ViewPair) -> Sequence[tuple[str, str]]:
+    return (pairing.view_1, "text_1"), (pairing.view_2, "text_2")
+
+
+def _one_view(views: pl.LazyFrame, method: str, name: str) -> pl.LazyFrame:
+    return views.filter(pl.col("method") == method).select("sentence_id", pl.col("text").alias(name))

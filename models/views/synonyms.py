@@ -1,0 +1,202 @@
+"""Words replaced by synonyms out of WordNet, in the case of the word that they replace and, if asked, in its form.
+
+Design choices
+- A word is a run of letters and figures, with what single points, hyphens and apostrophes join to it: "well-known",
+  "b.c." and "7th" are one word each, and the clitic of a tokenised "you 're" is none. Whoever counts a share of the
+  words counts these.
+- A word can be replaced if it has two characters or more, all of them letters, hyphens or apostrophes: WordNet knows
+  the "b" of "b.c." as an element.
+- Nothing is tagged: without a tagger's model, the synonyms of a word are those of every part of speech that its form
+  can be. The paper's own examples show such noise ("love" became "have sex").
+- The text between the words stays as it is: no tokenising and joining again.
+- Function words never count: WordNet knows "a" as a vitamin and "in" as a metal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from models.views.wordnet import open_wordnet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nltk.corpus.reader import WordNetCorpusReader
+
+    from models.views.rewritings import SynonymView
+
+Synonyms = Callable[[str], tuple[str, ...]]
+"""The forms that may stand for a word, both in lower case."""
+
+_FUNCTION_WORDS: Final = """
+    a an the this that these those some any each every no none all both either neither such what which who whom whose
+    i me my mine myself you your yours yourself he him his himself she her hers herself it its itself we us our ours
+    ourselves they them their theirs themselves one ones someone anyone everyone nobody something anything nothing
+    be am is are was were been being have has had having do does did doing done will would shall should can could may
+    might must ought
+    and or but nor so yet if than then because as while when where why how whether though although unless until since
+    about above across after against along among around at before behind below beneath beside between beyond by down
+    during except for from in inside into like near of off on onto out outside over past per through to toward towards
+    under up upon via with within without
+    not there here too very just only also again
+"""
+FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORDS.split())
+_WORD: Final = re.compile(r"((?<![\w'’])[^\W_]+(?:[.'’-][^\W_]+)*)")  # not the "re" of a tokenised "you 're"
+_REPLACEABLE: Final = re.compile(r"(?=..)[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_TAGS: Final = {
+    "n": ("NN", "NNS"),
+    "v": ("VB", "VBZ", "VBG", "VBD", "VBN"),
+    "a": ("JJ",),  # no comparatives: whether a form in "-er" exists is a matter of taste
+    "r": ("RB",),
+}
+"""Forms that are kept, in the Penn Treebank's tags, the lemma's own first."""
+
+
+@dataclass(frozen=True)
+class ReplacementCounts:
+    """What became of the words of many sentences.
+
+    Attributes:
+        words: all of them.
+        replaced: those that gave way to a synonym.
+        shortfall: those that the share asks for beyond a sentence's replaceable ones.
+    """
+
+    words: int
+    replaced: int
+    shortfall: int
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    """A sentence taken apart: what is between its words at the even places of `parts`, its words at the odd ones."""
+
+    parts: list[str]
+    synonyms: Mapping[int, tuple[str, ...]]  # place of each replaceable word → what may stand for it
+    wanted: int  # words to be replaced, whether or not there are so many replaceable ones
+
+    @property
+    def words(self) -> int:
+        return len(self.parts) // 2
+
+
+def replace_synonyms(texts: Sequence[str], seeds: Sequence[int], synonyms: Synonyms, view: SynonymView) -> list[str]:
+    """Each text with a share of its words replaced; one without a replaceable word stays as it is (BSL, section 4.4).
+
+    Args:
+        texts: Sentences.
+        seeds: A number of each sentence's own, which alone decides what becomes of it.
+        synonyms: The forms that may stand for a word.
+        view: The share of words.
+    """
+    return [
+        _replaced(_taken_apart(text, synonyms, view.share), Random(seed))
+        for text, seed in zip(texts, seeds, strict=True)
+    ]
+
+
+def count_replacements(texts: Iterable[str], synonyms: Synonyms, view: SynonymView) -> ReplacementCounts:
+    """How many words `replace_synonyms` replaces, whatever the seeds, and how many it lacks synonyms for."""
+    words = replaced = wanted = 0
+    for text in texts:
+        sentence = _taken_apart(text, synonyms, view.share)
+        words += sentence.words
+        replaced += min(sentence.wanted, len(sentence.synonyms))
+        wanted += sentence.wanted
+    return ReplacementCounts(words, replaced, wanted - replaced)
+
+
+def _taken_apart(text: str, synonyms: Synonyms, share: float) -> _Sentence:
+    parts = _WORD.split(text)
+    shouts = text.isupper()
+    replaceable = {
+        place: forms
+        for place in range(1, len(parts), 2)
+        if _REPLACEABLE.fullmatch(parts[place])
+        and (place == 1 or shouts or not parts[place][0].isupper())  # a capital inside a sentence begins a name
+        and (forms := synonyms(parts[place].lower()))
+    }
+    words = len(parts) // 2
+    return _Sentence(parts, replaceable, max(round(share * words), min(words, 1)))
+
+
+def _replaced(sentence: _Sentence, random: Random) -> str:
+    parts = list(sentence.parts)
+    # Only Random.random() is promised to give the same numbers in every version of Python.
+    drawn = sorted((random.random(), place) for place in sentence.synonyms)
+    for _, place in drawn[: sentence.wanted]:
+        forms = sentence.synonyms[place]
+        parts[place] = _cased_like(parts[place], forms[int(random.random() * len(forms))])
+    return "".join(parts)
+
+
+def _cased_like(word: str, form: str) -> str:
+    if word.isupper() and len(word) > 1:
+        return form.upper()
+    return form[0].upper() + form[1:] if word[0].isupper() else form
+
+
+def wordnet_synonyms(folder: Path, senses: int | None = None, *, inflect: bool = True) -> Synonyms:
+    """Synonyms out of a WordNet database; each word is looked up once.
+
+    Args:
+        folder: The database.
+        senses: Most frequent senses taken of a word, for each part of speech; None takes all.
+        inflect: Whether a synonym takes the form of its word; else it stands as its lemma.
+    """
+    reader = open_wordnet(folder)
+    known: dict[str, tuple[str, ...]] = dict.fromkeys(FUNCTION_WORDS, ())
+
+    def look_up(word: str) -> tuple[str, ...]:
+        forms = known.get(word)
+        if forms is None:
+            all_forms = {form for part in _TAGS for form in _forms(reader, word, part, senses, inflect=inflect)}
+            forms = known[word] = tuple(sorted(all_forms - {word}))
+        return forms
+
+    return look_up
+
+
+def _forms(reader: WordNetCorpusReader, word: str, part: str, senses: int | None, *, inflect: bool) -> Iterator[str]:
+    """The lemmas that share a sense with the word as this part of speech, inflected as it is if asked."""
+    lemma = reader.morphy(word, part)
+    if lemma is None:
+        return
+    tag = _tag(word, lemma, part) if inflect else _TAGS[part][0]
+    if tag is None:
+        return
+    for synset in reader.synsets(lemma, part)[:senses]:
+        for name in synset.lemma_names():
+            # Names (with capitals) and figures ("2") are no synonyms of words.
+            if name != lemma and name.islower():
+                yield from _inflected(name.replace("_", " "), part, tag)
+
+
+def _tag(word: str, lemma: str, part: str) -> str | None:
+    """What form of the lemma the word is, in the Penn Treebank's tags; None if it cannot be told."""
+    base, *others = _TAGS[part]
+    if word == lemma:
+        return base
+    return next((tag for tag in others if word in _known_forms(lemma, tag)), None)
+
+
+def _inflected(lemma: str, part: str, tag: str) -> Iterator[str]:
+    """The lemma in that form: of several words the first if it is a verb, else the last."""
+    if tag == _TAGS[part][0]:
+        yield lemma
+        return
+    before, head, after = ("", *lemma.partition(" ")[::2]) if part == "v" else (*lemma.rpartition(" ")[::2], "")
+    for form in _known_forms(head, tag)[:1]:
+        yield f"{before} {form} {after}".strip()
+
+
+def _known_forms(lemma: str, tag: str) -> tuple[str, ...]:
+    """Forms out of the NIH's lexicon; none for words that it lacks, whose forms would be guessed by a network."""
+    from lemminflect import getInflection
+
+    forms: tuple[str, ...] = getInflection(lemma, tag, inflect_oov=False)
+    return forms

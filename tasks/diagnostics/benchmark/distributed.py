@@ -1,0 +1,74 @@
+"""Two processes that train one model: the weights that one process gets, up to rounding.
+
+torchrun runs this module, with the arguments ENCODER PAIRS DEVICE MADE:
+`python -m torch.distributed.run … -m tasks.diagnostics.benchmark.distributed`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+import torch
+from safetensors.torch import load_file, save_file
+
+from models.encoder.config import EncoderConfig
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.objectives.config import BSLConfig
+from models.training.config import TrainingConfig
+from models.training.distributed import is_first, joined
+from models.training.loop import train
+from tasks.diagnostics.benchmark.budget import finished
+from tasks.diagnostics.benchmark.fixtures import LENGTH
+from tasks.diagnostics.benchmark.results import Check, at_most, holds, not_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tasks.diagnostics.benchmark.fixtures import Fixtures
+
+COUNT: Final = 2
+ROUNDING: Final = 1e-3  # of eight steps of Adam, which divides by the size of a gradient that is all rounding
+
+
+def parity(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
+    """One process beside two, which on GPUs speak by NCCL."""
+    name = f"weights trained by {COUNT} processes and by one, largest difference"
+    gpus = torch.cuda.device_count()
+    if device.type == "cuda" and gpus < COUNT:
+        yield not_run(name, f"needs {COUNT} GPUs, found {gpus}")
+        return
+    pairs, made = fixtures.scratch / "pairs.parquet", fixtures.scratch / "shared.safetensors"
+    fixtures.pairs.head(256).write_parquet(pairs)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={COUNT}"]
+    wanted = [str(fixtures.encoder), str(pairs), device.type, str(made)]
+    log = fixtures.scratch / "shared.log"
+    if finished([*launcher, "-m", __name__, *wanted], log):
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        yield holds(name, False, lines[-1] if lines else "no word")
+        return
+    alone, shared = _trained(fixtures.encoder, pairs, str(device)), load_file(made)
+    yield at_most(name, max(float((alone[key] - shared[key]).abs().max()) for key in shared), ROUNDING)
+
+
+def _trained(encoder: Path, pairs: Path, device: str) -> dict[str, torch.Tensor]:
+    start = SentenceEncoder.load(encoder, EncoderConfig(model="bench", max_length=LENGTH))
+    config = TrainingConfig(
+        objective=BSLConfig(k=2), precision="fp32", max_steps=8, batch_size=32, collapse=None, select="last", lr=1e-4
+    )
+    result = train(pl.read_parquet(pairs), start, config, device=device)
+    return {name: tensor.contiguous() for name, tensor in result.encoder.state_dict().items()}
+
+
+def main(encoder: str, pairs: str, kind: str, made: str) -> None:
+    """What each process does; the first one keeps the weights."""
+    with joined(kind) as device:
+        weights = _trained(Path(encoder), Path(pairs), device)
+        if is_first():
+            save_file(weights, made)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,170 @@
+"""Whether the device computes what the CPU computes, packed what padded, bf16 what fp32, and a killed run its end."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+import torch
+
+from models.encoder.config import EncoderConfig
+from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens
+from models.encoder.tokenization import tokenise
+from models.encoder.unpadded import first_position
+from models.errors import InterruptedRunError, NonFiniteLossError
+from models.objectives.config import BSLConfig
+from models.training.batches import BatchOrder
+from models.training.config import TrainingConfig
+from models.training.loop import train
+from tasks.diagnostics.benchmark.fixtures import LENGTH, base_encoder
+from tasks.diagnostics.benchmark.results import Check, at_least, at_most, holds, not_run
+from tasks.diagnostics.benchmark.training import live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from models.training.loop import TrainingResult
+    from tasks.diagnostics.benchmark.device_limits import Card
+    from tasks.diagnostics.benchmark.fixtures import Fixtures
+
+    Vectors = NDArray[np.float32]
+
+ROUNDING: Final = 1e-4  # of fp32 in twelve layers, where sums are taken in another order
+LEAST_COSINE: Final = 0.995  # of a sentence's vector in bf16 with that in fp32
+ALIKE: Final = {"cuda": 256, "cpu": 64}  # sentences whose vectors are compared
+STEPS: Final = 24  # of the runs that are killed and poisoned: more than are read at once
+POISONED: Final = 20
+
+
+def encoding(fixtures: Fixtures, card: Card) -> Iterator[Check]:
+    """Vectors of BERT-base: packed, padded, on the device, on the CPU, and in bf16 if the device has it."""
+    device = card.device
+    sentence_encoder = SentenceEncoder(base_encoder(dropout=0.0).eval(), fixtures.tokenizer)
+    encoder, texts = sentence_encoder.network, fixtures.texts[: ALIKE[device.type]]
+    on_cpu = sentence_encoder.encode(texts)
+    here = on_cpu if device.type == "cpu" else sentence_encoder.encode(texts, device=device)
+    if here is not on_cpu:
+        apart = _furthest(on_cpu, here)
+        yield at_most("vectors on the device and on the CPU, fp32, largest difference", apart, ROUNDING)
+    tokens = sentence_encoder.tokenize(texts)
+    rows = np.arange(len(tokens))
+    packs = first_position(encoder.transformer, tokens.pad_id, LENGTH) is not None
+    yield holds("BERT-base runs packed here", packs, "yes" if packs else "no: what follows compares padded with padded")
+    with torch.inference_mode():
+        padded = encoder(*(x.to(device) for x in tokens.padded(rows))).cpu().numpy()
+    yield at_most("vectors packed and padded, fp32, largest difference", _furthest(padded, here), ROUNDING)
+    yield at_most("gradients packed and padded, fp32, largest by the largest", _gradients_apart(fixtures, device), 1e-3)
+    name = "cosine of a vector in bf16 with that in fp32, the least"
+    if "bf16" not in card.precisions:
+        yield not_run(name, f"bf16: {card.emulated}")
+        return
+    half = encode_tokens(encoder, tokens, device=device, bf16=True)
+    cosines = (half * here).sum(1) / np.linalg.norm(half, axis=1) / np.linalg.norm(here, axis=1)
+    yield at_least(name, float(cosines.min()), LEAST_COSINE)
+
+
+def _furthest(one: Vectors, other: Vectors) -> float:
+    return float(np.abs(one - other).max())
+
+
+def _gradients_apart(fixtures: Fixtures, device: torch.device) -> float:
+    encoder = base_encoder(dropout=0.0, num_hidden_layers=4).to(device)
+    tokens = tokenise(fixtures.tokenizer, fixtures.texts[:64], LENGTH)
+    weights = list(encoder.parameters())
+    packed = encoder.embed_rows(tokens, np.arange(64), 1 << 20)
+    padded = encoder(*(x.to(device) for x in tokens.padded(np.arange(64))))
+    direction = torch.randn_like(padded)
+    found, wanted = (
+        torch.autograd.grad((vectors * direction).sum(), weights, allow_unused=True) for vectors in (packed, padded)
+    )
+    known = [(a, b) for a, b in zip(found, wanted, strict=True) if a is not None and b is not None]
+    return float(max((a - b).abs().max() for a, b in known) / max(b.abs().max() for _, b in known))
+
+
+def stepping(fixtures: Fixtures, card: Card) -> Iterator[Check]:
+    """Steps of training: none waits for the device, equal runs are equal, and killed ones come to the same end."""
+    device = card.device
+    if device.type == "cuda":
+        waits = _waits(fixtures, card)
+        yield holds("no step of training waits for the device", not waits, waits or "none of 8")
+    undisturbed, again = (_run(fixtures, card, name) for name in ("undisturbed", "again"))
+    yield at_most("weights of equal runs, largest difference", _apart(undisturbed, again), 0.0)
+    halfway = iter([False] * (STEPS // 2 - 1) + [True] + [False] * STEPS)
+    try:
+        _run(fixtures, card, "killed", halfway)
+    except InterruptedRunError as stopped:
+        resumed = _run(fixtures, card, "killed", halfway)
+        name = f"weights of a run killed at step {stopped.step} of {STEPS} and resumed, largest difference"
+        yield at_most(name, _apart(undisturbed, resumed), 0.0)
+    yield _poisoned(fixtures, device)
+
+
+def _config(**fields: object) -> TrainingConfig:
+    common = {
+        "objective": BSLConfig(k=2),
+        "precision": "fp32",
+        "max_steps": STEPS,
+        "batch_size": 32,
+        "collapse": None,
+        "epochs": 100,
+    }
+    return TrainingConfig.model_validate(common | fields)
+
+
+def _run(fixtures: Fixtures, card: Card, name: str, stops: Iterator[bool] | None = None) -> TrainingResult:
+    encoder = SentenceEncoder.load(fixtures.encoder, EncoderConfig(model="bench", max_length=LENGTH, dropout=0.1))
+    work = fixtures.scratch / name
+    work.mkdir(exist_ok=True)
+    return train(
+        fixtures.pairs.head(1024), encoder, _config(precision=card.precisions[-1], select="last"),
+        work=work, device=card.device, save_every=STEPS // 4,
+        should_stop=None if stops is None else lambda: next(stops),
+    )  # fmt: skip
+
+
+def _apart(one: TrainingResult, other: TrainingResult) -> float:
+    states = one.encoder.state_dict(), other.encoder.state_dict()
+    return max(float((states[0][name].double() - states[1][name].double()).abs().max()) for name in states[0])
+
+
+def _waits(fixtures: Fixtures, card: Card) -> str:
+    """Where a step makes the CPU wait, as torch sees it; empty if nowhere."""
+    objective = BSLConfig(target_norm="standardize", contrastive_weight=0.1)
+    _, step = live(fixtures, card.device, _config(precision=card.precisions[-1], objective=objective))
+    for number in (1, 2):
+        step(number)
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for number in range(3, 11):
+                step(number)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    places = {f"{warning.filename.rpartition('/')[2]}:{warning.lineno}" for warning in seen}
+    return ", ".join(sorted(places))
+
+
+def _poisoned(fixtures: Fixtures, device: torch.device) -> Check:
+    """A token whose vector is NaN stands in one pair; training must stop at its batch, and name its row."""
+    encoder = SentenceEncoder.load(fixtures.encoder, EncoderConfig(model="bench", max_length=LENGTH))
+    texts, config = fixtures.texts[:1024], _config(select="last")
+    pairs, tokens = pl.DataFrame({"text_1": texts, "text_2": texts}), encoder.tokenize(texts)
+    # Behind the pairs that evaluations look at, and before the end.
+    rows = BatchOrder(len(pairs), config, lambda rows: rows).rows(POISONED)
+    counts = np.bincount(tokens.ids)
+    row, ids = next((row, ids) for row in rows if counts[ids := tokens.take(np.array([row])).ids].min() == 1)
+    rare = int(ids[counts[ids].argmin()])
+    with torch.no_grad():
+        encoder.network.transformer.get_input_embeddings().weight[rare] = float("nan")  # type: ignore[operator]
+    name = f"a batch that gives NaN at step {POISONED} is named by step and rows"
+    try:
+        train(pairs, encoder, config, device=device)
+    except NonFiniteLossError as error:
+        right = error.step == POISONED and row in error.rows
+        return holds(name, right, f"step {error.step}, {len(error.rows)} rows")
+    return holds(name, False, "training went on")

@@ -1,0 +1,174 @@
+"""Target pieces a second of opus-mt's shapes by both engines, whether they agree, and what happens without memory."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
+
+from models.translation.backends import precisions
+from models.translation.loading import load_translator
+from tasks.diagnostics.benchmark.device_limits import seconds
+from tasks.diagnostics.benchmark.fixtures import PIECES, TOKEN, direction, opus_shapes
+from tasks.diagnostics.benchmark.results import Check, Rate, at_least, holds, not_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from models.translation.batched import BatchedTranslator
+    from tasks.diagnostics.benchmark.device_limits import Card
+    from tasks.diagnostics.benchmark.fixtures import Fixtures
+
+ALIKE: Final = 0.99  # share of sentences: where two pieces are as probable, rounding decides
+ALIKE_ROUNDED: Final = 0.90  # the same between precisions
+PRECISIONS: Final = {"cuda": ("fp16", "fp16"), "cpu": ("fp32", "int8")}  # of transformers, of CTranslate2
+SPARE: Final = 3 << 28  # bytes left to a translator that is to run out of memory
+ENCODER: Final = 6 * (4 * 512 * 512 + 2 * 512 * 2048)  # weights of opus-mt's products: a source piece passes these,
+DECODER: Final = 6 * (8 * 512 * 512 + 2 * 512 * 2048) + 512 * PIECES  # and a target piece these
+
+
+def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Check]:
+    """True translations by a small model: device and CPU, both engines, both precisions."""
+    texts, place = fixtures.texts[:count], str(device)
+    wanted = _translated(fixtures, "cpu", texts, "transformers", "fp32")
+    here = wanted
+    if device.type == "cuda":
+        here = _translated(fixtures, place, texts, "transformers", "fp32")
+        yield at_least("translations alike on the device and on the CPU, fp32", _alike(wanted, here), ALIKE)
+        rounded = _translated(fixtures, place, texts, "transformers", "fp16")
+        yield at_least("translations alike in fp16 and fp32", _alike(wanted, rounded), ALIKE_ROUNDED)
+    name = "translations alike by CTranslate2 and transformers, fp32"
+    try:
+        other = _translated(fixtures, place, texts, "ctranslate2", "fp32")
+    except (RuntimeError, ValueError) as error:
+        yield not_run(name, f"CTranslate2 does not run here: {error}")
+    else:
+        yield at_least(name, _alike(wanted, other), ALIKE)
+    if device.type == "cuda":
+        yield _without_memory(fixtures, device, texts, here)
+
+
+def _translated(fixtures: Fixtures, device: str, texts: list[str], backend: str, precision: str) -> list[str]:
+    if precision not in (offered := precisions(backend, device)):  # type: ignore[arg-type]
+        raise ValueError(f"it offers {', '.join(offered) or 'nothing'} on {device}")
+    with _threads_kept():
+        translator = _loaded(fixtures, device, backend=backend, precision=precision)
+        return [translation.text for translation in translator.translate(texts)]
+
+
+@contextmanager
+def _threads_kept() -> Iterator[None]:
+    """Leave torch as many threads as it has: CTranslate2 sets OpenMP's, which are torch's too."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _loaded(fixtures: Fixtures, device: str, budget: int | None = None, **fields: object) -> BatchedTranslator:
+    config = direction(**fields)  # type: ignore[arg-type]
+    return load_translator(
+        fixtures.translator, config, device, fixtures.scratch / "converted", torch.get_num_threads(), budget
+    )
+
+
+def _alike(one: list[str], other: list[str]) -> float:
+    return sum(a == b for a, b in zip(one, other, strict=True)) / len(one)
+
+
+class _Warnings(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen += "out of memory" in record.getMessage()
+
+
+def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], wanted: list[str]) -> Check:
+    """The same sentences many times in one batch, with too little memory for it."""
+    name = "a batch that does not fit the memory is halved, and nothing is lost"
+    repeats = 40_000 // len(texts)
+    translator = _loaded(fixtures, str(device), 1 << 24, backend="transformers", precision="fp32")
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(device).total_memory
+    log, listener = logging.getLogger("models.translation.batches"), _Warnings()
+    log.addHandler(listener)
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_allocated(device) + SPARE) / total, device)
+    try:
+        found = [translation.text for translation in translator.translate(texts * repeats)]
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, device)
+        log.removeHandler(listener)
+    same = _alike(found, wanted * repeats)
+    return holds(name, listener.seen > 0 and same >= ALIKE, f"{listener.seen} times, {same:.2%} alike")
+
+
+def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Iterator[Rate]:
+    """Greedy and by beam 4, beside a plain `generate` loop; each up to as many pieces as the source has."""
+    folder = fixtures.scratch / "opus"
+    if not folder.exists():
+        opus_shapes(fixtures.translator, folder, **smaller)
+    texts = (fixtures.texts * (1 + sentences // len(fixtures.texts)))[:sentences]
+    plain, low = PRECISIONS[card.device.type]
+    peer = _loop(folder, card, texts[: max(64, len(texts) // 32)], plain)
+    yield peer
+    for (backend, precision), beam in itertools.product((("transformers", plain), ("ctranslate2", low)), (1, 4)):
+        if precision in precisions(backend, str(card.device)):  # type: ignore[arg-type]
+            with _threads_kept():
+                found = _rate(folder, fixtures, card, texts, peer, backend, beam, precision)
+            yield found
+
+
+def _rate(
+    folder: Path, fixtures: Fixtures, card: Card, texts: list[str], peer: Rate, backend: str, beam: int,
+    precision: str,
+) -> Rate:  # fmt: skip
+    config = direction(beam, backend=backend, precision=precision, new_tokens_ratio=1.0, new_tokens_constant=1)
+    cores = torch.get_num_threads()
+    translator = load_translator(folder, config, str(card.device), fixtures.scratch / "converted-opus", cores)
+    some = texts if beam == 1 else texts[: len(texts) // 4]
+    sources = translator.vocabulary.encode(some)
+    pieces = 0
+
+    def work() -> None:
+        nonlocal pieces
+        pieces = sum(translation.n_tokens for translation in translator.translate(some))
+
+    taken = seconds(work, card.device, rounds=1)
+    flops = 2 * ENCODER * sum(map(len, sources)) + 2 * DECODER * pieces * beam
+    share = flops / taken / card.flops[precision]
+    name = f"translation, {backend}, beam {beam}, {precision}, {len(some):,} sentences"
+    return Rate(name, pieces / taken, "pieces/s", share, f"measured {precision} products", pieces / taken / peer.rate)
+
+
+def _loop(folder: Path, card: Card, texts: list[str], precision: str) -> Rate:
+    """What a tutorial shows: batches of 32 in input order, beam 4."""
+    tokenizer = MarianTokenizer.from_pretrained(folder)
+    dtype = torch.float16 if precision == "fp16" else torch.float32
+    model: Any = MarianMTModel.from_pretrained(folder, dtype=dtype)
+    model.eval().to(card.device)
+    pad, pieces = model.config.pad_token_id, 0
+
+    def work() -> None:
+        nonlocal pieces
+        pieces = 0
+        for start in range(0, len(texts), 32):
+            asked = [f"{TOKEN}{text}" for text in texts[start : start + 32]]
+            inputs = tokenizer(asked, return_tensors="pt", padding=True).to(card.device)
+            search = GenerationConfig(  # type: ignore[no-untyped-call]
+                num_beams=4, max_new_tokens=inputs.input_ids.shape[1] + 1, pad_token_id=pad, eos_token_id=0,
+                decoder_start_token_id=pad, bad_words_ids=[[pad]], max_length=None,
+            )  # fmt: skip
+            with torch.inference_mode():
+                model.generate(**inputs, generation_config=search)
+            pieces += int(inputs.attention_mask.sum()) + len(asked)
+
+    taken = seconds(work, card.device, rounds=1)
+    return Rate(f"translation, generate loop, beam 4, {precision} (peer)", pieces / taken, "pieces/s")

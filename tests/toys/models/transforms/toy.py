@@ -1,0 +1,12 @@
+"""Transform `toy`: vectors less the corpus's mean."""
+
+from models.transforms.transform import Transform
+
+
+class ToyTransform(Transform):
+    @classmethod
+    def fit(cls, vectors_ND, config, fitting):
+        return cls(config, {"mean": vectors_ND.mean(dim=0)})
+
+    def apply(self, vectors_ND):
+        return vectors_ND - self.tensors["mean"]

@@ -1,0 +1,11 @@
+"""Settings of transform `toy`."""
+
+from typing import Literal
+
+from models.transforms.settings import TransformSettings
+
+
+class ToyTransformConfig(TransformSettings):
+    """Vectors less the corpus's mean."""
+
+    name: Literal["toy"] = "toy"

@@ -1,0 +1,111 @@
+"""The package `bsl`: its names, what it imports and when, and every example of its docstrings and of the documents."""
+
+import doctest
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+import bsl
+import bsl.configs
+import bsl.encoder
+import bsl.runs
+from models.corpus.errors import EmptyCorpusError
+from models.encoder.config import EncoderConfig
+from storage.assets.catalog import embedded_path
+
+ROOT = Path(__file__).parents[3]
+BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+REVIEWS = [f"The {thing} is {word}." for thing in ("room", "food", "bar") for word in ("clean", "small", "warm", "old")]
+
+
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for variable in ("BSL_STORE", "BSL_DATA_MIRROR"):
+        monkeypatch.delenv(variable, raising=False)
+    return tmp_path
+
+
+def test_the_names_are_these():
+    names = "Result SentenceEncoder Store adapt compare embed_corpus evaluate recipe recipes run"
+    assert sorted(bsl.__all__) == names.split()
+    assert set(bsl.__all__) <= set(dir(bsl))
+    assert all(getattr(bsl, name).__doc__ for name in bsl.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Encoder'; it has Result, SentenceEncoder"):
+        bsl.Encoder  # noqa: B018
+
+
+def test_an_encoder_is_loaded_without_prefect_and_flows():
+    code = """
+import json, sys
+from bsl import SentenceEncoder
+vectors = SentenceEncoder.load("embedded:mini-sentence").encode(["a", "b"])
+print(json.dumps([list(vectors.shape), sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    shape, packages = json.loads(done.stdout)
+    assert shape == [2, 384]
+    assert not {"prefect", "flows", "tasks", "datasets", "sentence_transformers"} & set(packages)
+    assert done.stderr == ""  # no bar of transformers
+
+
+@pytest.mark.parametrize("module", [bsl, bsl.encoder, bsl.configs, bsl.runs], ids=lambda module: module.__name__)
+def test_examples_of_docstrings_give_what_they_say(module, own_folder):
+    names = {name: getattr(bsl, name) for name in bsl.__all__}
+    found = doctest.testmod(module, extraglobs=names)
+    assert found.attempted
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_examples_of_documents_run_and_import_bsl_alone(page, own_folder, capsys):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = BLOCK.findall(text)
+    assert blocks
+    assert set(re.findall(r"^(?:from|import) (\w+)", "\n".join(blocks), flags=re.MULTILINE)) <= {"bsl", "pathlib"}
+    (own_folder / "reviews.csv").write_text("text\n" + "\n".join(REVIEWS), encoding="utf-8")
+    names: dict[str, object] = {}
+    for block in blocks:
+        if "reviews.csv" not in block:  # too little text to adapt to: see below
+            exec(compile(block, page, "exec"), names)
+    assert "spearman" in capsys.readouterr().out
+
+
+def test_too_little_text_to_adapt_to_is_refused(own_folder):
+    (own_folder / "reviews.csv").write_text("text\n" + "\n".join(REVIEWS), encoding="utf-8")
+    with pytest.raises(EmptyCorpusError, match="Give more text: 20 documents"):
+        bsl.adapt([Path("reviews.csv")], "embedded:mini-sentence")
+
+
+def test_what_is_saved_opens_in_sentence_transformers(tmp_path):
+    encoder = bsl.SentenceEncoder.load(str(embedded_path("mini-sentence")))
+    encoder.save(str(tmp_path / "saved"))
+    theirs = SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(REVIEWS)
+    np.testing.assert_allclose(encoder.encode(REVIEWS), theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_an_encoder_is_read_as_asked():
+    cls = bsl.SentenceEncoder.load("embedded:bert-mini", pooling="cls", max_length=16)
+    assert (cls.config.pooling, cls.config.length) == ("cls", 16)
+    whole = bsl.SentenceEncoder.load("embedded:bert-mini", EncoderConfig(model="x", pooling="cls", max_length=16))
+    assert (cls.encode(REVIEWS) == whole.encode(REVIEWS)).all()
+    with pytest.raises(ValueError, match="poling"):
+        bsl.SentenceEncoder.load("embedded:bert-mini", poling="cls")
+
+
+def test_a_runtime_setting_of_another_name_is_refused_with_the_nearest(own_folder):
+    with pytest.raises(TypeError, match=r"no runtime setting 'stor'.*did you mean store"):
+        bsl.run("tiny", stor="elsewhere")
+
+
+def test_a_recipe_and_a_field_of_another_name_are_refused_with_the_nearest():
+    with pytest.raises(ValueError, match="Did you mean 'tiny'"):
+        bsl.recipe("tinny")
+    with pytest.raises(ValueError, match="max_steps"):
+        bsl.recipe("tiny", {"training": {"max_step": 1}})

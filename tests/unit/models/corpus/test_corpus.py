@@ -1,0 +1,130 @@
+"""The corpus: counted, unique, in id order, and the same however it was read."""
+
+import polars as pl
+import pytest
+
+import models.corpus.corpus as corpus_module
+from models.corpus.corpus import CorpusConfig, TextChunk, build_corpus
+from models.corpus.dedup import deduplicate
+from models.corpus.errors import EmptyCorpusError, SentenceIdCollisionError
+from models.corpus.normalize import NormalizeConfig, sentence_ids
+from storage.artifacts.schemas import CORPUS
+
+
+def chunk(*texts: str | None, source: str = "snli", lang: str = "en", limit: int | None = None) -> TextChunk:
+    return TextChunk(pl.Series("any", texts, dtype=pl.String), source, lang, limit)
+
+
+@pytest.fixture
+def build(tmp_path):
+    def call(chunks, config=None, memory_bytes=1 << 30):
+        parts: list[pl.DataFrame] = []
+        seen: list[tuple[int, int, str]] = []
+        scratch = tmp_path / f"scratch-{len(list(tmp_path.iterdir()))}"
+        scratch.mkdir()
+        statistics = build_corpus(
+            chunks, config or CorpusConfig(), scratch, parts.append, lambda *step: seen.append(step), memory_bytes
+        )
+        assert seen[-1][0] == statistics.read
+        return parts, statistics
+
+    return call
+
+
+def test_first_source_names_a_sentence(build):
+    parts, statistics = build(
+        [chunk("A dog  runs.", "A cat."), chunk("A dog runs. ", "Ein Hund.", source="mnli", lang="de")]
+    )
+    (frame,) = parts
+    assert frame.schema == CORPUS
+    assert frame["sentence_id"].is_sorted()
+    assert frame["sentence_id"].to_list() == frame.select(sentence_ids(pl.col("text"))).to_series().to_list()
+    assert set(frame.select("text", "source", "lang").rows()) == {
+        ("A dog runs.", "snli", "en"),
+        ("A cat.", "snli", "en"),
+        ("Ein Hund.", "mnli", "de"),
+    }
+    assert statistics.per_source == {"mnli": 1, "snli": 2}
+
+
+def test_every_sentence_read_is_accounted_for(build):
+    bounds = NormalizeConfig(min_chars=3, max_chars=10)
+    _, statistics = build(
+        [chunk("", " \x00", None, "ab", "abc", "abc ", "x" * 10, "x" * 11)], CorpusConfig(normalize=bounds)
+    )
+    assert statistics.model_dump(include={"read", "empty", "too_short", "too_long", "duplicates", "unique"}) == {
+        "read": 8,
+        "empty": 3,
+        "too_short": 1,
+        "too_long": 1,
+        "duplicates": 1,
+        "unique": 2,
+    }
+    assert statistics.quantiles == {"p05": 3, "p25": 3, "p50": 3, "p75": 10, "p95": 10, "p99": 10, "p100": 10}
+    assert statistics.mean_chars == 6.5
+    assert sum(each.sentences for each in statistics.histogram) == 2
+    assert {sample.text for sample in statistics.samples} == {"abc", "x" * 10}
+
+
+def test_megabyte_line_is_dropped_by_default_and_kept_on_request(build):
+    long = "word " * 200_000
+    _, statistics = build([chunk("short", long)])
+    assert (statistics.too_long, statistics.unique) == (1, 1)
+    parts, _ = build([chunk("short", long)], CorpusConfig(normalize=NormalizeConfig(max_chars=2_000_000)))
+    assert long.strip() in parts[0]["text"].to_list()
+
+
+def test_parts_are_full_and_ids_ascend_over_them(build, monkeypatch):
+    monkeypatch.setattr(corpus_module, "PART_ROWS", 100)
+    texts = [f"sentence {number}" for number in range(950)]
+    parts, statistics = build([chunk(*texts)], memory_bytes=1)
+    assert [part.height for part in parts] == [100] * 9 + [50]
+    ids = pl.concat(parts)["sentence_id"]
+    assert ids.is_sorted()
+    assert ids.n_unique() == statistics.published == 950
+
+
+def test_disk_and_memory_give_the_same_parts(build):
+    chunks = [
+        chunk(*(f"sentence {number % 700}" for number in range(start, start + 100))) for start in range(0, 1000, 100)
+    ]
+    in_memory, one = build(chunks)
+    on_disk, two = build(chunks, memory_bytes=1)
+    assert pl.concat(in_memory).equals(pl.concat(on_disk))
+    assert one == two
+
+
+def test_limit_keeps_the_smallest_ids(build):
+    texts = [f"sentence {number}" for number in range(200)]
+    whole, _ = build([chunk(*texts)])
+    some, statistics = build([chunk(*reversed(texts))], CorpusConfig(limit=30))
+    assert pl.concat(some).equals(pl.concat(whole).head(30))
+    assert (statistics.unique, statistics.published) == (200, 30)
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 30, 1], ids=["in memory", "spilled"])
+def test_a_source_s_limit_counts_what_it_alone_gives(build, memory_bytes):
+    books = [f"book {number}" for number in range(200)]
+    shared = [chunk("A dog runs.", *books[:50])]
+    whole, _ = build([*shared, chunk(*books, source="books")])
+    halves = [chunk(*books[100:], source="books", limit=30), chunk(*books[:100], source="books", limit=30)]
+    parts, statistics = build([*shared, *halves], memory_bytes=memory_bytes)
+    expected = pl.concat(whole).filter(pl.col("source") == "books").head(30)
+    assert pl.concat(parts).filter(pl.col("source") == "books").equals(expected)
+    assert (statistics.unique, statistics.published) == (201, 81)
+    assert statistics.per_source == {"books": 30, "snli": 51}
+
+
+def test_nothing_left_says_where_it_went(build):
+    with pytest.raises(EmptyCorpusError, match=r"of 3 read: 2 empty, 0 shorter than 1 and 1 longer than 5"):
+        build([chunk("", " ", "too long")], CorpusConfig(normalize=NormalizeConfig(max_chars=5)))
+    with pytest.raises(EmptyCorpusError, match=r"of 0 read.* in a recipe widen `ingest.corpus.normalize.min_chars`"):
+        build([])
+
+
+def test_two_sentences_with_one_id_are_refused():
+    frame = pl.DataFrame(
+        {"sentence_id": [7, 3, 7], "text": ["one", "two", "other"]}, schema_overrides={"sentence_id": pl.UInt64}
+    )
+    with pytest.raises(SentenceIdCollisionError, match="0x0000000000000007: 'one' and 'other'"):
+        deduplicate(frame)

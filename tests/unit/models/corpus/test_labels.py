@@ -1,0 +1,190 @@
+"""What labels judge and teach: nothing that judges is learnt, classes become balanced pairs."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from models.corpus.labels import (
+    JUDGING,
+    LEARNT,
+    PARTNERS,
+    UNLEARNT,
+    class_pairs,
+    enough,
+    parts_of,
+    sentences_of,
+    shares,
+)
+from models.errors import EvaluationError, TrainingError
+
+JUDGES = {"judge", "choose", "report"}
+
+
+def ids(*texts: str) -> pl.Series:
+    return sentences_of(pl.Series("text", list(texts)))
+
+
+def parts(rows, sides, held, learnt, *, teach, seed=0):
+    return parts_of(rows, sides, held, learnt, teach=teach, seed=seed).to_list()
+
+
+def test_a_text_with_a_held_sentence_judges_and_one_with_a_learnt_sentence_teaches():
+    rows = pl.DataFrame({"text": ["It is good. I like it.", "It is bad. I dislike it.", "Held here. It is bad."]})
+    found = parts(rows, ["text"], ids("I like it.", "Held here."), ids("It is bad."), teach=True)
+    assert found == ["judge", "teach", "judge"]
+
+
+def test_of_other_text_a_share_judges_where_labels_teach_and_all_of_it_where_they_do_not():
+    rows = pl.DataFrame({"text": [f"Sentence number {number}." for number in range(2000)]})
+    found = parts(rows, ["text"], ids("x"), ids("y"), teach=True)
+    assert np.mean([part == "judge" for part in found]) == pytest.approx(JUDGING, abs=0.03)
+    assert found == parts(rows.reverse(), ["text"], ids("x"), ids("y"), teach=True)[::-1]
+    halves = parts(rows, ["text"], ids("x"), ids("y"), teach=False)
+    assert np.mean([part == "choose" for part in halves]) == pytest.approx(0.5, abs=0.03)
+    assert {*halves} == {"choose", "report"}
+
+
+def test_what_judges_where_labels_teach_judges_where_they_do_not():
+    texts = [f"Sentence number {number}." for number in range(900)]
+    rows, held, learnt = pl.DataFrame({"text": texts}), ids(*texts[:200]), ids(*texts[200:600])
+    both = zip(*(parts(rows, ["text"], held, learnt, teach=teach) for teach in (True, False)), strict=True)
+    assert all(half in JUDGES for part, half in both if part == "judge")
+
+
+@pytest.mark.parametrize(("others", "share"), [(1000, 1.0), (100, JUDGING)])
+def test_labelled_text_is_not_learnt_but_for_most_of_it_where_it_is_most_of_the_text(others, share):
+    texts = [f"Sentence number {number}." for number in range(900)]
+    learnt = ids(*texts, *(f"Another sentence of number {number}." for number in range(others)))
+    found = parts(pl.DataFrame({"text": texts}), ["text"], ids("x"), learnt, teach=False)
+    assert np.mean([part in JUDGES for part in found]) == pytest.approx(share, abs=0.04)
+
+
+def test_both_sides_of_a_pair_count():
+    rows = pl.DataFrame({"sentence1": ["A cat.", "A dog."], "sentence2": ["Held.", "A bird."], "score": [1.0, 0.0]})
+    found = parts(rows, ["sentence1", "sentence2"], ids("Held."), ids("A dog."), teach=True)
+    assert found == ["judge", "teach"]
+
+
+@pytest.mark.parametrize("teach", [True, False])
+def test_pairs_that_share_a_text_stay_together(teach):
+    """200 questions with 20 answers: no answer stands in two parts."""
+    rows = pl.DataFrame({"q": [f"Question {n}?" for n in range(200)], "a": [f"Answer {n % 20}." for n in range(200)]})
+    found = rows.with_columns(part=parts_of(rows, ["q", "a"], ids("x"), ids("y"), teach=teach, seed=1))
+    assert found.group_by("a").agg(pl.col("part").n_unique())["part"].to_list() == [1] * 20
+    counts = found["part"].value_counts()["count"]
+    assert len(counts) == 2
+    assert counts.min() >= 20
+
+
+def test_pairs_are_joined_over_others_and_a_held_sentence_counts_for_all():
+    rows = pl.DataFrame({"one": ["a", " b", "c", "e", "g", "g"], "two": ["b", "c", "d", "f", "h", "i"]})
+    found = parts(rows, ["one", "two"], ids("d"), ids("a", "e", "g"), teach=True)
+    assert found == [*["judge"] * 3, *["teach"] * 3]
+    assert parts(rows, ["one", "two"], ids("x"), ids("d", "e", "g"), teach=True) == ["teach"] * 6
+
+
+@pytest.mark.parametrize("teach", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_that_all_hang_together_are_divided_by_their_texts(seed, teach):
+    """400 pairs of 40 sentences, some of which are held out or learnt."""
+    draw = np.random.default_rng(seed)
+    sides = {name: [f"Sentence {n}." for n in draw.integers(0, 40, 400)] for name in ("one", "two")}
+    rows = pl.DataFrame(sides).with_columns(label=(pl.int_range(pl.len()) % 5).cast(pl.String))
+    held, learnt = ids("Sentence 0.", "Sentence 1."), ids("Sentence 2.", "Sentence 3.")
+    found = rows.with_columns(part=parts_of(rows, ["one", "two"], held, learnt, teach=teach, seed=seed))
+    first, second = (found.filter(part=part) for part in (("judge", "teach") if teach else ("choose", "report")))
+    one, other = ({*part["one"], *part["two"]} for part in (first, second))
+    assert one.isdisjoint(other)
+    if teach:
+        assert {"Sentence 0.", "Sentence 1."}.isdisjoint(other)
+        assert {"Sentence 2.", "Sentence 3."}.isdisjoint(one)
+    assert min(first.height, second.height) >= 10
+    assert enough(found, "pairs", LEARNT if teach else UNLEARNT).height == 400 - found["part"].null_count()
+
+
+def test_a_text_without_a_word_has_a_row_too():
+    rows = pl.DataFrame({"text": ["", "  ", "Held."]})
+    assert parts(rows, ["text"], ids("Held."), ids(""), teach=True) == ["teach", "teach", "judge"]
+
+
+def test_class_pairs_are_balanced_and_say_what_classes_say():
+    texts = [f"text {number}" for number in range(30)]
+    classes = np.array([0, 1, 2] * 10)
+    pairs = class_pairs(texts, classes)
+    of = dict(zip(texts, classes, strict=True))
+    same = [of[one] == of[two] for one, two in pairs.select("sentence1", "sentence2").iter_rows()]
+    assert pairs["score"].to_list() == [1.0 if alike else 0.0 for alike in same]
+    assert pairs["score"].mean() == 0.5
+    assert pairs.height == 30 * 2 * PARTNERS
+    assert (pairs["sentence1"] != pairs["sentence2"]).all()
+    assert pairs.equals(class_pairs(texts, classes))
+
+
+def test_a_text_alone_in_its_class_is_left_out():
+    pairs = class_pairs(["a", "b", "c", "d", "alone"], np.array([0, 0, 1, 1, 2]))
+    assert "alone" not in pairs["sentence1"].to_list()
+
+
+def test_one_class_teaches_nothing():
+    with pytest.raises(TrainingError, match="2 labelled texts of 1 classes, expected two classes"):
+        class_pairs(["a", "b"], np.array([0, 0]))
+
+
+def test_scores_become_shares():
+    assert shares(pl.Series([1, 3, 5])).to_list() == [0.0, 0.5, 1.0]
+    with pytest.raises(TrainingError, match="all 2 scores are 4, expected several"):
+        shares(pl.Series([4.0, 4.0]))
+    with pytest.raises(TrainingError, match="no labelled pair teaches"):
+        shares(pl.Series([], dtype=pl.Float64))
+
+
+def divided(names=("teach", "judge"), /, **counts: tuple[int, int]) -> pl.DataFrame:
+    """Labelled rows by label: how many are of each part."""
+    rows = [(label, names[part]) for label, parts in counts.items() for part in (0, 1) for _ in range(parts[part])]
+    return pl.DataFrame(rows, schema={"label": pl.String, "part": pl.String}, orient="row")
+
+
+def test_a_class_that_too_few_rows_teach_is_left_out():
+    rows = divided(good=(30, 12), bad=(30, 12), rare=(4, 9), unseen=(0, 5))
+    kept = enough(rows, "classes", LEARNT)
+    assert kept["label"].unique().sort().to_list() == ["bad", "good"]
+    assert kept.height == 84
+
+
+def test_a_class_that_a_half_has_too_few_rows_of_is_left_out():
+    rows = divided(("choose", "report"), good=(30, 12), bad=(30, 12), rare=(6, 9))
+    assert enough(rows, "classes", UNLEARNT).height == 84
+
+
+@pytest.mark.parametrize(
+    ("counts", "kind", "message"),
+    [
+        ({"good": (4, 0), "bad": (2, 2)}, "classes", "8 labelled rows, of which 2 judge .*: 0 of 2 classes have rows"),
+        ({"good": (38, 14), "bad": (2, 14)}, "classes", "1 of 2 classes .* expected 2 or more with 5 that teach"),
+        ({"good": (50, 0), "bad": (50, 0)}, "classes", "0 that judge .* expected at least 20; .* label 67 rows"),
+        ({"good": (0, 50), "bad": (0, 50)}, "classes", "0 of 2 classes have rows enough"),
+        ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 that judge can be used, expected at least 20"),
+        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all that judge have the score 1, expected several"),
+    ],
+)
+def test_labels_that_judge_nothing_are_refused_with_what_they_lack(counts, kind, message):
+    with pytest.raises(EvaluationError, match=message):
+        enough(divided(**counts), kind, LEARNT)
+
+
+@pytest.mark.parametrize(
+    ("counts", "kind", "message"),
+    [
+        ({"good": (30, 6), "bad": (30, 30)}, "classes", "96 labelled rows, of which 60 choose and 36 report"),
+        ({"good": (30, 6), "bad": (30, 30)}, "classes", "1 of 2 classes .* with 7 that choose and 7 that report"),
+        ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 that report can be used, expected at least 20; .* label 60 rows"),
+        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all that report have the score 1, expected several"),
+    ],
+)
+def test_halves_of_labels_are_refused_alike(counts, kind, message):
+    with pytest.raises(EvaluationError, match=message):
+        enough(divided(("choose", "report"), **counts), kind, UNLEARNT)
+
+
+def test_pairs_that_all_judge_are_evidence_though_nothing_teaches():
+    assert enough(divided(**{"1": (0, 30), "5": (0, 30)}), "pairs", LEARNT).height == 60

@@ -1,0 +1,75 @@
+"""Labelled pairs beside the corpus, and the views that follow from them."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+from polars.testing import assert_frame_equal
+
+from models.corpus.nli import build_nli
+from models.corpus.normalize import sentence_ids
+from models.views.entailment import entailed_views
+from models.views.rewritings import EntailView
+
+PREMISE = "Two dogs run across the snow."
+ENTAILED = ["Dogs are outside.", "Animals run.", "It is cold where the dogs are."]
+ROWS = [
+    (PREMISE, ENTAILED[0], 0),
+    ("Two  dogs run across the snow. ", ENTAILED[1], 0),  # the same premise but for its spaces
+    (PREMISE, ENTAILED[2], 0),
+    (PREMISE, ENTAILED[0], 0),
+    (PREMISE, "The dogs sleep.", 2),
+    ("A premise that the corpus lacks.", ENTAILED[0], 0),
+]
+
+
+def pairs(rows: list[tuple[str, str, int]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema={"premise": pl.String, "hypothesis": pl.String, "label": pl.Int8}, orient="row")
+
+
+def corpus(*texts: str) -> pl.LazyFrame:
+    frame = pl.LazyFrame({"text": list(texts)})
+    return frame.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text").sort("sentence_id")
+
+
+CORPUS = corpus(PREMISE, *ENTAILED, "The dogs sleep.")
+
+
+def entailed(corpus: pl.LazyFrame, nli: pl.LazyFrame, view: EntailView, bits: int = 0) -> pl.DataFrame:
+    with TemporaryDirectory() as scratch:
+        return pl.concat(entailed_views(corpus, nli, view, bits, Path(scratch)))
+
+
+def test_every_pair_is_kept_or_counted() -> None:
+    kept, statistics = build_nli([pairs(ROWS[:2]), pairs(ROWS[2:])], CORPUS)
+    assert statistics.model_dump() == {"read": 6, "outside": 1, "duplicates": 1, "kept": 4}
+    assert kept.height == 4
+    assert dict(kept["label"].value_counts().rows()) == {0: 3, 2: 1}
+
+
+def test_pairs_do_not_hang_on_order_or_cut() -> None:
+    once, _ = build_nli([pairs(ROWS)], CORPUS)
+    cut, _ = build_nli([pairs([row]) for row in reversed(ROWS)], CORPUS)
+    assert_frame_equal(once, cut)
+
+
+def test_hypotheses_become_views_of_their_premise() -> None:
+    nli, _ = build_nli([pairs(ROWS)], CORPUS)
+    views = entailed(CORPUS, nli.lazy(), EntailView(hypotheses=2))
+    assert set(views["method"]) == {"entail", "entail-2"}
+    assert set(views["text"]) < set(ENTAILED)
+    assert views["sentence_id"].unique().to_list() == corpus(PREMISE).collect()["sentence_id"].to_list()
+    every = entailed(CORPUS, nli.lazy(), EntailView(hypotheses=8))
+    assert sorted(every["text"]) == sorted(ENTAILED)
+    assert_frame_equal(entailed(CORPUS, nli.lazy(), EntailView(hypotheses=8), bits=2), every)
+
+
+def test_the_seed_decides_which_hypothesis_comes_first_whatever_the_order() -> None:
+    nli, _ = build_nli([pairs(ROWS)], CORPUS)
+    firsts = set()
+    for seed in range(20):
+        view = EntailView(seed=seed)
+        found = entailed(CORPUS, nli.lazy(), view)
+        assert_frame_equal(entailed(CORPUS, nli.reverse().lazy(), view), found)
+        firsts.add(found["text"].item())
+    assert firsts == set(ENTAILED)

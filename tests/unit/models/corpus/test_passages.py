@@ -1,0 +1,173 @@
+"""Text with its order kept: sentences, documents, what is held out."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from models.corpus.documents import documents
+from models.corpus.errors import EmptyCorpusError
+from models.corpus.passages import HoldOutConfig, LeftOut, hold_out, passages
+from models.corpus.sentence_splitting import split_sentences
+
+SHORT = HoldOutConfig(min_chars=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Mr. Smith left. He was 3.5 m tall!", ["Mr. Smith left.", "He was 3.5 m tall!"]),
+        ("J. R. Brown and e.g. this. So?", ["J. R. Brown and e.g. this.", "So?"]),
+        (
+            '"Stop!" he said. "Why?" (No answer.) Then rain.',
+            ['"Stop!" he said.', '"Why?"', "(No answer.)", "Then rain."],
+        ),
+        ("Wait … and see . Tokenised text .", ["Wait … and see .", "Tokenised text ."]),
+        ("これは文です。次の文。", ["これは文です。", "次の文。"]),
+        ("Sent by\nMr. Smith to\nProf. Jones. Bye.", ["Sent by\nMr. Smith to\nProf. Jones.", "Bye."]),
+        ("هل أنت هنا؟ نعم، أنا هنا.", ["هل أنت هنا؟", "نعم، أنا هنا."]),
+        ("یہ ایک ہے۔ یہ دو ہے۔", ["یہ ایک ہے۔", "یہ دو ہے۔"]),
+        ("यह एक है। यह दो है॥ तीन", ["यह एक है।", "यह दो है॥", "तीन"]),
+        ("no mark at all", ["no mark at all"]),
+        ("  ", []),
+    ],
+)
+def test_sentences_end_where_marks_end_them(text: str, sentences: list[str]) -> None:
+    assert split_sentences(text) == sentences
+
+
+def _records(texts: list[str], title: str | None = None, document: list[str | None] | None = None) -> pl.DataFrame:
+    return pl.DataFrame(
+        {"text": texts, "title": [title] * len(texts), "document": document or [None] * len(texts)},
+        schema={"text": pl.String, "title": pl.String, "document": pl.String},
+    ).with_columns(record=pl.int_range(pl.len(), dtype=pl.UInt32))
+
+
+def test_documents_are_what_records_say_of_themselves() -> None:
+    wiki = documents(_records(["= One =", "A b.", "= = Part = =", "C d.", "= Two =", "E f."]), lines=False, first=3)
+    assert wiki.rows() == [(4, "One", "A b.", True), (4, "One", "C d.", True), (5, "Two", "E f.", True)]
+    named = documents(_records(["a", "b", "c"], document=["y", "x", "y"]), lines=False, first=0)
+    assert named["document"].to_list() == [0, 1, 1]
+    assert documents(_records(["a", "b"]), lines=True, first=7)["document"].to_list() == [7, 7]
+    assert documents(_records(["a", "b"]), lines=False, first=7)["document"].to_list() == [7, 8]
+
+
+def test_a_record_that_names_no_document_stands_alone() -> None:
+    some = documents(_records(list("abcde"), document=["x", None, " ", "x", ""]), lines=False, first=0)
+    assert some.group_by("document").agg("text").sort("document")["text"].to_list() == [["a", "d"], ["b"], ["c"], ["e"]]
+    assert some.filter("continues")["text"].to_list() == ["a", "d"]
+
+
+def test_neighbours_stand_side_by_side_only_where_a_record_continues() -> None:
+    records = pl.DataFrame(
+        {
+            "document": [0, 0, 1],
+            "title": ["T ", None, None],
+            "text": ["One. Two.", "Three.", "Four."],
+            "continues": [False, False, True],
+            "source": ["s"] * 3,
+            "lang": ["en"] * 3,
+        },
+        schema_overrides={"document": pl.UInt32, "title": pl.String},
+    )
+    found = passages(records, SHORT)
+    assert found["text"].to_list() == ["One.", "Two.", "Three.", "Four."]
+    assert found["position"].to_list() == [0, 1, 3, 0]
+    assert found["title"].to_list() == ["T", "T", None, None]
+
+
+def _many(documents: int, each: int) -> pl.DataFrame:
+    rows = [(d, n, f"Sentence {n} of document {d}.") for d in range(documents) for n in range(each)]
+    frame = pl.DataFrame(rows, schema={"document": pl.UInt32, "position": pl.UInt32, "text": pl.String}, orient="row")
+    ids = pl.col("text").hash(seed=0).alias("sentence_id")
+    none = pl.lit(None, pl.String).alias("title")
+    return frame.select("document", "position", ids, "text", none, source=pl.lit("s"), lang=pl.lit("en"))
+
+
+def test_documents_are_held_out_whole_and_bounded_by_runs() -> None:
+    parts = hold_out(_many(40, 100), HoldOutConfig(share=0.4, limit=500, choose=100, report=100))
+    by = parts.group_by("part").agg(pl.len(), pl.col("document").unique())
+    assert all(
+        set(one).isdisjoint(other)
+        for one, other in zip(by["document"].to_list(), by["document"].to_list()[1:], strict=False)
+    )
+    sizes = dict(by.select("part", "len").iter_rows())
+    assert 500 <= sizes["train"] < 564
+    assert 100 <= sizes["choose"] < 164
+    assert 100 <= sizes["report"] < 164
+
+
+def test_where_documents_are_few_runs_are_held_out() -> None:
+    parts = hold_out(_many(1, 1000), HoldOutConfig(share=0.4))
+    assert {*parts["part"]} == {"train", "choose", "report"}
+    assert parts.height == 1000
+    units = parts.group_by("part", "unit").agg(pl.len(), run=(pl.col("position") // 16).n_unique())
+    assert units["len"].max() == 16
+    assert units["run"].max() == 1
+    assert sorted(parts.filter(part="report")["unit"].unique()) == list(range(units.filter(part="report").height))
+
+
+def test_a_part_of_few_documents_is_drawn_by_runs_and_one_of_many_by_documents() -> None:
+    few, many = (hold_out(_many(count, 100), HoldOutConfig()).filter(part="report") for count in (40, 200))
+    assert few["document"].n_unique() < 10 <= few["unit"].n_unique()
+    assert few.group_by("document").len()["len"].unique().to_list() == [100]
+    assert many["document"].n_unique() == many["unit"].n_unique() == many.select("document", "unit").n_unique()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("short", "each", "long"), [(25, 20, 5000), (2000, 1, 6000)])
+def test_a_long_document_among_short_ones_is_held_out_by_runs(short: int, each: int, long: int, seed: int) -> None:
+    book = _many(1, long).with_columns(document=pl.lit(short, pl.UInt32), sentence_id=pl.col("sentence_id") + 1)
+    parts = hold_out(pl.concat([_many(short, each), book]), HoldOutConfig(seed=seed))
+    learnt = parts.filter(part="train")["document"]
+    assert short in learnt
+    assert learnt.n_unique() > 10
+    for part in ("choose", "report"):
+        held = parts.filter(part=part)
+        assert held["unit"].n_unique() >= 10
+        assert short in held["document"]
+    whole = parts.filter(pl.col("document") != short).group_by("document").agg(pl.col("part").n_unique())
+    assert whole["part"].max() == 1
+
+
+def test_a_held_out_sentence_is_nowhere_learnt() -> None:
+    frame = _many(30, 10).with_columns(
+        text=pl.when(pl.col("position") == 0).then(pl.lit("The same everywhere.")).otherwise(pl.col("text"))
+    )
+    frame = frame.with_columns(sentence_id=pl.col("text").hash(seed=0))
+    parts = hold_out(frame, HoldOutConfig())
+    learnt, held = parts.filter(part="train"), parts.filter(pl.col("part") != "train")
+    assert {*learnt["sentence_id"]}.isdisjoint(held["sentence_id"])
+    assert "The same everywhere." in held["text"].to_list()
+
+
+def test_too_little_text_is_refused_with_what_to_do() -> None:
+    with pytest.raises(EmptyCorpusError, match="Give more text: 20 documents of one length, or 427 sentences"):
+        hold_out(_many(1, 20), HoldOutConfig())
+
+
+def test_a_line_of_dots_is_no_work() -> None:
+    """From each dot the rest was tried: a minute for so many."""
+    assert split_sentences("a" + "." * 200_000 + "b") == ["a" + "." * 200_000 + "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [("这是一个普通的句子。", 20), ("यह एक साधारण वाक्य है जो पर्याप्त लंबा है। ", 60), ("هل هذه جملة عادية بما يكفي؟ ", 60)],
+)
+def test_sentences_of_scripts_with_marks_of_their_own_are_kept(text: str, most: int) -> None:
+    records = documents(_records([text * most]), lines=False, first=0)
+    left_out = LeftOut()
+    found = passages(records.with_columns(source=pl.lit("own"), lang=pl.lit("xx")), HoldOutConfig(), left_out)
+    assert found["text"].to_list() == [text.strip()] * most
+    assert (left_out.short, left_out.long) == (0, 0)
+
+
+def test_what_is_too_short_or_too_long_is_counted_and_said() -> None:
+    texts = ["Yes.", "A sentence of middling length.", "No.", "w" * 1001]
+    records = documents(_records(texts), lines=False, first=0)
+    left_out = LeftOut()
+    found = passages(records.with_columns(source=pl.lit("own"), lang=pl.lit("en")), HoldOutConfig(), left_out)
+    assert (found.height, left_out.short, left_out.long) == (1, 2, 1)
+    with pytest.raises(EmptyCorpusError, match="2 shorter than 20 and 1 longer than 1,000 characters were left out"):
+        hold_out(found, HoldOutConfig(), left_out)

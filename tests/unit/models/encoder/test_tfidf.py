@@ -1,0 +1,49 @@
+"""TF-IDF cosine by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from models.encoder.tfidf import TfIdf
+from models.errors import EvaluationError
+from models.evaluation.sparse import sparse_cosines
+
+CORPUS = ["a dog runs", "a cat sleeps", "a dog sleeps"]
+
+
+def idf(documents: int) -> float:
+    return math.log((1 + len(CORPUS)) / (1 + documents)) + 1  # scikit-learn's smoothed idf
+
+
+def test_pairs_by_hand():
+    dog, runs, a, cat = idf(2), idf(1), idf(3), idf(1)
+    expected = dog * dog / (math.hypot(dog, runs) * math.hypot(dog, cat))
+    vectors = TfIdf([CORPUS[:1], CORPUS[1:]]).vectors(
+        ["Dog runs", "a a", "dog", "zebra", "cat dog", "A", "cat", "zebra"]
+    )
+    found = sparse_cosines(vectors[:4], vectors[4:])
+    assert a > 0
+    np.testing.assert_allclose(found, [expected, 1, 0, 0], atol=1e-12)
+
+
+def test_the_cosine_of_unit_vectors_is_their_product_as_peers_take_it():
+    vectors = TfIdf([CORPUS]).vectors(["Dog runs", "cat dog", "a dog", "dog runs a"])
+    products = np.asarray(vectors[:2].multiply(vectors[2:]).sum(axis=1)).ravel()
+    assert sparse_cosines(vectors[:2], vectors[2:]).tolist() == products.tolist()
+
+
+def test_what_cannot_be_fitted_is_refused():
+    with pytest.raises(EvaluationError, match="cannot be fitted on 1 texts without a word"):
+        TfIdf([["!!"]])
+
+
+def test_lot_by_lot_it_is_scikit_learn_s_own_to_the_bit():
+    texts = [f"The {n % 13} dogs of Zoë run; a_b {n} times, naïve I am" for n in range(400)] + ["", "…", "l\u0301 x"]
+    whole = TfidfVectorizer(token_pattern=r"(?u)\b\w+\b").fit(texts)
+    lots = TfIdf([texts[:7], texts[7:300], [], texts[300:]])
+    ours, theirs = lots.vectors(texts), whole.transform(texts)
+    assert lots.width == len(whole.vocabulary_)
+    assert ours.indices.tolist() == theirs.indices.tolist()
+    assert ours.data.tobytes() == theirs.data.tobytes()

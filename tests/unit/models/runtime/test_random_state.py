@@ -1,0 +1,33 @@
+"""Seeded work draws the same whatever other threads draw from the same generators."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+
+from models.runtime.random_state import seeded
+
+
+def drawn(seed):
+    """Numbers from both generators, with pauses in which other threads get their turn."""
+    found = []
+    with seeded(seed):
+        for _ in range(20):
+            found += [float(torch.rand(())), float(np.random.rand())]  # noqa: NPY002  the global one
+            time.sleep(0.001)
+    return found
+
+
+def test_threads_that_seed_draw_what_each_draws_alone():
+    alone = [drawn(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(drawn, range(4))) == alone
+
+
+def test_seeded_work_may_hold_more_of_it_and_goes_on_after_that():
+    with seeded(0):
+        expected = float(torch.rand(()))
+    with seeded(0):
+        drawn(1)
+        assert float(torch.rand(())) == expected

@@ -1,0 +1,45 @@
+"""Nearest neighbours equal those of all products sorted, whatever the blocks."""
+
+import numpy as np
+import pytest
+
+from models.serving import nearest_neighbors as room
+from models.serving.nearest_neighbors import nearest, nearest_pairs, unit
+
+
+@pytest.fixture(params=[(1024, 1 << 16), (3, 4)], ids=["one block", "blocks"])
+def vectors(request, monkeypatch):
+    monkeypatch.setattr(room, "ROWS", request.param[0])
+    monkeypatch.setattr(room, "COLUMNS", request.param[1])
+    return unit(np.random.default_rng(0).standard_normal((11, 5)).astype(np.float32))
+
+
+def test_neighbours_are_those_of_all_products(vectors):
+    scores, rows = nearest(vectors[:7], vectors, 3)
+    products = vectors[:7] @ vectors.T
+    np.testing.assert_array_equal(rows, np.argsort(-products, axis=1)[:, :3])
+    np.testing.assert_allclose(scores, -np.sort(-products, axis=1)[:, :3], rtol=1e-6)
+
+
+def test_there_are_no_more_neighbours_than_targets(vectors):
+    assert nearest(vectors[:2], vectors[:3], 9)[0].shape == (2, 3)
+
+
+def test_pairs_are_those_of_all_products(vectors):
+    scores, rows = nearest_pairs(vectors, 6)
+    products = vectors @ vectors.T
+    first, second = np.triu_indices(len(vectors), 1)
+    order = np.argsort(-products[first, second])[:6]
+    assert rows.tolist() == np.stack([first, second], axis=1)[order].tolist()
+    np.testing.assert_allclose(scores, products[first, second][order], rtol=1e-6)
+
+
+def test_a_bound_leaves_only_what_exceeds_it(vectors):
+    scores, rows = nearest_pairs(vectors, 100, above=0.5)
+    products = vectors @ vectors.T
+    assert len(rows) == int((products[np.triu_indices(len(vectors), 1)] > 0.5).sum())
+    assert (scores > 0.5).all()
+
+
+def test_zeros_stay_zeros():
+    assert unit(np.zeros((1, 3), dtype=np.float32)).tolist() == [[0, 0, 0]]

@@ -1,0 +1,145 @@
+"""BERT-flow on the vectors of a real encoder: likelihood rises, the inverse holds, a killed fit goes on."""
+
+import polars as pl
+import pytest
+import torch
+
+from models.encoder.config import EncoderConfig
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.errors import EvaluationError, InterruptedRunError, ResumeError
+from models.transforms.bert_flow import Flow
+from models.transforms.config import FlowConfig
+from models.transforms.flat_adam import FlatAdam
+from models.transforms.glow import Glow
+from models.transforms.registry import fitted_transform, restore_transform
+from models.transforms.transform import Fitting
+from storage.assets.catalog import embedded_path
+from tests.tiny_encoder import pair_of
+
+QUICK = FlowConfig(max_steps=20, batch_size=32)
+
+
+@pytest.fixture(scope="module")
+def vectors_ND() -> torch.Tensor:
+    """Of 800 sentences of NLI, by `bert-mini`."""
+    folder = embedded_path("bert-mini")
+    encoder, tokenizer = pair_of(
+        SentenceEncoder.load(folder, EncoderConfig(model="embedded:bert-mini", pooling="first-last"))
+    )
+    texts = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
+    return torch.tensor(SentenceEncoder(encoder, tokenizer).encode(texts.head(800).to_list()))
+
+
+def test_the_likelihood_of_vectors_that_were_not_seen_rises(vectors_ND):
+    seen_ND, unseen_ND = vectors_ND[:600], vectors_ND[600:]
+    start = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 0}), Fitting())
+    fitted = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 100, "epochs": 10}), Fitting())
+    assert fitted.figures["steps"] == 100
+    assert fitted.figures["bits_per_dimension"] < fitted.figures["bits_per_dimension_at_start"] - 0.1
+    with torch.no_grad():
+        before, after = (float(flow.network.bits_per_dimension(unseen_ND)) for flow in (start, fitted))
+    assert after < before - 0.1
+
+
+@pytest.mark.parametrize("mixing", ["reversal", "convolution"])
+def test_the_inverse_error_of_a_fitted_flow_is_below_1e_5(vectors_ND, mixing):
+    fitted = fitted_transform(vectors_ND, QUICK.model_copy(update={"mixing": mixing, "lr": 1e-4}))
+    z_ND = fitted.apply(vectors_ND)
+    assert z_ND.shape == vectors_ND.shape
+    assert z_ND.dtype == torch.float32
+    assert (fitted.invert(z_ND) - vectors_ND).abs().max() <= 1e-5
+
+
+def test_restored_is_what_was_fitted(vectors_ND):
+    fitted = fitted_transform(vectors_ND, QUICK)
+    again = restore_transform(fitted.config, fitted.tensors)
+    assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
+    assert again.linear() is None
+
+
+def test_a_seed_decides_the_fit(vectors_ND):
+    one, same = (fitted_transform(vectors_ND, QUICK).apply(vectors_ND[:9]) for _ in range(2))
+    other = fitted_transform(vectors_ND, QUICK.model_copy(update={"seed": 1})).apply(vectors_ND[:9])
+    assert torch.equal(one, same)
+    assert not torch.allclose(one, other)
+
+
+def test_a_fit_that_was_stopped_goes_on_to_the_same_bytes(vectors_ND, tmp_path):
+    told, asked = [], iter([False] * 6 + [True])
+    with pytest.raises(InterruptedRunError, match="asked to stop after step 7 of 20"):
+        fitted_transform(vectors_ND, QUICK, Fitting(work=tmp_path, should_stop=lambda: next(asked)))
+    goes_on = Fitting(work=tmp_path, on_progress=lambda *said: told.append(said[:2]))
+    resumed = fitted_transform(vectors_ND, QUICK, goes_on)
+    whole = fitted_transform(vectors_ND, QUICK)
+    assert all(torch.equal(resumed.tensors[name], tensor) for name, tensor in whole.tensors.items())
+    assert resumed.figures == whole.figures
+    assert told == [(20, 20)]
+    with pytest.raises(ResumeError, match="a run with other data, settings"):
+        fitted_transform(vectors_ND, QUICK.model_copy(update={"lr": 1e-2}), Fitting(work=tmp_path))
+
+
+def test_a_fit_that_was_killed_goes_on_from_its_last_snapshot(vectors_ND, tmp_path, monkeypatch):
+    monkeypatch.setattr("models.transforms.bert_flow.SAVE_EVERY", 8)
+    seen: list[int] = []
+
+    def die_at_19() -> bool:
+        seen.append(0)
+        if len(seen) == 19:
+            raise KeyboardInterrupt
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted_transform(vectors_ND, QUICK, Fitting(work=tmp_path, should_stop=die_at_19))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000008", "step-00000016"]
+    steps: list[int] = []
+    resumed = fitted_transform(vectors_ND, QUICK, Fitting(work=tmp_path, should_stop=lambda: bool(steps.append(0))))
+    assert len(steps) == 4
+    assert torch.equal(resumed.apply(vectors_ND[:9]), fitted_transform(vectors_ND, QUICK).apply(vectors_ND[:9]))
+
+
+def test_a_step_is_the_released_codes(vectors_ND):
+    config = QUICK.model_copy(update={"clip": 0.01, "lr": 1e-2})
+    ours, theirs = (Glow(vectors_ND.shape[1], config) for _ in range(2))
+    ours.settle(vectors_ND[:64])
+    theirs.load_state_dict(ours.state_dict())
+    adam = FlatAdam(ours, config)
+    moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in theirs.parameters()]
+    for number in range(3):
+        batch_BD = vectors_ND[64 * number : 64 * (number + 1)]
+        ours.bits_per_dimension(batch_BD).backward()
+        adam.step()
+        gradients = torch.autograd.grad(theirs.bits_per_dimension(batch_BD), list(theirs.parameters()))
+        norm = sum(float(g.double().square().sum()) for g in gradients) ** 0.5
+        assert norm > config.clip
+        with torch.no_grad():
+            for p, g, (m, v) in zip(theirs.parameters(), gradients, moments, strict=True):
+                g = g * (config.clip / norm)
+                m.copy_(0.9 * m + 0.1 * g)
+                v.copy_(0.999 * v + 0.001 * g**2)
+                p -= config.lr * (m / (v.sqrt() + config.eps) + config.weight_decay * p)
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "message"),
+    [
+        (lambda vectors: vectors[:, :7], {}, "a flow of 3 levels on vectors of width 7, expected 8 or more"),
+        (lambda vectors: vectors[:1], {}, "a flow fitted on 1 vectors, expected 2 or more"),
+        (lambda vectors: vectors.index_fill(1, torch.tensor([4]), 0.5), {}, "dimension 4 of 800 vectors is constant"),
+        (lambda vectors: vectors, {"lr": 1e30}, "bits per dimension are nan at step 20.*lower `transform.lr`"),
+    ],
+)
+def test_what_no_flow_can_be_fitted_on_is_refused(vectors_ND, change, settings, message):
+    with pytest.raises(EvaluationError, match=message):
+        fitted_transform(change(vectors_ND), QUICK.model_copy(update=settings))
+
+
+def test_a_dimension_that_hardly_moves_at_first_is_refused():
+    """As a unit behind a ReLU that fires for few: its scale is a million, and compounds."""
+    vectors = torch.randn(1000, 16, generator=torch.Generator().manual_seed(0))
+    vectors[:, 3] = 0.0
+    vectors[::200, 3] = 1.0
+    with pytest.raises(EvaluationError, match=r"dimension 3 hardly moves in the first 64 vectors \(1 of 16"):
+        fitted_transform(vectors, FlowConfig(max_steps=5))
+    fitted_transform(vectors, FlowConfig(max_steps=5, batch_size=1000))

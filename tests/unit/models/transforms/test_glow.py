@@ -1,0 +1,125 @@
+"""Glow: exactly invertible, its volume change is the Jacobian's, its bits those of the formula written out."""
+
+import math
+
+import pytest
+import torch
+from torch.distributions import Normal
+
+from models.transforms.config import FlowConfig
+from models.transforms.glow import Glow
+from models.transforms.registry import fitted_transform
+
+MIXINGS = ("reversal", "convolution")
+WIDTHS = (8, 12, 13)  # 13 halves into 7 and 6, 7 into 4 and 3
+
+
+def unsettled(width: int, mixing: str, **settings: int) -> Glow:
+    """A float64 network on which nothing is at its start: every parameter moved."""
+    glow = Glow(width, FlowConfig(mixing=mixing, hidden=5, **settings)).double()
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for parameter in glow.parameters():
+            parameter += 0.2 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return glow
+
+
+def vectors(rows: int, width: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(3)
+    return 2 * torch.randn(rows, width, generator=generator, dtype=torch.float64) + 0.5
+
+
+def plain(glow: Glow, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """z and log p of one vector, by the definitions, from the network's weights alone."""
+    weights = dict(glow.named_parameters()) | dict(glow.named_buffers())
+    done, log_p = [], torch.zeros((), dtype=x.dtype)
+    for level in range(len(glow.widths)):
+        for step in range(len(glow.levels[level])):
+            name = f"levels.{level}.{step}."
+            x = (x + weights[name + "norm.shift_W"]) * torch.exp(3 * weights[name + "norm.scale_W"])
+            log_p = log_p + 3 * weights[name + "norm.scale_W"].sum()
+            if name + "mixing.log_W" in weights:
+                size = len(x)
+                lower = torch.eye(size, dtype=x.dtype) + weights[name + "mixing.lower_WW"].tril(-1)
+                diagonal = weights[name + "mixing.sign"] * weights[name + "mixing.log_W"].exp()
+                upper = torch.diag(diagonal) + weights[name + "mixing.upper_WW"].triu(1)
+                permutation = torch.eye(size, dtype=x.dtype)[weights[name + "mixing.order"]]
+                matrix = permutation @ lower @ upper
+                x, log_p = matrix @ x, log_p + torch.linalg.slogdet(matrix).logabsdet
+            else:
+                x = torch.stack([x[-1 - channel] for channel in range(len(x))])
+            kept = math.ceil(len(x) / 2)
+            hidden = x[:kept]
+            for layer in ("first", "second"):
+                norm = f"{name}coupling.{layer}_norm."
+                (matrix,) = (value for key, value in weights.items() if key.startswith(f"{name}coupling.{layer}_H"))
+                hidden = (matrix @ hidden + weights[norm + "shift_W"]) * torch.exp(3 * weights[norm + "scale_W"])
+                hidden = torch.where(hidden > 0, hidden, torch.zeros_like(hidden))
+            moved = weights[name + "coupling.last_MH"] @ hidden + weights[name + "coupling.last_M"]
+            x = torch.cat([x[:kept], x[kept:] + moved * torch.exp(3 * weights[name + "coupling.scale_M"])])
+        if level + 1 < len(glow.widths):
+            half = math.ceil(len(x) / 2)
+            done.append(x[half:])
+            x = x[:half]
+    z = torch.cat([*done, x])
+    return z, log_p + Normal(0.0, 1.0).log_prob(z).sum()
+
+
+@pytest.mark.parametrize("mixing", MIXINGS)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_inverse_gives_the_vectors_back(width, mixing):
+    glow, x_BD = unsettled(width, mixing), vectors(40, width)
+    assert (glow.inverse(glow(x_BD)) - x_BD).abs().max() < 1e-10
+    assert (glow(glow.inverse(x_BD)) - x_BD).abs().max() < 1e-10
+
+
+@pytest.mark.parametrize("mixing", MIXINGS)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_log_determinant_is_that_of_autograds_jacobian(width, mixing):
+    glow = unsettled(width, mixing)
+    for x_D in vectors(3, width):
+        jacobian_DD = torch.autograd.functional.jacobian(lambda x: glow(x[None])[0], x_D)
+        torch.testing.assert_close(torch.linalg.slogdet(jacobian_DD).logabsdet, glow.log_determinant().detach())
+
+
+@pytest.mark.parametrize("mixing", MIXINGS)
+@pytest.mark.parametrize("shape", [{}, {"levels": 2, "depth": 1}, {"levels": 1, "depth": 2}])
+def test_bits_per_dimension_and_their_gradients_are_those_of_the_formula_written_out(mixing, shape):
+    width, x_BD = 13, vectors(5, 13)
+    glow = unsettled(width, mixing, **shape)
+    parameters = list(glow.parameters())
+    ours = glow.bits_per_dimension(x_BD)
+    found = torch.autograd.grad(ours, parameters)
+    rows = [plain(glow, x_D) for x_D in x_BD]
+    torch.testing.assert_close(torch.stack([z for z, _ in rows]), glow(x_BD))
+    theirs = -torch.stack([log_p for _, log_p in rows]).mean() / (width * math.log(2))
+    torch.testing.assert_close(ours, theirs)
+    for one, other in zip(found, torch.autograd.grad(theirs, parameters), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("mixing", MIXINGS)
+def test_it_begins_with_every_actnorm_at_mean_0_and_variance_1(mixing):
+    glow, x_BD = Glow(12, FlowConfig(mixing=mixing)).double(), vectors(200, 12)
+    glow.settle(x_BD)
+    for number, steps in enumerate(glow.levels):
+        x_BD = x_BD[:, : glow.widths[number]]
+        for step in steps:
+            left_BW = step.norm(x_BD)
+            assert left_BW.mean(dim=0).abs().max() < 1e-9
+            assert (left_BW.var(dim=0, correction=0) - 1).abs().max() < 1e-4
+            x_BD = step(x_BD)
+
+
+def test_a_convolution_begins_as_a_rotation():
+    mixing = Glow(10, FlowConfig(mixing="convolution")).double().levels[0][0].mixing
+    matrix_WW = mixing(torch.eye(10, dtype=torch.float64)).detach()
+    torch.testing.assert_close(matrix_WW @ matrix_WW.T, torch.eye(10, dtype=torch.float64), atol=1e-6, rtol=0)
+    assert abs(float(mixing.log_determinant().detach())) < 1e-6
+
+
+def test_normal_vectors_cost_the_bits_of_a_normal():
+    x_BD = torch.randn(4096, 8, generator=torch.Generator().manual_seed(0))
+    fitted = fitted_transform(x_BD, FlowConfig(max_steps=0, batch_size=4096))
+    entropy = 0.5 * math.log2(2 * math.pi * math.e)
+    assert abs(fitted.figures["bits_per_dimension"] - entropy) < 0.02

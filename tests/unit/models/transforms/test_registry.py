@@ -1,0 +1,131 @@
+"""Post-hoc transforms: whitening as its definition says, fitted on a corpus and applied to other vectors."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from models.corpus.normalize import sentence_ids
+from models.encoder.config import EncoderConfig
+from models.errors import EvaluationError
+from models.transforms.config import WhiteningConfig
+from models.transforms.registry import TRANSFORMS, fitted_transform, restore_transform
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import CorpusRef, EmbeddingsRef
+from storage.sources.model_sources import resolve_model
+from tasks.embedding.embed import embed
+from tasks.embedding.transforms import fit_transform, transform
+from tasks.stage.run_context import RunContext
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
+
+D = 6
+
+
+@pytest.fixture
+def vectors_ND() -> torch.Tensor:
+    """Correlated directions of very different variance, far from the origin."""
+    generator = torch.Generator().manual_seed(0)
+    mixture_DD = torch.randn(D, D, generator=generator) * torch.tensor([10.0, 3.0, 1.0, 1.0, 0.3, 0.1])
+    return torch.randn(500, D, generator=generator) @ mixture_DD.T + 7.0
+
+
+def test_whitened_vectors_have_mean_0_and_covariance_1(vectors_ND):
+    whitening = fitted_transform(vectors_ND, WhiteningConfig())
+    white_ND = whitening.whitened(vectors_ND)
+    assert white_ND.mean(dim=0).abs().max() < 1e-9
+    np.testing.assert_allclose(np.cov(white_ND.numpy().T), np.eye(D), atol=1e-9)
+    scaled_ND = white_ND / white_ND.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(whitening.apply(vectors_ND), scaled_ND.float(), atol=1e-7, rtol=0)
+
+
+def test_kept_dimensions_are_those_of_largest_variance(vectors_ND):
+    whole = fitted_transform(vectors_ND, WhiteningConfig())
+    part = fitted_transform(vectors_ND, WhiteningConfig(dimensions=2))
+    torch.testing.assert_close(part.whitened(vectors_ND), whole.whitened(vectors_ND)[:, :2])
+    _, _, directions_DD = torch.linalg.svd((vectors_ND - vectors_ND.mean(dim=0)).double(), full_matrices=False)
+    kernel_D2 = torch.nn.functional.normalize(part.tensors["kernel"], dim=0)
+    aligned_22 = (directions_DD[:2] @ kernel_D2).abs()
+    torch.testing.assert_close(aligned_22, torch.eye(2, dtype=torch.float64), atol=1e-6, rtol=0)
+
+
+def test_restored_is_what_was_fitted(vectors_ND):
+    fitted = fitted_transform(vectors_ND, WhiteningConfig(dimensions=3))
+    again = restore_transform(fitted.config, fitted.tensors)
+    assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
+
+
+def test_every_transform_has_settings_that_name_it():
+    names = [config.model_fields["name"].default for config in TRANSFORMS]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("change", "dimensions", "message"),
+    [
+        (lambda vectors: vectors, D + 1, "whitening to 7 dimensions of vectors of width 6"),
+        (lambda vectors: vectors[:4], None, "4 vectors of width 6 vary in 3 directions, expected 6 or more"),
+        (lambda vectors: vectors[:1], 1, "1 vectors of width 6 vary in 0 directions"),
+        (lambda vectors: vectors.index_fill(0, torch.tensor([2]), torch.nan), None, "vector 2 of the corpus is not"),
+    ],
+)
+def test_what_cannot_be_whitened_is_refused(vectors_ND, change, dimensions, message):
+    with pytest.raises(EvaluationError, match=message):
+        fitted_transform(change(vectors_ND), WhiteningConfig(dimensions=dimensions))
+
+
+@pytest.fixture
+def site(tmp_path):
+    return RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
+
+
+def write_corpus(site: RunContext, texts: list[str]) -> CorpusRef:
+    ref = CorpusRef(key="0" * 64)
+    frame = pl.DataFrame({"text": texts}).select(
+        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("x"), lang=pl.lit("en")
+    )
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(frame.sort("sentence_id"))
+    return ref
+
+
+def test_fitted_on_a_corpus_and_applied_to_other_vectors(site, tmp_path):
+    model = resolve_model(str(write_tiny(tmp_path / "model")))
+    corpus = write_corpus(site, ORIGINALS + BACK_DE + BACK_FR)
+    config = EncoderConfig(model=model.identity, max_length=24)
+    embedded = embed.run(site, {"encoder": model, "texts": corpus, "config": config, "precision": "fp32"})
+    store = site.open_store()
+    assert store.manifest(embedded).figures["sentences"] == 12
+    assert store.manifest(embedded).provenance.inputs["texts"].kind == "corpus"
+
+    fitted = fit_transform.run(site, {"embeddings": embedded, "config": WhiteningConfig(dimensions=4)})
+    white = store.scan(transform.run(site, {"embeddings": embedded, "fitted": fitted})).collect()
+    x_ND = store.scan(embedded).collect()["embedding"].to_numpy().astype(np.float64)
+    values_D, directions_DD = np.linalg.eigh(np.cov(x_ND.T))
+    plain_NK = ((x_ND - x_ND.mean(axis=0)) @ directions_DD / np.sqrt(np.abs(values_D)))[:, :-5:-1]
+    plain_NK /= np.linalg.norm(plain_NK, axis=1, keepdims=True)
+    # A direction has no sign.
+    np.testing.assert_allclose(np.abs(white["embedding"].to_numpy()), np.abs(plain_NK), atol=1e-4)
+
+    others = EmbeddingsRef(key="1" * 64)
+    table = store.scan(embedded).collect()
+    with store.draft(others, Provenance(stage_version=1, config={})) as draft:
+        draft.write(table.head(3))
+    part = store.scan(transform.run(site, {"embeddings": others, "fitted": fitted})).collect()
+    # Not whitened by themselves: by what the corpus taught.
+    assert part.equals(white.head(3))
+
+
+def test_what_a_transform_made_is_never_taken_for_the_encoders_own(site, tmp_path):
+    model = resolve_model(str(write_tiny(tmp_path / "model")))
+    corpus = write_corpus(site, ORIGINALS + BACK_DE + BACK_FR)
+    config = EncoderConfig(model=model.identity, max_length=24)
+    arguments = {"encoder": model, "texts": corpus, "config": config, "precision": "fp32"}
+    store = site.open_store()
+    own = embed.run(site, arguments)
+    fitted = fit_transform.run(site, {"embeddings": own, "config": WhiteningConfig(dimensions=4)})
+    transform.run(site, {"embeddings": own, "fitted": fitted})
+    before = store.scan(own).collect()
+    store.fs.rm(f"{store.root}/{own.path}", recursive=True)
+    again = embed.run(site, arguments)
+    assert store.manifest(again).figures["embedded"] == 12
+    assert store.scan(again).collect().equals(before)

@@ -1,0 +1,107 @@
+"""Annotated sentences as training pairs: their classes or scores, their groups, their order."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from models.corpus.normalize import sentence_ids
+from models.views.annotated_pairs import labelled_pairs, scored_pairs
+from models.views.pairs import PairConfig
+from storage.artifacts.schemas import PAIRS
+
+CORPUS = pl.LazyFrame(
+    [
+        (1, "Two dogs run.", "t", "en"),
+        (2, "Animals move.", "t", "en"),
+        (3, "Cats sleep.", "t", "en"),
+        (4, "A man sings.", "t", "en"),
+    ],
+    schema={"sentence_id": pl.UInt64, "text": pl.String, "source": pl.String, "lang": pl.String},
+    orient="row",
+)
+NLI = pl.LazyFrame(
+    [(1, 2, 0), (1, 3, 2), (4, 2, 1), (4, 2, 2), (9, 1, 0)],
+    schema={"premise_id": pl.UInt64, "hypothesis_id": pl.UInt64, "label": pl.Int8},
+    orient="row",
+)
+
+
+def labelled(corpus: pl.LazyFrame, nli: pl.LazyFrame, seed: int | None, bits: int = 0) -> pl.DataFrame:
+    with TemporaryDirectory() as scratch:
+        return pl.concat(labelled_pairs(corpus, nli, seed, bits, Path(scratch)))
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_labelled_pairs_do_not_hang_on_the_number_of_ranges(seed):
+    texts = pl.LazyFrame({"text": [f"Sentence {n}." for n in range(90)], "lang": "en"})
+    corpus = texts.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text", "lang").sort("sentence_id")
+    ids = corpus.collect()["sentence_id"]
+    nli = pl.LazyFrame(
+        {
+            "premise_id": [ids[n // 3 % 90] for n in range(200)],
+            "hypothesis_id": [ids[(7 * n + 1) % 90] for n in range(200)],
+            "label": pl.Series([n % 3 for n in range(200)], dtype=pl.Int8),
+        }
+    )
+    assert labelled(corpus, nli, seed, bits=3).equals(labelled(corpus, nli, seed))
+    assert labelled(corpus, nli, seed).height == 200
+
+
+def test_premise_and_hypothesis_stand_side_by_side_with_their_label():
+    pairs = labelled(CORPUS, NLI, None)
+    rows = pairs.select("group", "text_1", "text_2", "label").sort("group", "label").rows()
+    assert rows == [
+        (1, "Two dogs run.", "Animals move.", 0),
+        (1, "Two dogs run.", "Cats sleep.", 2),
+        (4, "A man sings.", "Animals move.", 1),
+        (4, "A man sings.", "Animals move.", 2),
+    ]
+    assert pairs["group"].is_sorted()  # the pairs of a premise stay together
+
+
+def test_they_are_rows_of_the_pairs_artifact_each_with_an_id_of_its_own():
+    pairs = labelled(CORPUS, NLI, 0)
+    assert pairs.schema == PAIRS
+    assert pairs["pair_id"].n_unique() == 4
+    assert pairs["score"].null_count() == 4
+
+
+def test_the_seed_decides_the_order_and_nothing_else():
+    orders = [labelled(CORPUS, NLI, seed) for seed in (0, 0, 1)]
+    assert orders[0].equals(orders[1])
+    assert orders[0].sort("pair_id").equals(orders[2].sort("pair_id"))
+    assert not orders[0].equals(orders[2])
+
+
+SCORED = pl.DataFrame(
+    {
+        "sentence1": ["Two dogs  run.", "A man sings.", "Two dogs run."],
+        "sentence2": ["Animals move.", "Cats sleep.", "Animals move."],
+        "score": [4.0, 0.5, 3.5],
+    }
+)
+
+
+def test_scores_become_shares_of_the_highest_and_texts_stay_as_they_are():
+    pairs = scored_pairs(SCORED, 5.0, "stsb train", None)
+    assert pairs.schema == PAIRS
+    assert pairs.select("text_1", "text_2").rows() == SCORED.select("sentence1", "sentence2").rows()
+    assert pairs["score"].to_list() == pytest.approx([0.8, 0.1, 0.7])
+    assert pairs["sentence_id"][0] == pairs["sentence_id"][2]  # spaces aside one sentence
+    assert pairs["pair_id"].n_unique() == 3  # the same pair scored twice is two pairs
+    assert pairs.select("label", "group").null_count().row(0) == (3, 3)
+
+
+def test_scored_pairs_are_shuffled_by_the_seed_alone():
+    orders = [scored_pairs(SCORED, 5.0, "stsb train", seed) for seed in (1, 1, 2, 3, 4)]
+    assert orders[0].equals(orders[1])
+    assert len({tuple(order["pair_id"]) for order in orders}) > 1
+    assert all(order.sort("pair_id").equals(orders[0].sort("pair_id")) for order in orders)
+
+
+def test_pairs_are_of_one_kind():
+    with pytest.raises(ValidationError, match="no pair has a label and a score"):
+        PairConfig(labelled=True, scored="stsb/train")

@@ -1,0 +1,64 @@
+"""Views that do not hang together are refused before anything runs."""
+
+import pytest
+from pydantic import ValidationError
+
+from models.translation.config import TranslatorConfig
+from models.views.config import AugmentConfig, TranslatedView, round_trip, translation
+
+
+def hop(source: str, target: str) -> TranslatorConfig:
+    return TranslatorConfig(model=f"Helsinki-NLP/opus-mt-{source}-{target}", source_lang=source, target_lang=target)
+
+
+def test_methods_are_named_by_their_languages() -> None:
+    assert round_trip(hop("en", "de"), hop("de", "en")).method == "bt-de"
+    assert round_trip(hop("en", "de"), hop("de", "en")).lang == "en"
+    assert translation(hop("en", "ar")).method == "mt-ar"
+    assert translation(hop("en", "ar")).lang == "ar"
+
+
+def test_hops_must_join() -> None:
+    with pytest.raises(ValidationError, match="ends in de and the next begins in fr"):
+        round_trip(hop("en", "de"), hop("fr", "en"))
+
+
+def test_a_back_translation_comes_back_and_a_translation_does_not() -> None:
+    with pytest.raises(ValidationError, match="from en to de"):
+        TranslatedView(method="bt-de", hops=(hop("en", "de"),))
+    with pytest.raises(ValidationError, match="from en to en"):
+        TranslatedView(method="mt-de", hops=(hop("en", "de"), hop("de", "en")))
+
+
+def test_methods_must_differ() -> None:
+    view = round_trip(hop("en", "de"), hop("de", "en"))
+    with pytest.raises(ValidationError, match="a method stands there twice"):
+        AugmentConfig(translations=(view, view))
+
+
+def test_no_views_at_all_is_an_error() -> None:
+    with pytest.raises(ValidationError, match="no views at all"):
+        AugmentConfig(original=False)
+
+
+@pytest.mark.parametrize("field", [{"beem": 4}, {"beam": 0}, {"target_token": "deu"}, {"source_lang": "English"}])
+def test_a_wrong_field_is_refused(field: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TranslatorConfig.model_validate({"model": "m", "source_lang": "en", "target_lang": "de"} | field)
+
+
+def test_one_word_sets_every_translator() -> None:
+    view = round_trip(hop("en", "de"), hop("de", "en").model_copy(update={"beam": 2}))
+    config = AugmentConfig(translations=(view, translation(hop("en", "ar"))))
+    assert config.routes == config.translations
+    worded = AugmentConfig.model_validate(config.model_dump() | {"backend": "transformers", "beam": 4})
+    hops = [each for route in worded.routes for each in route.hops]
+    assert {(each.backend, each.precision, each.beam) for each in hops} == {("transformers", "auto", 4)}
+    assert [each.model for each in hops] == [each.model for view in config.translations for each in view.hops]
+    assert worded.translations == config.translations, "null takes each translator's own settings again"
+
+
+@pytest.mark.parametrize("words", [{"backend": "marian"}, {"precision": "fp8"}, {"beam": 0}])
+def test_a_word_that_no_translator_knows_is_refused(words: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        AugmentConfig.model_validate(words)

@@ -1,0 +1,112 @@
+"""Tokens refilled by real masked language models: the embedded one, and a tiny byte-level one as RoBERTa is."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import ByteLevelBPETokenizer
+from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizerFast
+
+from models.views.masked_lm import MaskedLM, MaskedLMError, refill
+from models.views.rewritings import MaskedView
+from storage.assets.catalog import embedded_path
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
+
+TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR, "  Odd   spaces, kept.", "Ünïcode naïve 😀😀 café"]
+SEEDS = list(range(len(TEXTS)))
+VIEW = MaskedView()
+
+
+@pytest.fixture(scope="module")
+def bert() -> MaskedLM:
+    return MaskedLM(embedded_path("bert-mini"), "cpu")
+
+
+@pytest.fixture(scope="module")
+def roberta(tmp_path_factory: pytest.TempPathFactory) -> MaskedLM:
+    folder = tmp_path_factory.mktemp("roberta")
+    bpe = ByteLevelBPETokenizer()
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    bpe.train_from_iterator(TEXTS, vocab_size=400, min_frequency=1, special_tokens=specials)
+    bpe.save_model(str(folder))
+    RobertaTokenizerFast.from_pretrained(folder, model_max_length=64).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = RobertaConfig(
+        vocab_size=400, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, pad_token_id=1
+    )
+    RobertaForMaskedLM(config).save_pretrained(folder)
+    return MaskedLM(folder, "cpu")
+
+
+@pytest.fixture(params=["bert", "roberta"])
+def model(request: pytest.FixtureRequest) -> MaskedLM:
+    found: MaskedLM = request.getfixturevalue(request.param)
+    return found
+
+
+def test_a_sentence_and_its_seed_decide_alone(model: MaskedLM) -> None:
+    whole = refill(TEXTS, SEEDS, model, VIEW, 2048)
+    assert refill(TEXTS[::-1], SEEDS[::-1], model, VIEW, 64)[::-1] == whole
+    assert [refill([text], [seed], model, VIEW, 64)[0] for text, seed in zip(TEXTS, SEEDS, strict=True)] == whole
+    assert refill(TEXTS, [seed + 99 for seed in SEEDS], model, VIEW, 2048) != whole
+
+
+def test_what_is_not_masked_stays_and_words_stay_apart(model: MaskedLM) -> None:
+    for old, new in zip(TEXTS, refill(TEXTS, SEEDS, model, VIEW, 2048), strict=True):
+        assert re.findall(r"\s+", new) == re.findall(r"\s+", old)
+        words = list(zip(old.split(), new.split(), strict=True))
+        assert sum(one == other for one, other in words) >= len(words) // 2
+
+
+def test_no_model_special_or_broken_piece_is_written(model: MaskedLM) -> None:
+    view = MaskedView(share=1.0, top_k=50)
+    for text in refill(TEXTS, SEEDS, model, view, 2048):
+        assert not re.search(r"\[\w+\]|</?\w+>|##|Ġ|\ufffd", text)
+
+
+def test_nothing_to_mask_leaves_the_text(model: MaskedLM) -> None:
+    assert refill(["", " "], [0, 1], model, VIEW, 64) == ["", " "]
+
+
+def test_a_capital_stays_a_capital_where_the_model_knows_none(bert: MaskedLM) -> None:
+    every = refill(ORIGINALS, [1, 2, 3, 4], bert, MaskedView(share=1.0), 2048)
+    assert all(text[0].isupper() for text in every)
+
+
+def test_the_model_fills_with_sense(bert: MaskedLM) -> None:
+    view = MaskedView(top_k=1, share=0.01)  # one token of each sentence, the most probable in its place
+    filled = {refill(["Two dogs run across the snow."], [seed], bert, view, 64)[0] for seed in range(20)}
+    assert "Two dogs run across the snow." in filled  # what was masked is what it expects most in some place
+    assert len(filled) > 1
+
+
+def test_a_model_without_mask_is_refused(tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path / "model")
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        path = folder / name
+        if path.is_file():
+            path.write_text(re.sub(r'\s*"mask_token": "[^"]*",?', "", path.read_text()))
+    with pytest.raises(MaskedLMError, match="expected a masked language model"):
+        MaskedLM(folder, "cpu")
+
+
+def test_a_model_without_its_head_is_refused(tmp_path: Path) -> None:
+    """transformers would draw a head anew, and every refilled token would be noise."""
+    with pytest.raises(MaskedLMError, match=r"lacks \d+ weights of a masked language model \(first: cls\.predictions"):
+        MaskedLM(write_tiny(tmp_path / "model"), "cpu")
+
+
+def test_code_in_the_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is the person at the terminal asked whether to."""
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    folder = Path(shutil.copytree(embedded_path("bert-mini"), tmp_path / "model"))
+    settings = json.loads((folder / "config.json").read_text()) | {"model_type": "mine"}
+    classes = {"AutoConfig": "mine.Config", "AutoModelForMaskedLM": "mine.Model"}
+    (folder / "config.json").write_text(json.dumps(settings | {"auto_map": classes}))
+    (folder / "mine.py").write_text(f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n")
+    with pytest.raises(ValueError, match="contains custom code"):
+        MaskedLM(folder, "cpu")
+    assert not (tmp_path / "ran").exists()

@@ -1,0 +1,170 @@
+"""Words replaced through WordNet: a tiny database in the real format, and the real one where it is installed."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.views.rewritings import SynonymView
+from models.views.synonyms import FUNCTION_WORDS, count_replacements, replace_synonyms, wordnet_synonyms
+from models.views.wordnet import FILES
+from storage.assets.catalog import embedded_path
+from storage.errors import SourceError
+from storage.sources.wordnet import find_wordnet
+from tests.tiny_wordnet import write_tiny_wordnet
+
+ALL, THIRD = SynonymView(share=1.0), SynonymView(share=0.3)
+ONE_EACH = {
+    "cat": "feline",
+    "cats": "felines",
+    "sofa": "couch",
+    "big": "large",
+    "quickly": "rapidly",
+    "ran": "sprinted",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_wordnet(tmp_path_factory.mktemp("wordnet"))
+
+
+@pytest.fixture(scope="module")
+def synonyms(folder: Path):
+    return wordnet_synonyms(folder)
+
+
+def replaced(text: str, synonyms, view: SynonymView = ALL, seed: int = 0) -> str:
+    return replace_synonyms([text], [seed], synonyms, view)[0]
+
+
+@pytest.mark.parametrize(
+    ("word", "forms"),
+    [
+        ("cat", ("feline",)),
+        ("cats", ("felines",)),
+        ("children", ("kids", "youngsters")),
+        ("running", ("sprinting",)),
+        ("runs", ("sprints",)),
+        ("ran", ("sprinted",)),
+        ("ate", ("devoured",)),
+        ("watched", ("looked at",)),  # the first of several words is the verb
+        ("quit", ("give up",)),
+        ("table", ()),
+        ("a", ()),  # a function word, though WordNet knows it as a vitamin
+    ],
+)
+def test_a_synonym_has_the_form_of_its_word(synonyms, word: str, forms: tuple[str, ...]) -> None:
+    assert synonyms(word) == forms
+
+
+@pytest.mark.parametrize(
+    ("word", "lemmas"),
+    [("cats", ("feline",)), ("children", ("kid", "youngster")), ("ate", ("devour",)), ("watched", ("look at",))],
+)
+def test_a_bare_synonym_is_its_lemma(folder: Path, word: str, lemmas: tuple[str, ...]) -> None:
+    assert wordnet_synonyms(folder, inflect=False)(word) == lemmas
+
+
+def test_abbreviations_and_single_letters_stay(synonyms) -> None:
+    assert synonyms("b") == ("atomic number 5",)
+    for text in ("Found in the seventh millennium b.c.", "plan b or c", "(b) a 3-c."):
+        assert replaced(text, synonyms) == text
+    assert count_replacements(["b.c. 7th 3-c."], synonyms, ALL).words == 3
+
+
+def test_case_and_everything_between_the_words_stay(synonyms) -> None:
+    assert replaced("Cats, on the  sofa!\t(big)", synonyms) == "Felines, on the  couch!\t(large)"
+    assert replaced("CATS RAN", synonyms) == "FELINES SPRINTED"
+
+
+def test_a_name_inside_a_sentence_stays(synonyms) -> None:
+    assert replaced("The cat of Big Sur", synonyms) == "The feline of Big Sur"
+
+
+def test_nothing_to_replace_leaves_the_sentence(synonyms) -> None:
+    assert [replaced(text, synonyms) for text in ("", "...", "The table is here.")] == ["", "...", "The table is here."]
+
+
+@given(st.lists(st.sampled_from([*ONE_EACH, "table", "the", "house"]), max_size=30), st.integers(0, 2**64 - 1))
+def test_the_share_of_all_words_is_replaced_out_of_the_replaceable(synonyms, words: list[str], seed: int) -> None:
+    text = " ".join(words)
+    wanted = max(round(0.3 * len(words)), min(len(words), 1))
+    possible = min(wanted, sum(word in ONE_EACH for word in words))
+    after = replaced(text, synonyms, THIRD, seed).split()
+    changed = [(old, new) for old, new in zip(words, after, strict=True) if old != new]
+    assert len(changed) == possible
+    assert all(ONE_EACH[old] == new for old, new in changed)
+    counts = count_replacements([text], synonyms, THIRD)
+    assert (counts.words, counts.replaced, counts.shortfall) == (len(words), possible, wanted - possible)
+
+
+def test_a_sentence_and_its_seed_decide_alone(synonyms) -> None:
+    texts = [f"the child ran to a big cat on sofa {number} quickly" for number in range(50)]
+    seeds = list(range(50))
+    view = SynonymView()
+    whole = replace_synonyms(texts, seeds, synonyms, view)
+    assert replace_synonyms(texts[::-1], seeds[::-1], synonyms, view)[::-1] == whole
+    assert [replaced(text, synonyms, view, seed) for text, seed in zip(texts, seeds, strict=True)] == whole
+    assert replace_synonyms(texts, [seed + 50 for seed in seeds], synonyms, view) != whole
+
+
+def test_fewer_senses_give_fewer_synonyms(tmp_path: Path) -> None:
+    folder = write_tiny_wordnet(tmp_path)
+    data = (folder / "data.noun").read_text()
+    more = f"{len(data):08} 00 n 02 cat 0 tomcat 0 000 | a gloss  \n"
+    (folder / "data.noun").write_text(data + more)
+    index = (folder / "index.noun").read_text()
+    old = next(line for line in index.splitlines() if line.startswith("cat "))
+    new = old.replace("cat n 1 0 1 0", "cat n 2 0 2 0").rstrip() + f" {len(data):08}  "
+    (folder / "index.noun").write_text(index.replace(old, new))
+    assert wordnet_synonyms(folder)("cat") == ("feline", "tomcat")
+    assert wordnet_synonyms(folder, senses=1)("cat") == ("feline",)
+
+
+def test_identity_follows_content_not_place(tmp_path: Path) -> None:
+    one, two = (write_tiny_wordnet(tmp_path / name) for name in ("one", "two"))
+    first, second = (find_wordnet(FILES, (folder,)) for folder in (one, two))
+    assert first.identity == second.identity
+    (two / "noun.exc").write_text("mice mouse\n")
+    assert find_wordnet(FILES, (two,)).identity != first.identity
+
+
+def test_no_wordnet_says_how_to_install_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"no WordNet database .*apt-get install wordnet-base"):
+        find_wordnet(FILES, (tmp_path,))
+    folder = write_tiny_wordnet(tmp_path / "part")
+    (folder / "verb.exc").unlink()
+    with pytest.raises(SourceError, match=r"without verb\.exc; install"):
+        find_wordnet(FILES, (folder,))
+
+
+def _installed() -> Path | None:
+    try:
+        return find_wordnet(FILES).folder
+    except SourceError:
+        return None
+
+
+@pytest.mark.skipif(_installed() is None, reason="needs WordNet: apt-get install wordnet-base")
+def test_the_real_database() -> None:
+    synonyms = wordnet_synonyms(_installed())
+    assert {"kid", "youngster"} <= set(synonyms("child"))
+    assert {"kids", "youngsters"} <= set(synonyms("children"))
+    assert "consumed" in synonyms("ate")
+    assert all(synonyms(word) == () for word in FUNCTION_WORDS)
+    view = replaced("The cats used to love plopping on the newspapers.", synonyms, SynonymView(), seed=1)
+    assert view != "The cats used to love plopping on the newspapers."
+    assert view.endswith(".")
+
+
+@pytest.mark.skipif(_installed() is None, reason="needs WordNet: apt-get install wordnet-base")
+@pytest.mark.parametrize("inflect", [False, True])
+def test_three_words_in_ten_of_real_sentences(inflect: bool) -> None:
+    premises = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
+    synonyms = wordnet_synonyms(_installed(), inflect=inflect)
+    counts = count_replacements(premises.head(3000), synonyms, SynonymView(inflect=inflect))
+    assert abs((counts.replaced + counts.shortfall) / counts.words - 0.3) < 0.01
+    assert counts.shortfall < 0.01 * counts.words

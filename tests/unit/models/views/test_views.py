@@ -1,0 +1,127 @@
+"""Sentences followed through their hops, with true translations written out."""
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from models.corpus.normalize import sentence_ids
+from models.runtime.partitions import in_range
+from models.translation.filters import FilterConfig, count_drops, drop_table
+from models.views.views import (
+    begin_route,
+    follow_hop,
+    judged_route,
+    kept_views,
+    ordered_views,
+    original_view,
+    sampled,
+    sentences_ahead,
+    view_examples,
+    view_samples,
+)
+
+ENGLISH = ["A man is playing a guitar.", "A man plays the guitar.", "Two dogs run.", "She sings loudly.", "OK."]
+GERMAN = {
+    "A man is playing a guitar.": "Ein Mann spielt Gitarre.",
+    "A man plays the guitar.": "Ein Mann  spielt Gitarre. ",  # the same sentence but for its spaces
+    "Two dogs run.": "",
+    "She sings loudly.": "Sie singt laut.",
+    "OK.": "OK.",
+}
+BACK = {"Ein Mann spielt Gitarre.": "A man plays guitar.", "Sie singt laut.": "sie sie sie sie sie sie", "OK.": "OK."}
+
+
+def identified(texts: list[str]) -> pl.LazyFrame:
+    return pl.LazyFrame({"text": texts}).select(sentence_ids(pl.col("text")).alias("sentence_id"), "text")
+
+
+def memory(book: dict[str, str]) -> pl.LazyFrame:
+    """Translations keyed by the id of the sentence translated."""
+    keys = identified(list(book)).select("sentence_id").collect()["sentence_id"]
+    return pl.LazyFrame({"sentence_id": keys, "text": list(book.values())})
+
+
+@pytest.fixture
+def corpus() -> pl.LazyFrame:
+    return identified(ENGLISH)
+
+
+@pytest.fixture
+def route(corpus: pl.LazyFrame) -> pl.LazyFrame:
+    there = follow_hop(begin_route(corpus), memory(GERMAN), 1, FilterConfig())
+    return follow_hop(there, memory(BACK), 2, FilterConfig())
+
+
+def test_the_first_hop_translates_the_corpus(corpus: pl.LazyFrame) -> None:
+    assert_frame_equal(sentences_ahead(begin_route(corpus)), corpus, check_row_order=False)
+
+
+def test_the_second_hop_translates_each_german_sentence_once(corpus: pl.LazyFrame) -> None:
+    there = follow_hop(begin_route(corpus), memory(GERMAN), 1, FilterConfig())
+    assert_frame_equal(sentences_ahead(there), identified(list(BACK)), check_row_order=False)
+
+
+def test_a_view_keeps_the_id_of_the_sentence_it_began_with(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
+    view = corpus.rename({"text": "source"}).join(kept_views(judged_route(route, "bt-de")), on="sentence_id").collect()
+    expected = {
+        "A man is playing a guitar.": "A man plays guitar.",
+        "A man plays the guitar.": "A man plays guitar.",
+        "OK.": "OK.",
+    }
+    assert dict(view.select("source", "text").rows()) == expected
+    assert view["method"].unique().to_list() == ["bt-de"]
+
+
+def test_every_loss_is_counted_with_its_hop(route: pl.LazyFrame) -> None:
+    table = drop_table([count_drops(judged_route(route, "bt-de"))])
+    assert dict(table.select("outcome", "n").rows()) == {
+        "hop 1: empty": 1,
+        "hop 2: loop": 1,
+        "kept": 2,
+        "kept: copy of the source": 1,
+    }
+    examples = dict(table.select("outcome", "source").rows())
+    assert examples["hop 2: loop"] == ["She sings loudly."]
+
+
+def test_a_missing_translation_is_counted_too(corpus: pl.LazyFrame) -> None:
+    route = follow_hop(begin_route(corpus), memory({"OK.": "OK."}), 1, FilterConfig())
+    assert route.collect()["reason"].value_counts().filter(pl.col("reason") == "missing")["count"].item() == 4
+
+
+def test_views_come_in_one_order_whatever_the_rows(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
+    views = [original_view(corpus), kept_views(judged_route(route, "bt-de"))]
+    shuffled = [view.collect().sample(fraction=1, shuffle=True, seed=3).lazy() for view in views]
+    assert_frame_equal(ordered_views(views), ordered_views(shuffled[::-1]))
+    assert ordered_views(views).collect().height == 8
+
+
+def test_samples_stand_side_by_side(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
+    views = ordered_views([kept_views(judged_route(route, "bt-de")), original_view(corpus)])
+    table = view_samples(views.collect(), rows=5)
+    assert table.columns == ["original", "bt-de"]
+    assert ("Two dogs run.", None) in table.rows()
+    assert ("A man plays the guitar.", "A man plays guitar.") in table.rows()
+    assert view_samples(views.collect(), rows=2).height == 2
+
+
+def test_samples_and_examples_of_parts_are_those_of_the_whole() -> None:
+    texts = pl.LazyFrame({"text": [f"Sentence number {n} of this little collection." for n in range(60)]})
+    views = pl.concat(
+        texts.select(
+            sentence_ids(pl.col("text")).alias("sentence_id"),
+            method=pl.lit(name),
+            text=pl.format("{} {}", "text", pl.lit(name)),
+        )
+        for name in ("original", "bt-de")
+    )
+    one_view_only = (pl.col("method") == "bt-de") & pl.col("text").str.contains("1")
+    some = views.filter(~one_view_only)
+    parts = [in_range(some, number, 2) for number in range(4)]
+    candidates = pl.concat(sampled(part, 8) for part in parts)
+    assert candidates.height < some.collect().height
+    assert_frame_equal(view_samples(candidates, 8), view_samples(some.collect(), 8))
+    examples = view_examples(parts, 9)
+    assert_frame_equal(examples, view_examples([some], 9))
+    assert examples.height == 9
+    assert not any("1" in text for text in examples["original"])
