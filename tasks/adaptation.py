@@ -74,8 +74,8 @@ def weigh(
     taken if it does not gain what was expected.
     """
     from models.encoder.merging import interpolated, merged
-    from models.evaluation.forgetting import forgets
     from models.evaluation.proof import answers, choose_share, counted, figure_of, gain
+    from models.evaluation.significance.paired import forgets
 
     config, questions = held_out.config, _questions(work, held_out, "choose")
     told = progress_of("weighing, encoders")

@@ -23,11 +23,12 @@ from models.errors import InterruptedRunError, ModelError, TranslationStoppedErr
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import FieldRef
 from storage.sources.labels import LabelSource, label_source
-from tasks.corpus.evaluation_sets import ScoredSet
+from tasks.corpus.evaluation_sets import ScoredSet, rows_of
 from tasks.corpus.labels import said_of
 from tasks.corpus.passages import learnt, read_passages
 from tasks.evaluation.kinds import available
-from tasks.evaluation.own_text_sets import field_asked, field_held, question_counts
+from tasks.evaluation.own_text import HeldOutSet, questions_of
+from tasks.evaluation.own_text_sets import field_held
 from tasks.reporting.field import FieldArtifacts, FieldComparison, compare_field
 from tasks.reporting.sections import Told
 from tasks.stage.log_context import show_logs
@@ -87,13 +88,10 @@ def field(
     entries, faults = _entries(ground, contender, tried)
     learnt_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
     artifacts = FieldArtifacts(
-        asked={name: entry.asked for name, entry in entries.items()},
-        checked={name: entry.checked for name, entry in entries.items()},
+        embeddings={name: entry.embeddings for name, entry in entries.items()},
         checkpoints={name: entry.checkpoints for name, entry in entries.items() if entry.checkpoints},
         paces={name: entry.pace for name, entry in entries.items() if entry.pace},
-        passages=ground.passages,
         corpus=ground.corpus,
-        trips=ground.trips,
     )
     comparison = FieldComparison(
         title=f"Which method helps on {', '.join(source.name for source in files)}, from {contender.title}",
@@ -102,9 +100,8 @@ def field(
         translators={name: entry.translators for name, entry in entries.items() if entry.translators},
         faults=reasons | faults,
         learnt_views=learnt_views,
-        labels=labelled,
+        text=ground.text,
         checks=ground.checks,
-        questions=chosen.questions,
         may_forget=chosen.may_forget,
         config=chosen.bootstrap,
         notes=_notes(ground, contender, entries, learnt_views),
@@ -155,17 +152,22 @@ def _ground(
     """What all methods have in common."""
     divided = read_passages(site, files, settings.hold_out)
     corpus = learnt(site, divided, labels, True, 0)  # first: labels that are too few end the run before it takes long
-    trips = _trips(site, divided, settings, methods)
+    text = HeldOutSet(
+        passages=divided,
+        trips=_trips(site, divided, settings, methods),
+        labels=labels,
+        questions=settings.questions,
+        store=site.store,
+    )
+    if not site.open_store().defect(divided):  # of a dry run
+        rows_of(text)  # too little text ends the run before anything is trained
     found = available(site, CHECKS).sets.values()
     return Ground(
         site=site,
         settings=settings,
-        passages=divided,
+        text=text,
         corpus=corpus,
-        trips=trips,
-        asked=field_asked(site, divided, trips, labels, settings.questions),
         checks=tuple(scored for scored in found if isinstance(scored, ScoredSet)),
-        labels=labels,
     )
 
 
@@ -181,10 +183,10 @@ def _trips(
 
 def _unproved(ground: Ground, methods: tuple[Method, ...]) -> dict[str, str]:
     """Why methods that learn crops are not tried, by their names, where the text is asked nothing but crops."""
-    store = ground.site.open_store()
-    if ground.labels is not None or store.defect(ground.asked):
+    text = ground.text
+    if text.labels is not None or ground.site.open_store().defect(text.passages):
         return {}
-    if question_counts(store, ground.asked).keys() - PROBED.values():
+    if questions_of(text).keys() - PROBED.values():
         return {}
     reason = "not tried: held-out text without titles and neighbours can only be asked what crops teach; give documents"
     return {method.name: f"{reason} of several sentences, or labels" for method in methods if method.views == "crops"}
@@ -216,7 +218,7 @@ def _notes(
     pace = (
         "" if settings.budget.seconds is None else ", as steps by each method's own pace, measured once by timed steps"
     )
-    asked_of = ", ".join(f"{number} of {name}" for name, number in question_counts(store, ground.asked).items())
+    asked_of = ", ".join(f"{len(asked)} of {name}" for name, asked in questions_of(ground.text).items())
     notes = [
         f"Learnt: {counts['sentences']:,} sentences, the same for every method. Held out from all: "
         f"{counts['held_out']:,}, in whole documents.",
@@ -227,6 +229,6 @@ def _notes(
     if learnt_views:
         views = " and ".join(f"{name}s" for name in learnt_views)
         notes.append(f"Shown and deciding nothing, for some methods have learnt from such: {views}.")
-    notes += said_of(counts, ground.labels)
+    notes += said_of(counts, ground.text.labels)
     notes += [note for entry in entries.values() for note in entry.notes]
     return tuple(notes)

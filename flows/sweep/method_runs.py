@@ -10,7 +10,7 @@ from flows.sweep.method_settings import FieldSettings, augmentation, pairing
 from flows.sweep.methods import FOREVER, LABELS, START, WORDS, Method
 from flows.sweep.start_encoder import Contender, contender_of
 from models.encoder.config import EncoderConfig
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.embed import embed
 from tasks.embedding.tfidf import embed_tfidf
@@ -35,12 +35,11 @@ if TYPE_CHECKING:
         EmbeddingsRef,
         PaceRef,
         PairsRef,
-        PassagesRef,
         TransformRef,
-        ViewsRef,
     )
-    from storage.sources.labels import LabelSource
     from storage.sources.model_sources import ResolvedModel
+    from tasks.corpus.evaluation_sets import EvaluationSet
+    from tasks.evaluation.own_text import HeldOutSet
     from tasks.stage.run_context import RunContext
 
 JUDGE: Final = "embedded:stsb/dev"
@@ -55,22 +54,21 @@ class Ground:
     Attributes:
         site: where the run happens.
         settings: what is tried, for how long.
-        passages: the text with its held-out parts.
+        text: the held-out text with its questions, and labels.
         corpus: what may be learnt.
-        trips: round trips of held-out sentences.
-        asked: every text that the proofs ask about.
         checks: scored pairs on which nothing should be lost.
-        labels: labels, if there are any.
     """
 
     site: RunContext
     settings: FieldSettings
-    passages: PassagesRef
+    text: HeldOutSet
     corpus: CorpusRef
-    trips: ViewsRef | None
-    asked: CorpusRef
     checks: tuple[ScoredSet, ...]
-    labels: LabelSource | None
+
+    @property
+    def sets(self) -> tuple[EvaluationSet, ...]:
+        """All that methods are scored on."""
+        return (self.text, *self.checks)
 
     @property
     def precision(self) -> Computed:
@@ -83,8 +81,7 @@ class Entry:
     """What a method left.
 
     Attributes:
-        asked: vectors of what the proofs ask, a seed each.
-        checked: vectors of the checks, a seed each.
+        embeddings: vectors of all sets, a seed each.
         checkpoints: its encoders; none where it leaves vectors alone.
         steps: that it took; 0 where it takes none.
         pace: what a step takes, where that was measured.
@@ -92,8 +89,7 @@ class Entry:
         notes: what the page should say of it.
     """
 
-    asked: tuple[EmbeddingsRef, ...]
-    checked: tuple[EmbeddingsRef, ...]
+    embeddings: tuple[EmbeddingsRef, ...]
     checkpoints: tuple[CheckpointRef, ...] = ()
     steps: int = 0
     pace: PaceRef | None = None
@@ -108,15 +104,13 @@ def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
         ModelError: it cannot be trained from this encoder, or diverged.
     """
     if method.name == WORDS:
-        asked, checked = (embed_tfidf(ground.site, ground.corpus, texts) for texts in (ground.asked, ground.checks))
-        return Entry((asked,), (checked,))
+        return Entry((embed_tfidf(ground.site, ground.corpus, ground.sets),))
     if method.objective is not None:
         return _trained(ground, contender, method)
     if method.transform is not None:
         return _fitted(ground, contender, method)
     assert method.name == START  # all others train or fit
-    own, checks = _vectors(ground, contender.encoder, contender.config)
-    return Entry((own,), (checks,))
+    return Entry((_vectors(ground, contender.encoder, contender.config),))
 
 
 def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
@@ -133,10 +127,10 @@ def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
     assert steps is not None  # a budget is one or the other
     configs = [method.configured(student.start, steps, seed, settings.precision) for seed in range(settings.seeds)]
     checkpoints = tuple(train(site, pairs, student.encoder, None, encoder, config, teacher) for config in configs)
-    asked, checked = zip(*(_vectors(ground, checkpoint, encoder) for checkpoint in checkpoints), strict=True)
+    vectors = tuple(_vectors(ground, checkpoint, encoder) for checkpoint in checkpoints)
     memories = _memories(site, views) if views else ()
     taken = _steps_of(site, checkpoints[0])
-    return Entry(asked, checked, checkpoints, taken, pace, memories, (*notes, *_ended(method, taken, steps)))
+    return Entry(vectors, checkpoints, taken, pace, memories, (*notes, *_ended(method, taken, steps)))
 
 
 def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
@@ -154,11 +148,10 @@ def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
     seeds = range(settings.seeds if method.steps else 1)
     fits = [fit_transform(site, own, method.fitted(width, steps, seed)) for seed in seeds]
     taken = _steps_of(site, fits[0]) if method.steps else 0
-    after = [tuple(transform(site, part, fit) for part in before) for fit in fits]
+    after = tuple(transform(site, before, fit) for fit in fits)
     folds = method.transform is not None and method.transform.folds
     folded = tuple(fold_transform(site, contender.encoder, contender.config, fit) for fit in fits) if folds else ()
-    asked, checked = zip(*after, strict=True)
-    return Entry(asked, checked, folded, taken, pace, notes=_ended(method, taken, steps))
+    return Entry(after, folded, taken, pace, notes=_ended(method, taken, steps))
 
 
 def _steps_of(site: RunContext, made: CheckpointRef | TransformRef) -> int:
@@ -177,8 +170,8 @@ def _ended(method: Method, taken: int, steps: int) -> tuple[str, ...]:
 
 def _pairs(ground: Ground, method: Method, views: AugmentConfig | None) -> PairsRef:
     if views is None:
-        assert ground.labels is not None  # or the method is not tried
-        return pair_own_labels(ground.site, ground.passages, ground.labels)
+        assert ground.text.labels is not None  # or the method is not tried
+        return pair_own_labels(ground.site, ground.text.passages, ground.text.labels)
     assert method.views is not None  # it trains
     return pair(ground.site, augment(ground.site, ground.corpus, views), pairing(method.views, ground.settings))
 
@@ -213,12 +206,8 @@ def _judged(ground: Ground, contender: Contender) -> float:
     return float(table["value"].item())
 
 
-def _vectors(
-    ground: Ground, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig
-) -> tuple[EmbeddingsRef, EmbeddingsRef]:
-    """Of what the proofs ask, and of the checks."""
-    asked = embed(ground.site, encoder, ground.asked, config, ground.precision)
-    return asked, embed(ground.site, encoder, ground.checks, config, ground.precision)
+def _vectors(ground: Ground, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EmbeddingsRef:
+    return embed(ground.site, encoder, ground.sets, config, ground.precision)
 
 
 def _memories(site: RunContext, views: AugmentConfig) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from flows.recipes.shared import CROPS, NO_VIEWS, trips_of
 from flows.recipes.tiny import whole_sample
 from flows.sweep.methods import NAMES
 from models.corpus.passages import HoldOutConfig
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from models.runtime.precision import Precision
 from models.translation.catalog import CATALOGS
 from models.translation.filters import UNFILTERED

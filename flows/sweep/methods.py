@@ -116,6 +116,8 @@ class Method:
         assert self.transform is not None  # asked of methods that fit
         if isinstance(self.transform, WhiteningConfig):
             return self.transform.model_copy(update={"dimensions": max(1, width // 2)})
+        if not self.steps:
+            return self.transform
         return self.transform.model_copy(update={"max_steps": steps, "epochs": FOREVER, "seed": seed})
 
 

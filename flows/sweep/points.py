@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from flows.pipeline import Run, run
 from flows.pool import FailedRunError, Job, Order, PoolError, run_on_pool
+from flows.run_context import settled
 from models.errors import InterruptedRunError, ModelError, TrainingError, TranslationStoppedError
 from models.evaluation.verdict import STOPPED
 from tasks.stage.device import cores
@@ -49,6 +50,20 @@ class Attempt:
 
     name: str
     job: Job
+
+
+def attempts_of(label: str, recipe: str, config: PipelineConfig, seeds: int, site: RunContext) -> list[Attempt]:
+    """Return a configuration's runs, one per seed.
+
+    Args:
+        label: name of the configuration in messages.
+        recipe: the recipe behind it.
+        config: the configuration; settled here, so that workers with other processors make what this one expects.
+        seeds: how many, if the configuration draws anything.
+        site: the processor whose precision `auto` means.
+    """
+    runs = settled(config, site).runs(seeds)
+    return [Attempt(f"{label}, seed {seed}", Job(recipe, own)) for seed, own in enumerate(runs)]
 
 
 def is_fault(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""A published row, run again: its recipe with several seeds, and what they measure beside what is printed."""
+"""A published row, run again: a sweep of its recipe over seeds, and the measured figures beside the printed ones."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from prefect.runtime import flow_run
 from pydantic import Field
 
 from flows.config import Overrides, override
-from flows.pipeline import run
+from flows.pipeline import Run
 from flows.recipes import recipe
 from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
 from flows.run_context import run_context_of, tell_precision
+from flows.sweep.points import attempts_of, run_points
 from models.evaluation.reproduction import MARGIN
 from storage.artifacts.refs import ReproductionRef
 from tasks.reporting.reproduction import RowComparison, reproduce
@@ -46,7 +47,10 @@ def reproduction(
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
     tell_precision(place, config.precisions)
-    reports = tuple(run(again, place).report for again in config.runs(seeds))
+    outcomes = run_points(attempts_of(published, name, config, seeds, place), place)
+    if fault := next((outcome for outcome in outcomes if not isinstance(outcome, Run)), None):
+        raise fault
+    reports = tuple(outcome.report for outcome in outcomes if isinstance(outcome, Run))
     why = deviations(config, published)
     cells, draws = cells_of(published, name), len(config.runs(2)) > 1
     comparison = RowComparison(

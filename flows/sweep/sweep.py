@@ -15,14 +15,13 @@ from pydantic import Field
 
 from flows.config import Overrides
 from flows.pipeline import Run
-from flows.pool import Job
-from flows.run_context import run_context_of, settled, tell_precision
+from flows.run_context import run_context_of, tell_precision
 from flows.sweep.grid import Grid, grid
-from flows.sweep.points import Attempt, run_points
+from flows.sweep.points import Attempt, attempts_of, run_points
 from models.errors import EvaluationError
 from storage.artifacts.refs import StudyRef
 from tasks.corpus.evaluation_sets import ScoredSet
-from tasks.evaluation.kinds import available, frozen_names, kind_of
+from tasks.evaluation.kinds import available, frozen_names, is_drawn, kind_of
 from tasks.reporting.study import StudyRuns, StudySettings, study
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from models.errors import ModelError
+    from tasks.corpus.evaluation_sets import EvaluationSet
     from tasks.reporting.study_page import Point
 
 
@@ -118,12 +118,11 @@ def _shared_sets(asked: Grid) -> list[str]:
 
 
 def _attempts(asked: Grid, seeds: int, site: RunContext) -> dict[_Place, Attempt]:
-    # Settled here, so that workers with other processors make what this process expects of them.
     points = zip(asked.points, asked.recipes, asked.configs, strict=True)
     attempts = {
-        _Place(seed, number): Attempt(f"{point.label}, seed {seed}", Job(recipe, config))
-        for number, (point, recipe, base) in enumerate(points)
-        for seed, config in enumerate(settled(base, site).runs(seeds))
+        _Place(seed, number): attempt
+        for number, (point, recipe, config) in enumerate(points)
+        for seed, attempt in enumerate(attempts_of(point.label, recipe, config, seeds, site))
     }
     return dict(sorted(attempts.items(), key=lambda item: item[0]))
 
@@ -134,18 +133,16 @@ def _faulty(point: Point, outcomes: Sequence[Run | ModelError]) -> Point:
     return point.model_copy(update={"faults": tuple(faults)})
 
 
-def _compared_sets(runs: Sequence[Run]) -> tuple[ScoredSet, ...]:
-    """Scored pairs that all runs have; test sets if there are any, since a dev set chose the encoders."""
+def _compared_sets(runs: Sequence[Run]) -> dict[str, EvaluationSet]:
+    """Drawn sets that all runs have; without dev sets if there are others, since a dev set chose the encoders."""
     shared = set.intersection(*(set(finished.found.sets) for finished in runs))
-    pairs = [wanted for name, wanted in runs[0].found.sets.items() if name in shared and isinstance(wanted, ScoredSet)]
-    pairs = [wanted for wanted in pairs if all(finished.system.of((wanted,)) for finished in runs)]
-    tests = [wanted for wanted in pairs if wanted.split != "dev"]
-    return tuple(tests or pairs)
+    drawn = {name: wanted for name, wanted in runs[0].found.sets.items() if name in shared and is_drawn(name)}
+    drawn = {name: own for name, own in drawn.items() if all(finished.system.of((own,)) for finished in runs)}
+    tests = {name: own for name, own in drawn.items() if not (isinstance(own, ScoredSet) and own.split == "dev")}
+    return tests or drawn
 
 
 def _other_figures(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
-    """Data set → the metrics that stand for it, of sets that are no scored pairs."""
+    """Dataset → its headline metrics, of sets on which nothing is drawn."""
     found = {name: wanted for finished in runs for name, wanted in finished.found.sets.items()}
-    return {
-        wanted.dataset: kind_of(name).headline for name, wanted in found.items() if not isinstance(wanted, ScoredSet)
-    }
+    return {wanted.dataset: kind_of(name).headline for name, wanted in found.items() if not is_drawn(name)}

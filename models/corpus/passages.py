@@ -145,6 +145,22 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
     return _with_units(left).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
 
 
+def whole(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
+    """Return sentences of a text that nothing is trained on, with their `unit`; of a long text, runs of it.
+
+    Args:
+        sentences: `PASSAGES`, documents numbered over all sources.
+        config: how many are taken (`report`), and the seed.
+
+    Raises:
+        EmptyCorpusError: there is no sentence.
+    """
+    if sentences.is_empty():
+        raise EmptyCorpusError(f"0 sentences of {config.min_chars} to {config.max_chars:,} characters; give more text")
+    named = _runs(sentences, sentences.height / 4).with_columns(part=pl.lit("report"))
+    return _with_units(_drawn(named, "report", config.report, config.seed)).select(*PASSAGES.names(), "unit")
+
+
 def _told(left_out: LeftOut | None, config: HoldOutConfig) -> str:
     if left_out is None or left_out.short + left_out.long == 0:
         return ""
@@ -156,11 +172,8 @@ def _told(left_out: LeftOut | None, config: HoldOutConfig) -> str:
 
 def _parted(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
     """Sentences with their `run`, whether their document is `cut` into runs, and their `part`."""
-    few = sentences["document"].n_unique() < FEW
-    long = pl.len().over("document") > config.share / 8 * sentences.height  # a quarter of a held-out part
-    document = pl.col("document").cast(pl.UInt64)
-    runs = sentences.with_columns(run=document * 2**32 + pl.col("position") // RUN, cut=long | pl.lit(few))
-    wholes = runs.with_columns(whole=pl.when("cut").then("run").otherwise(document))
+    runs = _runs(sentences, config.share / 8 * sentences.height)  # a quarter of a held-out part
+    wholes = runs.with_columns(whole=pl.when("cut").then("run").otherwise(pl.col("document").cast(pl.UInt64)))
     sizes = wholes.group_by("cut", "whole").len().sort(scattered(pl.col("whole"), config.seed), "whole", "cut")
     reach = (pl.col("len").cum_sum() - pl.col("len") / 2) / sentences.height
     parts = sizes.select(
@@ -173,6 +186,15 @@ def _parted(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
         .otherwise(pl.lit("train")),
     )
     return wholes.join(parts, on=["cut", "whole"], maintain_order="left")
+
+
+def _runs(sentences: pl.DataFrame, longest: float) -> pl.DataFrame:
+    """Return sentences with their `run`, and whether their document is `cut` into runs: it is long, or one of few."""
+    few = sentences["document"].n_unique() < FEW
+    document = pl.col("document").cast(pl.UInt64)
+    return sentences.with_columns(
+        run=document * 2**32 + pl.col("position") // RUN, cut=(pl.len().over("document") > longest) | pl.lit(few)
+    )
 
 
 def _with_units(parts: pl.DataFrame) -> pl.DataFrame:

@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
+from models.evaluation.significance.config import BootstrapConfig
 from models.runtime.precision import Precision
 
 Supervision = Literal["10-fold", "10-fold-disjoint", "cross-topic"]

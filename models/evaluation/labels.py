@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from models.evaluation.correlation import cosine_scores, spearman
-from models.evaluation.paired import Difference, paired_difference
 from models.evaluation.probe.config import ProbeConfig
 from models.evaluation.probe.problem import Part, make_problem, senteval_order
 from models.evaluation.retrieval import mean_difference
+from models.evaluation.significance.paired import Difference, paired_difference
 
 if TYPE_CHECKING:
     from typing import Literal

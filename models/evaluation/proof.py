@@ -4,7 +4,7 @@ Two halves of what was held out: one chooses how much of the training is taken, 
 on (a view) is shown and decides nothing. What decides: labels where there are any, else the mean of the probes of
 another kind on which the start does better than a guess. A general set may forbid, if its difference has an interval:
 an encoder whose figure there fell by more than `max_forgetting` is not handed out, whether or not the fall is sure
-(`forgetting`).
+(`significance.paired.forgets`).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
 from models.evaluation.retrieval import Retrieval, compare_ranks, reciprocal_ranks, tells
+from models.evaluation.significance.config import BootstrapConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from models.evaluation.paired import Difference
     from models.evaluation.retrieval import Encode
+    from models.evaluation.significance.paired import Difference
 
 Role = Literal["counts", "guard", "shown"]
 LABELS: Final = "labels"

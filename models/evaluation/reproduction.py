@@ -21,7 +21,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Final, Literal
 
 from models.errors import EvaluationError
-from models.evaluation.intervals import LEVEL
+from models.evaluation.significance.bootstrap import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

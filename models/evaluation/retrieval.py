@@ -10,14 +10,14 @@ Shapes: N queries, M targets, D width.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from models.errors import EvaluationError
-from models.evaluation.intervals import percentile_interval
-from models.evaluation.paired import Difference, drawn_difference
-from models.evaluation.units import unit_means
+from models.evaluation.significance.bootstrap import percentile_interval
+from models.evaluation.significance.paired import Difference, drawn_difference
+from models.evaluation.significance.units import unit_means
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
-ProbeName = Literal["neighbour", "title", "round trip", "crop"]
 CHUNK: Final = 512  # queries of one product
 SLACK: Final = 1e-6  # products whose difference is rounding count as ties
 
@@ -44,7 +43,7 @@ class Retrieval:
         own: (N,) int64, the target that is the query itself and no answer; -1 where there is none.
     """
 
-    name: ProbeName
+    name: str
     queries: tuple[str, ...]
     targets: tuple[str, ...]
     gold: NDArray[np.int64]

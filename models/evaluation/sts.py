@@ -7,34 +7,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from models.errors import EvaluationError
-from models.evaluation.correlation import pearson, spearman
-from models.evaluation.intervals import pearson_resamples, percentile_interval, spearman_resamples
 from models.evaluation.score_row import WHOLE, ScoreRow
+from models.evaluation.significance.bootstrap import FIGURE, RESAMPLES, percentile_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from models.evaluation.significance.bootstrap import Metric, Seed
 
-    from numpy.typing import NDArray
-
-    from models.evaluation.intervals import Seed
-
-Metric = Literal["spearman", "pearson"]
 COLUMNS = ("subset", "gold", "cosine")
-
-FIGURE: dict[Metric, Callable[[NDArray[np.float64], NDArray[np.float64]], float]] = {
-    "spearman": spearman,
-    "pearson": pearson,
-}
-RESAMPLES: dict[Metric, Callable[..., NDArray[np.float64]]] = {
-    "spearman": spearman_resamples,
-    "pearson": pearson_resamples,
-}
 
 
 def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int = 1000, seed: int = 0) -> list[ScoreRow]:

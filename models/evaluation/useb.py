@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from models.evaluation.correlation import spearman
-from models.evaluation.intervals import mean_resamples, percentile_interval, precision_resamples, spearman_resamples
-from models.evaluation.paired import Difference, drawn_difference
 from models.evaluation.rankings import (
     average_precision,
     found_precision,
@@ -26,14 +24,21 @@ from models.evaluation.rankings import (
     trec_precision,
 )
 from models.evaluation.score_row import WHOLE, ScoreRow
+from models.evaluation.significance.bootstrap import (
+    mean_resamples,
+    percentile_interval,
+    precision_resamples,
+    spearman_resamples,
+)
+from models.evaluation.significance.paired import Difference, drawn_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from models.evaluation.bootstrap import BootstrapConfig
     from models.evaluation.rankings import Ranking
+    from models.evaluation.significance.config import BootstrapConfig
 
 PRECISION: Final = "average precision"
 """The figure of each set that USEB averages."""

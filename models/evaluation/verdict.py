@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
-from models.evaluation.forgetting import forgets
 from models.evaluation.own_text import ENOUGH, TOO_FEW
 from models.evaluation.proof import Evidence
 from models.evaluation.score_row import PLACE, PRINTED, signed
-from models.evaluation.study import MEAN
+from models.evaluation.significance.paired import forgets
+from models.evaluation.sweep import MEAN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -29,7 +29,7 @@ def read_passages(work: Work, sources: tuple[TextSource, ...], config: HoldOutCo
     """Read files, cut their records into sentences, hold documents out."""
     show_table("own-files", [source.told for source in sources], "What the columns of your files were taken to hold")
     left_out = LeftOut()
-    table = pl.concat(list(_sentences(sources, config, left_out)))
+    table = pl.concat(list(sentences_of(sources, config, left_out)))
     parts = hold_out(table, config, left_out)
     work.draft.write(parts)
     sizes = parts.group_by("part").agg(pl.len(), pl.col("document").n_unique())
@@ -48,7 +48,17 @@ def read_passages(work: Work, sources: tuple[TextSource, ...], config: HoldOutCo
     show_table("own-sentences", parts.sample(min(20, parts.height), seed=0).to_dicts(), "Some of your sentences")
 
 
-def _sentences(sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut) -> Iterator[pl.DataFrame]:
+def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut) -> Iterator[pl.DataFrame]:
+    """Read the sentences of files in their order, file by file.
+
+    Args:
+        sources: the files.
+        config: lengths that are kept.
+        left_out: counts sentences of other lengths.
+
+    Raises:
+        SourceError: too many records of a file cannot be read.
+    """
     first, told = 0, progress_of("reading, files")
     total = sum(len(source.files) for source in sources)
     done = 0

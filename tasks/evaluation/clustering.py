@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.clustering import CLUSTERING
 from storage.datasets.registry import suites_of
@@ -117,7 +117,7 @@ def _figure(
     wanted: ClusterSet, vectors: Vectors, config: BootstrapConfig, on_progress: Callable[[int, int, str], None] | None
 ) -> dict[str, Any]:
     from models.evaluation.clustering import v_measure
-    from models.evaluation.intervals import mean_resamples, percentile_interval
+    from models.evaluation.significance.bootstrap import mean_resamples, percentile_interval
 
     table = rows_of(wanted)[_SPLIT]
     values: list[float] = []

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from models.evaluation.config import ScoringConfig
+    from models.evaluation.significance.config import BootstrapConfig
+    from models.evaluation.sweep import SetDraws
     from storage.artifacts.refs import ComparisonRef, ScoresRef
     from tasks.embedding.vectors import Vectors
     from tasks.evaluation.systems import Candidate, EvaluationSettings, System
@@ -77,6 +79,8 @@ class FrozenKind(Kind[S]):
     """Vectors are scored as they are, whatever made them."""
 
     fine_tunes = False
+    is_drawn: ClassVar[bool] = False
+    """Whether `draws` gives figures, so that sweeps compare systems on its sets."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,6 +104,23 @@ class FrozenKind(Kind[S]):
         config: ScoringConfig,  # noqa: ARG002
     ) -> list[ComparisonRef]:
         """The second system less the first, by cached stages of its own; none if it cannot compare."""
+        return []
+
+    def draws(
+        self,
+        wanted: S,  # noqa: ARG002 - for those that can
+        systems: Sequence[Sequence[Vectors]],  # noqa: ARG002
+        config: BootstrapConfig,  # noqa: ARG002
+    ) -> list[SetDraws]:
+        """Return what systems of several seeds score on a set, all on the same draws of it.
+
+        Override it together with `is_drawn`.
+
+        Args:
+            wanted: the set.
+            systems: of each system, the vectors of its encoders, one a seed.
+            config: number and seed of the draws.
+        """
         return []
 
 

@@ -14,6 +14,7 @@ from tasks.evaluation.clustering import ClusteringKind
 from tasks.evaluation.finetuning.afs import CrossEncoderAfsKind, SupervisedAfsKind
 from tasks.evaluation.finetuning.sts import CrossEncoderStsKind, SupervisedStsKind
 from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
+from tasks.evaluation.own_text import OwnTextKind
 from tasks.evaluation.sts import StsKind
 from tasks.evaluation.transfer import TransferKind
 from tasks.evaluation.useb import UsebKind
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 AnyKind = FrozenKind[Any] | TunedKind[Any]
 KINDS: Final[tuple[AnyKind, ...]] = (
     StsKind(),
+    OwnTextKind(),
     TransferKind(),
     AfsKind(),
     UsebKind(),
@@ -175,6 +177,30 @@ def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
             f"is. Ask for them afterwards: bsl evaluate report/<key> --suite {' '.join(tuned)}"
         )
     return names
+
+
+def is_drawn(name: str) -> bool:
+    """Return whether sweeps compare systems on the set of that name.
+
+    Raises:
+        UnknownSuiteError: as `kind_of`.
+    """
+    kind = kind_of(name)
+    return isinstance(kind, FrozenKind) and kind.is_drawn
+
+
+def frozen_kind(name: str) -> FrozenKind[Any]:
+    """Return the kind of a set on which vectors are scored as they are.
+
+    Raises:
+        UnknownSuiteError: there is none, or it fine-tunes.
+    """
+    kind = kind_of(name)
+    if not isinstance(kind, FrozenKind):
+        raise UnknownSuiteError(
+            f"{name} fine-tunes the encoder; expected a set on which vectors are scored as they are"
+        )
+    return kind
 
 
 def kind_of(name: str) -> AnyKind:

@@ -1,50 +1,259 @@
-"""The proofs by which methods are compared: held-out text, labels, and sets on which nothing should be lost."""
+"""Own text as evaluation sets: sentences find their neighbour, their title and the rest of themselves.
+
+A set is named `own:` and what `bsl adapt` takes as a text: a file, a folder, a pattern or a dataset. All of its
+sentences ask, so nothing of it should have been trained on. `bsl field` asks the same questions of held-out documents,
+and labels.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 import polars as pl
 
 from models.corpus.labels import FOLDS, JUDGE, TEACH
-from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
-from tasks.embedding.vectors import open_vectors
+from models.corpus.passages import HoldOutConfig, LeftOut, whole
+from models.errors import EvaluationError
+from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
+from models.evaluation.significance.config import BootstrapConfig
+from storage.artifacts.keys import NotInKey
+from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
+from storage.artifacts.store import Store
+from storage.sources.labels import LabelSource
+from storage.sources.own_text import TextSource, sources
+from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from tasks.corpus.labels import TRAIN, sides_of
+from tasks.corpus.passages import sentences_of
+from tasks.embedding.vectors import Vectors, open_vectors
+from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
 from tasks.evaluation.own_text_sets import known_labels
-from tasks.evaluation.sts import cosines_of
+from tasks.evaluation.signatures import digests, signed
+from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from models.evaluation.bootstrap import BootstrapConfig
-    from models.evaluation.field import Proof
+    from models.evaluation.config import ScoringConfig
     from models.evaluation.retrieval import Retrieval
-    from storage.artifacts.refs import EmbeddingsRef, PassagesRef
-    from storage.artifacts.store import Store
-    from storage.sources.labels import LabelSource
-    from tasks.embedding.vectors import Vectors
+    from models.evaluation.sweep import SetDraws
+    from tasks.evaluation.systems import System
+    from tasks.stage.run_context import RunContext
+
+PREFIX: Final = "own:"
+METRIC: Final = "mean reciprocal rank"
+QUESTIONS: Final = 1000
+"""Most questions of a kind about a text."""
+_PART, _TRIPS, _LABELS = "text", "round trips", "labels"
 
 
-def text_proofs(
-    found: Mapping[str, Retrieval], vectors: Sequence[Sequence[Vectors]], learnt: Sequence[str], config: BootstrapConfig
-) -> Iterator[Proof]:
-    """How well methods find what belongs together in held-out text.
+class OwnTextSet(EvaluationSet):
+    """Sentences of own files, in their order."""
+
+    sources: tuple[TextSource, ...]
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """Return the sentences as `models.corpus.passages.whole`."""
+        config = HoldOutConfig()
+        tables = list(sentences_of(self.sources, config, LeftOut()))
+        sentences = {_PART: whole(pl.concat(tables), config)}
+        if not probes(sentences[_PART]):
+            raise EvaluationError(f"{self.dataset}: {TOO_FEW}; give more text ({ENOUGH})")
+        return sentences
+
+    def sentences(self) -> pl.Series:
+        """Return every text of every question, and every text among which is searched."""
+        return texts_of(questions_of(self))
+
+
+class HeldOutSet(EvaluationSet):
+    """Held-out sentences of a text that is trained on, and labels."""
+
+    dataset: str = "your text"
+    passages: PassagesRef
+    """Sentences of the text, by part."""
+    trips: ViewsRef | None
+    """Round trips of held-out sentences."""
+    labels: LabelSource | None
+    """Labels, some of which judge."""
+    questions: int
+    """Most questions of a kind."""
+    store: Annotated[str, NotInKey]
+    """Where the artifacts are."""
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """Return the held-out sentences, their round trips and the labelled rows."""
+        store = Store(self.store)
+        sentences = store.scan(self.passages).filter(pl.col("part") != TRAIN).collect()
+        held = sentences.with_columns(unit=pl.struct("part", "unit").rank("dense") - 1)  # each part counts from 0
+        tables = {_PART: held}
+        if self.trips is not None:
+            tables[_TRIPS] = store.scan(self.trips).filter(pl.col("method").str.starts_with("bt-")).collect()
+        if self.labels is not None:
+            tables[_LABELS] = known_labels(store, self.passages, self.labels)
+        elif not probes(held, tables.get(_TRIPS), questions=self.questions):
+            raise EvaluationError(f"{TOO_FEW}; give more text ({ENOUGH}), or labels")
+        return tables
+
+    def sentences(self) -> pl.Series:
+        """Return every text of every question, every text among which is searched, and the labelled texts."""
+        texts = texts_of(questions_of(self))
+        sides = sides_of(self.labels) if self.labels else []
+        return pl.concat([texts, *(rows_of(self)[_LABELS][side].alias("text") for side in sides)])
+
+
+def questions_of(wanted: OwnTextSet | HeldOutSet) -> Mapping[str, Retrieval]:
+    """Return the questions about a text, by name; the same in every run."""
+    most = wanted.questions if isinstance(wanted, HeldOutSet) else QUESTIONS
+    return _asked(wanted, most)
+
+
+@lru_cache(maxsize=8)  # a set is asked by every system
+def _asked(wanted: EvaluationSet, most: int) -> Mapping[str, Retrieval]:
+    rows = rows_of(wanted)
+    return probes(rows[_PART], rows.get(_TRIPS), questions=most)
+
+
+def texts_of(asked: Mapping[str, Retrieval]) -> pl.Series:
+    """Return every text of some questions, and every text among which is searched."""
+    texts = [text for probe in asked.values() for text in (*probe.queries, *probe.targets)]
+    return pl.Series("text", texts, dtype=pl.String)
+
+
+class OwnTextKind(FrozenKind[OwnTextSet]):
+    """Mean reciprocal ranks of what belongs together in a text."""
+
+    is_drawn = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The form of a name."""
+        return (f"{PREFIX}FILE",)
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """The only metric."""
+        return (METRIC,)
+
+    def knows(self, name: str) -> bool:
+        """Whether the name begins with `own:`."""
+        return name.startswith(PREFIX)
+
+    def find(self, site: RunContext, name: str) -> OwnTextSet:
+        """Find the files.
+
+        Raises:
+            SourceError: there are none, or no column holds text.
+        """
+        return OwnTextSet(dataset=name, sources=sources([name.removeprefix(PREFIX)], mirror=site.mirror))
+
+    def scores(
+        self, site: RunContext, system: System, sets: tuple[OwnTextSet, ...], config: ScoringConfig
+    ) -> list[ScoresRef]:
+        """Return one artifact for all sets."""
+        return [score_own_text(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
+
+    def figures(
+        self,
+        sets: tuple[OwnTextSet, ...],
+        vectors: Vectors,
+        config: ScoringConfig,
+        device: str,  # noqa: ARG002 - ranks need none
+    ) -> pl.DataFrame:
+        """Return a figure per question."""
+        return own_text_figures(sets, vectors, config.bootstrap)
+
+    def compare(
+        self, site: RunContext, first: System, second: System, sets: tuple[OwnTextSet, ...], config: ScoringConfig
+    ) -> list[ComparisonRef]:
+        """Return differences on the same draws of documents."""
+        names = (first.label, second.label)
+        return [compare_own_text(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
+
+    def draws(
+        self, wanted: OwnTextSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
+    ) -> list[SetDraws]:
+        """Return a figure per question; all questions on the same draws of documents, and one group of a mean."""
+        found = question_draws(questions_of(wanted), systems, config)
+        return [question.named(f"{wanted.dataset} {question.name}", wanted.dataset) for question in found]
+
+
+@stage(ref=ScoresRef, version=1)
+def score_own_text(
+    work: Work,
+    embeddings: EmbeddingsRef,
+    model: str,
+    checkpoint: str,
+    sets: tuple[OwnTextSet, ...],
+    config: BootstrapConfig,
+) -> None:
+    """Score a system on every question about own text."""
+    figures = own_text_figures(sets, open_vectors(work.store, embeddings), config)
+    publish_scores(work, figures, model, checkpoint, config.seed, f"Own text by {model}")
+
+
+def own_text_figures(sets: tuple[OwnTextSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
+    """Return a signed figure per set and question, with its interval over draws of documents."""
+    from models.evaluation.significance.bootstrap import percentile_interval
+
+    rows = []
+    for wanted in sets:
+        asked = questions_of(wanted)
+        for found in question_draws(asked, [[vectors]], config):
+            (own,) = found.systems
+            low, high = percentile_interval(own.draws[:, 0])
+            figure = {"value": float(own.figures[0]), "ci_low": low, "ci_high": high}
+            rows.append(_place(wanted, found.name) | figure | {"n": len(asked[found.name])})
+    figures = pl.DataFrame(rows)
+    return signed(figures, digests(figures, sets), vectors.made, by="cosine")
+
+
+@stage(ref=ComparisonRef, version=1)
+def compare_own_text(
+    work: Work,
+    first: EmbeddingsRef,
+    second: EmbeddingsRef,
+    names: tuple[str, str],
+    sets: tuple[OwnTextSet, ...],
+    config: BootstrapConfig,
+) -> None:
+    """Draw the difference of two systems on every question, on the same draws of documents."""
+    from models.evaluation.retrieval import compare_ranks
+
+    one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
+    rows = []
+    for wanted in sets:
+        for name, probe in questions_of(wanted).items():
+            before, after = ({name: _ranks(own, probe)} for own in (one, two))
+            found = compare_ranks(before, after, {name: probe}, resamples=config.resamples, seed=config.seed)
+            rows.append(_place(wanted, name) | asdict(found) | {"n": len(probe)})
+    publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}")
+
+
+def _place(wanted: OwnTextSet, question: str) -> dict[str, object]:
+    return {"dataset": wanted.dataset, "subset": "all", "split": question, "metric": METRIC, "protocol": "all"}
+
+
+def question_draws(
+    asked: Mapping[str, Retrieval], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
+) -> Iterator[SetDraws]:
+    """Return what systems score on questions about one text, on the same draws of its documents.
 
     Args:
-        found: probes by name.
-        vectors: of each method, a seed each.
-        learnt: probes that are made as some method's views are, so that they decide nothing.
+        asked: questions by name.
+        systems: of each system, the vectors of its encoders, one a seed.
         config: how differences are drawn.
     """
-    from models.evaluation.field import probe_proofs
+    from models.evaluation.sweep import SetDraws, outcome_draws
 
-    ranks = {
-        name: [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in vectors]
-        for name, probe in found.items()
-    }
-    return probe_proofs(ranks, found, learnt, resamples=config.resamples, seed=config.seed)
+    for name, probe in asked.items():
+        ranks = [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in systems]
+        draws = outcome_draws(ranks, probe.unit, resamples=config.resamples, seed=config.seed)
+        yield SetDraws(name, METRIC, "text", draws)
 
 
 def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
@@ -57,32 +266,39 @@ def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
     return reciprocal_ranks(encode, probe)
 
 
-def label_proofs(
-    store: Store,
-    passages: PassagesRef,
-    labels: LabelSource | None,
-    vectors: Sequence[Sequence[Vectors]],
-    config: BootstrapConfig,
-) -> Iterator[Proof]:
-    """What labels say of methods: right answers of the exact classifier, or the order of scored pairs; none without."""
-    from models.evaluation.field import Proof, outcome_draws
-    from models.evaluation.hierarchical import draws_of
+def held_out_draws(
+    wanted: HeldOutSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
+) -> Iterator[SetDraws]:
+    """Return what systems score on every question about held-out text, and on labels, which are a group of their own.
 
-    if labels is None:
-        return
-    rows = known_labels(store, passages, labels)
+    Args:
+        wanted: the text.
+        systems: of each system, the vectors of its encoders, one a seed.
+        config: how differences are drawn.
+    """
+    yield from question_draws(questions_of(wanted), systems, config)
+    if wanted.labels is not None:
+        yield _label_draws(rows_of(wanted)[_LABELS], wanted.labels, systems, config)
+
+
+def _label_draws(
+    rows: pl.DataFrame, labels: LabelSource, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
+) -> SetDraws:
+    """Return right answers of the exact classifier, or the order of scored pairs."""
+    from models.evaluation.significance.hierarchical import draws_of
+    from models.evaluation.sweep import SetDraws, outcome_draws
+
     seed = config.seed + 100
     if labels.kind == "classes":
         right = [np.stack([_right(encoder, rows) for encoder in seeds]) for seeds in vectors]
         draws = outcome_draws(right, np.arange(right[0].shape[1]), resamples=config.resamples, seed=seed)
-        yield Proof("your labels", "accuracy", "labels", draws)
-        return
+        return SetDraws("your labels", "accuracy", "labels", draws)
     judging = rows.filter(part=JUDGE)
     gold = judging["score"].to_numpy()
     pairs = judging.rename({"text_1": "sentence1", "text_2": "sentence2"})
     cosines = [np.stack([encoder.cosines(pairs, "labels") for encoder in seeds]) for seeds in vectors]
     correlations = tuple(draws_of(gold, own, resamples=config.resamples, seed=seed) for own in cosines)
-    yield Proof("your labels", "spearman", "labels", correlations)
+    return SetDraws("your labels", "spearman", "labels", correlations)
 
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
@@ -100,28 +316,3 @@ def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
     problem = make_problem("your labels", "kfold", parts, names, folds=config.folds, seed=config.seed)
     ((outcome,),) = probe([problem], "fast", config)
     return outcome.right.astype(np.float64)
-
-
-def checks_of(
-    store: Store,
-    checked: Sequence[Sequence[EmbeddingsRef]],
-    checks: tuple[ScoredSet, ...],
-    config: BootstrapConfig,
-) -> Iterator[Proof]:
-    """Scored pairs on which nothing should be lost."""
-    from models.evaluation.field import Proof
-    from models.evaluation.hierarchical import draws_of
-
-    vectors = [[open_vectors(store, ref) for ref in seeds] for seeds in checked]
-    for number, scored in enumerate(checks):
-        gold = read_scored_set(scored)["score"].to_numpy()
-        draws = [
-            draws_of(
-                gold,
-                np.stack([cosines_of(encoder, scored) for encoder in seeds]),
-                resamples=config.resamples,
-                seed=config.seed + 200 + number,
-            )
-            for seeds in vectors
-        ]
-        yield Proof(scored.name, "spearman", "", tuple(draws))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.errors import EvaluationError
-from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.study import MEAN
+from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.sweep import MEAN
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.assets.catalog import EMBEDDED
 from storage.datasets.registry import DATASETS, suites_of
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.config import ScoringConfig
-    from models.evaluation.hierarchical import Draws
-    from models.evaluation.paired import Difference
+    from models.evaluation.significance.hierarchical import Draws
+    from models.evaluation.significance.paired import Difference
+    from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
 
@@ -47,6 +48,8 @@ _TITLES: Final = {
 
 class StsKind(FrozenKind[ScoredSet]):
     """Sets of pairs with gold scores."""
+
+    is_drawn = True
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
@@ -91,6 +94,25 @@ class StsKind(FrozenKind[ScoredSet]):
         """Differences on the same draws of pairs."""
         names = (first.label, second.label)
         return [compare(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
+
+    def draws(self, wanted: ScoredSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
+        """Return Spearman's ρ on draws of the pairs."""
+        import numpy as np
+
+        from models.evaluation.significance.hierarchical import draws_of
+        from models.evaluation.sweep import SetDraws
+
+        gold = read_scored_set(wanted)["score"].to_numpy()
+        drawn = [
+            draws_of(
+                gold,
+                np.stack([cosines_of(encoder, wanted) for encoder in seeds]),
+                resamples=config.resamples,
+                seed=config.seed,
+            )
+            for seeds in systems
+        ]
+        return [SetDraws(wanted.name, "spearman", wanted.name, tuple(drawn))]
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -156,7 +178,7 @@ def compare(
     config: BootstrapConfig,
 ) -> None:
     """Draw the difference of two systems on each set, and on the mean of the test sets, on the same draws of pairs."""
-    from models.evaluation.paired import paired_difference
+    from models.evaluation.significance.paired import paired_difference
 
     one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
     rows = []
@@ -177,7 +199,7 @@ def compare(
 
 def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet], config: BootstrapConfig) -> Difference:
     """Of the mean over sets, each drawn by itself."""
-    from models.evaluation.hierarchical import difference_of, draws_of
+    from models.evaluation.significance.hierarchical import difference_of, draws_of
 
     def drawn(vectors: Vectors) -> list[Draws]:
         return [

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
+from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.registry import DATASETS, headings_of, suites_of
 from storage.errors import SourceError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.datasets.registry import DATASETS, suites_of
 from storage.datasets.useb import USEB

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import polars as pl
 
 from models.evaluation.score_row import signed
-from models.evaluation.study import MEAN
+from models.evaluation.sweep import MEAN
 from storage.artifacts.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
 from storage.errors import ArtifactMissingError
 from tasks.rendering.blocks import Charts, Folded, Page, Part, Prose, Table

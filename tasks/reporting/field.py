@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 from pydantic import BaseModel
 
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.refs import (
     ENCODER,
     CheckpointRef,
@@ -15,17 +15,14 @@ from storage.artifacts.refs import (
     EmbeddingsRef,
     FieldRef,
     PaceRef,
-    PassagesRef,
-    ViewsRef,
 )
 from storage.artifacts.schemas import FIELD, FIELD_METHODS
-from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.own_text import checks_of, label_proofs, text_proofs
-from tasks.evaluation.own_text_sets import own_probes
-from tasks.reporting.field_page import FieldContent, advice, field_page, summary_rows
+from tasks.evaluation.own_text import HeldOutSet, held_out_draws
+from tasks.evaluation.sts import StsKind
+from tasks.reporting.field_page import TEXT, FieldContent, advice, field_page, summary_rows
 from tasks.reporting.publish import publish
 from tasks.reporting.sections import Told, reproduce_part, settings_part, text_part
 from tasks.stage.cached import StageInputs, Work, stage
@@ -33,13 +30,15 @@ from tasks.stage.device import limit_threads
 from tasks.training.step_timing import seconds_a_step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from models.evaluation.field import Proof, Ranking
+    from models.evaluation.sweep import Ranking, SetDraws
     from storage.artifacts.store import Store
+    from tasks.embedding.vectors import Vectors
 
 PAGE: Final = "field"
 HTML: Final = f"{PAGE}.html"
+_CHECKS_SEED: Final = 200  # checks are drawn apart from questions and labels
 _COLLAPSED_RANK, _COLLAPSED_STD = 2.0, 0.01  # as `models.training.config.CollapseConfig`
 
 
@@ -55,20 +54,14 @@ class Summary(BaseModel):
 class FieldArtifacts(StageInputs):
     """The artifacts of all methods, and of the text."""
 
-    asked: dict[str, tuple[EmbeddingsRef, ...]]
-    """Method → vectors of the proofs' texts, one a seed."""
-    checked: dict[str, tuple[EmbeddingsRef, ...]]
-    """Method → vectors of the checks' sentences."""
+    embeddings: dict[str, tuple[EmbeddingsRef, ...]]
+    """Method → vectors of all sets' sentences, one a seed."""
     checkpoints: dict[str, tuple[CheckpointRef, ...]]
     """Method → its encoders."""
     paces: dict[str, PaceRef]
     """Method → measured time of a step."""
-    passages: PassagesRef
-    """The text, with its held-out parts."""
     corpus: CorpusRef
     """The learnt sentences."""
-    trips: ViewsRef | None
-    """Round trips of held-out sentences."""
 
 
 class FieldComparison(StageInputs):
@@ -86,12 +79,10 @@ class FieldComparison(StageInputs):
     """Method → why it has no vectors."""
     learnt_views: tuple[str, ...]
     """Questions that are made as a method's views are; shown, but not decisive."""
-    labels: LabelSource | None
-    """Labels, if there are any."""
+    text: HeldOutSet
+    """The held-out text, and labels."""
     checks: tuple[ScoredSet, ...]
     """Scored pairs on which a method must not lose."""
-    questions: int
-    """Most questions of a probe."""
     may_forget: float
     """Largest drop on the checks."""
     config: BootstrapConfig
@@ -104,7 +95,7 @@ class FieldComparison(StageInputs):
     """All settings as JSON."""
 
 
-@stage(ref=FieldRef, version=11)
+@stage(ref=FieldRef, version=12)
 def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told: Told) -> None:
     """Compare methods on held-out text, labels and checks; a page, two tables.
 
@@ -117,32 +108,30 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
     Raises:
         EvaluationError: vectors cannot be compared.
     """
-    from models.evaluation.field import field_rows, forgetful, not_chosen
+    from models.evaluation.sweep import SweepResult, forgetful, mean_of, not_chosen
 
     limit_threads(work.site)
-    config, labels = asked.config, asked.labels
-    scored = [name for name in asked.methods if name in made.asked]
+    config, text = asked.config, asked.text
+    scored = [name for name in asked.methods if name in made.embeddings]
     names = [asked.methods[name] for name in scored]
-    vectors = [[open_vectors(work.store, ref) for ref in made.asked[name]] for name in scored]
-    found = own_probes(work.store, made.passages, made.trips, asked.questions)
+    vectors = [[open_vectors(work.store, ref) for ref in made.embeddings[name]] for name in scored]
     proofs = [
-        *text_proofs(found, vectors, asked.learnt_views, config),
-        *label_proofs(work.store, made.passages, labels, vectors, config),
-        *checks_of(work.store, [made.checked[name] for name in scored], asked.checks, config),
+        *(_decided(proof, asked.learnt_views) for proof in held_out_draws(text, vectors, config)),
+        *_checks(asked.checks, vectors, config),
     ]
-    table = pl.DataFrame(
-        [row | {"protocol": "all"} for row in field_rows(names, proofs, seed=config.seed)], schema=FIELD
-    )
+    result = SweepResult(tuple(names), (mean_of(proofs, TEXT), *proofs), config.seed)
+    table = pl.DataFrame([*result.rows()], schema=FIELD)
     held = {proof.name for proof in proofs if proof.metric == "spearman" and not proof.group}
     forgets = forgetful(table.iter_rows(named=True), held, asked.may_forget)
-    ranked = _ranked(names, proofs, not_chosen(table.iter_rows(named=True), forgets), config.seed)
+    barred = not_chosen(table.iter_rows(named=True), TEXT, forgets)
+    ranked = result.ranking(TEXT, barred) if len(names) > 1 else None
     costs = _costs(work.store, made, asked, ranked)
     encoders = {asked.methods[name]: refs[0].path for name, refs in made.checkpoints.items()}
     folders = {label: f"{work.store.url}/{path}/{ENCODER}" for label, path in encoders.items()}
-    views = {"Round trips of held-out sentences": made.trips} if made.trips else {}
-    labelled = labels.told if labels else ""
+    views = {"Round trips of held-out sentences": text.trips} if text.trips else {}
+    labelled = text.labels.told if text.labels else ""
     own = [
-        text_part(work.store, made.passages, views, asked.sources, labelled),
+        text_part(work.store, text.passages, views, asked.sources, labelled),
         settings_part(asked.settings),
         reproduce_part(told),
     ]
@@ -153,15 +142,23 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
     publish(work, field_page(content, own), PAGE)
 
 
+def _decided(proof: SetDraws, learnt: Sequence[str]) -> SetDraws:
+    """Return a question; one that is made as a method's views are decides nothing."""
+    return proof.named(proof.name, "" if proof.name in learnt else proof.group)
+
+
+def _checks(
+    checks: Sequence[ScoredSet], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
+) -> Iterator[SetDraws]:
+    """Return the scored pairs on which nothing should be lost; they decide nothing."""
+    for number, scored in enumerate(checks):
+        drawn = BootstrapConfig(resamples=config.resamples, seed=config.seed + _CHECKS_SEED + number)
+        yield from (found.named(found.name, "") for found in StsKind().draws(scored, systems, drawn))
+
+
 def summary_of(store: Store, ref: FieldRef) -> Summary:
     """What is kept for the terminal."""
     return Summary.model_validate(store.manifest(ref).figures)
-
-
-def _ranked(names: list[str], proofs: Sequence[Proof], barred: Collection[str], seed: int) -> Ranking | None:
-    from models.evaluation.field import decisive, ranking
-
-    return ranking(names, decisive(proofs), barred, seed=seed) if len(names) > 1 else None
 
 
 def _costs(store: Store, made: FieldArtifacts, asked: FieldComparison, ranked: Ranking | None) -> pl.DataFrame:

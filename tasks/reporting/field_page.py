@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.evaluation.field import TEXT
 from models.evaluation.score_row import signed
 from tasks.rendering.blocks import Charts, Folded, Page, Part, Prose, Table
 from tasks.rendering.numbers import interval, p_value, spread
@@ -15,9 +14,11 @@ from tasks.rendering.numbers import interval, p_value, spread
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.evaluation.field import Ranking
+    from models.evaluation.sweep import Ranking
     from tasks.rendering.svg import Chart
 
+TEXT: Final = "your text"
+"""The mean of what decides."""
 _ROLES: Final = {"above": "after", "below": "published"}
 _DRAWN: Final = (
     "Mean over what was asked of held-out text, with 95 % interval; the line is the encoder as it is. A diamond is "

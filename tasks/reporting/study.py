@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef, StudyRef
 from storage.artifacts.schemas import STUDY
-from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
+from tasks.corpus.evaluation_sets import EvaluationSet
 from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.sts import cosines_of
+from tasks.evaluation.kinds import frozen_kind
 from tasks.reporting.publish import publish
 from tasks.reporting.study_page import Point, faults_of, shown_set, study_page
 from tasks.stage.cached import StageInputs, Work, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from models.evaluation.sweep import SetDraws
 
 PAGE: Final = "study"
 
@@ -41,8 +42,8 @@ class StudySettings(StageInputs):
     """Title of the page."""
     axis: str
     """Horizontal axis of the plot."""
-    sets: tuple[ScoredSet, ...]
-    """Scored pairs on which points are compared, by the hierarchical bootstrap over seeds and pairs."""
+    sets: dict[str, EvaluationSet]
+    """Name → set, of the sets on which points are compared, by the hierarchical bootstrap over seeds and questions."""
     others: dict[str, tuple[str, ...]]
     """Dataset → its headline metrics, for sets other than scored pairs."""
     references: tuple[str, ...]
@@ -84,34 +85,30 @@ def study(work: Work, runs: StudyRuns, asked: StudySettings) -> None:
 def _compared(
     work: Work,
     embeddings: Mapping[str, tuple[EmbeddingsRef, ...]],
-    sets: tuple[ScoredSet, ...],
+    sets: Mapping[str, EvaluationSet],
     references: tuple[str, ...],
     config: BootstrapConfig,
 ) -> list[dict[str, object]]:
-    from models.evaluation.hierarchical import draws_of
-    from models.evaluation.study import enough_draws, study_rows
+    from models.evaluation.sweep import MEAN, SweepResult, enough_draws, mean_of
 
     if not sets:
         return []
     vectors = [[open_vectors(work.store, ref) for ref in seeds] for seeds in embeddings.values()]
-    draws = {}
-    for number, scored in enumerate(sets):
-        gold = read_scored_set(scored)["score"].to_numpy()
-        draws[scored.name] = [
-            draws_of(
-                gold,
-                np.stack([cosines_of(encoder, scored) for encoder in seeds]),
-                resamples=enough_draws(config.resamples, len(vectors) - 1),
-                seed=config.seed + number,  # sets are drawn apart: their figures are averaged
-            )
-            for seeds in vectors
-        ]
-    made = {"metric": "spearman", "protocol": "all"}
-    return [row | made for row in study_rows(list(embeddings), draws, references=references, seed=config.seed)]
+    resamples = enough_draws(config.resamples, len(vectors) - 1)
+    compared: list[SetDraws] = []
+    for number, (name, wanted) in enumerate(sets.items()):
+        # Sets are drawn apart: their figures are averaged.
+        drawn = BootstrapConfig(resamples=resamples, seed=config.seed + number)
+        compared += frozen_kind(name).draws(wanted, vectors, drawn)
+    means = []
+    for metric in dict.fromkeys(own.metric for own in compared):
+        alike = [own for own in compared if own.metric == metric]
+        means += [mean_of(alike, MEAN, metric)] if len(alike) > 1 else []
+    return list(SweepResult(tuple(embeddings), (*compared, *means), config.seed).rows(references))
 
 
 def _notes(comparisons: int, config: BootstrapConfig) -> list[str]:
-    from models.evaluation.study import enough_draws, smallest_p
+    from models.evaluation.sweep import enough_draws, smallest_p
 
     draws = enough_draws(config.resamples, comparisons)
     return [

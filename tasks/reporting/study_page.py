@@ -9,7 +9,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.evaluation.score_row import signed
-from models.evaluation.study import MEAN, verdict
+from models.evaluation.sweep import MEAN, verdict
 from tasks.rendering.blocks import Charts, Page, Part, Prose, Table
 from tasks.rendering.numbers import interval, p_value, spread
 
@@ -87,7 +87,8 @@ def finding(table: pl.DataFrame, shown: str) -> str:
         table: the table `study`.
         shown: the set on which points are told apart.
     """
-    return " ".join(_findings(shown_rows(table, shown), shown))
+    sets = headline_sets(table, shown)
+    return " ".join(line for name, rows in sets.items() for line in _findings(rows, name))
 
 
 def _findings(own: pl.DataFrame, shown: str) -> Iterator[str]:
@@ -172,6 +173,22 @@ def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
     return own.filter(metric=first["metric"], protocol=first["protocol"])
 
 
+def headline_sets(table: pl.DataFrame, shown: str) -> dict[str, pl.DataFrame]:
+    """Return name → rows of the set that is shown, and of one set per other metric that systems are compared by.
+
+    Args:
+        table: the table `study`.
+        shown: the set.
+    """
+    own = shown_rows(table, shown)
+    drawn = table.drop_nulls("reference").filter(pl.col("metric") != own["metric"][0])
+    others = {}
+    for rows in drawn.partition_by("metric", maintain_order=True):
+        name = shown_set(rows, None)
+        others[name if name != shown else f"{name} by {rows['metric'][0]}"] = rows.filter(dataset=name)
+    return {shown: own, **others}
+
+
 def set_rows(table: pl.DataFrame, faults: Mapping[str, str]) -> list[dict[str, str]]:
     """One row a point, one column a set: mean ± deviation, or why there is none.
 
@@ -199,13 +216,13 @@ def comparisons(
     table: pl.DataFrame, shown: str, faults: Mapping[str, str]
 ) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """A heading and `figure_rows` for each point that the others are compared with."""
-    own = shown_rows(table, shown)
-    head = f"{shown} ({own['metric'][0]}, {own['protocol'][0]})"
-    references = own["reference"].drop_nulls().unique(maintain_order=True).to_list()
-    for reference in references:
-        yield f"{head}, beside {reference}", figure_rows(own.filter(reference=reference), faults)
-    if not references:
-        yield head, figure_rows(own, faults)
+    for name, own in headline_sets(table, shown).items():
+        head = f"{name} ({own['metric'][0]}, {own['protocol'][0]})"
+        references = own["reference"].drop_nulls().unique(maintain_order=True).to_list()
+        for reference in references:
+            yield f"{head}, beside {reference}", figure_rows(own.filter(reference=reference), faults)
+        if not references:
+            yield head, figure_rows(own, faults)
 
 
 def figure_rows(table: pl.DataFrame, faults: Mapping[str, str]) -> list[dict[str, str]]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from models.evaluation.correlation import spearman
-from models.evaluation.intervals import percentile_interval, spearman_resamples
-from models.evaluation.paired import paired_difference
 from models.evaluation.score_row import signed
+from models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
+from models.evaluation.significance.paired import paired_difference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

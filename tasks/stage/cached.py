@@ -226,9 +226,12 @@ def _on_this_machine(site: RunContext, arguments: Mapping[str, object]) -> dict[
 
 
 def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:
-    """The references in a stage argument: itself, or the members of a sequence or mapping as `name.0`, `name.x`."""
+    """The references in a stage argument: itself, or members of sequences, mappings, models as `name.0`, `name.x`."""
     if isinstance(value, ArtifactRef):
         yield name, value
+    elif isinstance(value, BaseModel):
+        for field in type(value).model_fields:
+            yield from _refs(f"{name}.{field}", getattr(value, field))
     elif isinstance(value, Mapping):
         for part, member in value.items():
             yield from _refs(f"{name}.{part}", member)

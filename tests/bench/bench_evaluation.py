@@ -103,7 +103,7 @@ def main() -> int:
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.settings import saved_config
     from models.encoder.tokenization import tokenise
-    from models.evaluation.intervals import spearman_resamples
+    from models.evaluation.significance.bootstrap import spearman_resamples
     from tasks.diagnostics.benchmark.device_limits import measured
     from tasks.diagnostics.benchmark.encoding import matrices
 

@@ -5,10 +5,10 @@ import pytest
 
 from flows.sweep.field import field
 from flows.sweep.method_settings import Budget, FieldSettings
-from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.field import TEXT
+from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.store import Store
+from tasks.reporting.field_page import TEXT
 from tasks.stage.run_context import RunContext
 
 SETTINGS = FieldSettings(
@@ -77,7 +77,7 @@ def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_
 def test_nothing_that_proves_was_learnt(store, compared):
     inputs = store.manifest(compared).provenance.inputs
     learnt = store.scan(ref_of(inputs["corpus"])).collect()["sentence_id"]
-    held = store.scan(ref_of(inputs["passages"])).filter(pl.col("part") != "train").collect()["sentence_id"]
+    held = store.scan(ref_of(inputs["text.passages"])).filter(pl.col("part") != "train").collect()["sentence_id"]
     assert len(learnt) > 50
     assert len(held) > 50
     assert not learnt.is_in(held.implode()).any()

@@ -62,6 +62,18 @@ LINES = (  # file, line of its table, the line with the toy's beside it, import
         "    ToyTransformConfig: ToyTransform,\n",
         "from models.transforms.toy import ToyTransform\nfrom models.transforms.toy_config import ToyTransformConfig\n",
     ),
+    (
+        "models/evaluation/own_text.py",
+        '    "crop": crop,\n',
+        '    "toy": toy_question,\n',
+        "from models.evaluation.toy import toy_question\n",
+    ),
+    (
+        "flows/sweep/methods.py",
+        '    Method("whitening", "whitening", transform=WhiteningConfig()),\n',
+        '    Method("toy", "the toy", transform=ToyTransformConfig()),\n',
+        "from models.transforms.toy_config import ToyTransformConfig\n",
+    ),
     ("tasks/evaluation/kinds.py", "    AfsKind(),\n", "    ToyKind(),\n", "from tasks.evaluation.toy import ToyKind\n"),
 )
 SETTINGS = {
@@ -109,6 +121,25 @@ def finished(house, environment) -> Store:
     )
     assert run.returncode == 0, run.stderr[-3000:]
     return Store(str(house / "store"))
+
+
+def test_a_field_tries_the_toy_method_and_asks_the_toy_question(house, environment):
+    rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(600)
+    numbered = rows.select(text="premise").with_row_index("number")
+    numbered.select("text", document=pl.col("number") // 4).write_csv(house / "own.csv")
+    settings = {"questions": 40, "held": 100, "bootstrap.resamples": 200}
+    options = [f"--set={name}={value}" for name, value in settings.items()]
+    command = ["field", "own.csv", "--methods", "toy", "--store", "own", *options]
+    run = subprocess.run(
+        [sys.executable, "-m", "flows.cli.main", *command],
+        cwd=house, env={**environment, "PYTHONPATH": str(house)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-3000:]
+    store = Store(str(house / "own"))
+    (ref,) = store.refs("field")
+    table = store.scan(ref).collect()
+    assert set(table["label"]) == {"as it is", "the toy"}
+    assert {"toy", "crop"} <= set(table["dataset"])
 
 
 def test_the_toy_format_was_read_and_its_labels_with_it(finished):

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.evaluation.intervals import percentile_interval
 from models.evaluation.score_row import WHOLE, ScoreRow
+from models.evaluation.significance.bootstrap import percentile_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from models.evaluation.bootstrap import BootstrapConfig
     from models.evaluation.probe.config import ProbeProtocol
     from models.evaluation.probe.problem import Problem
     from models.evaluation.probe.search import Outcome
+    from models.evaluation.significance.config import BootstrapConfig
 
 
 def probe_rows(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from models.views.annotated_pairs import graded_pairs
 from storage.artifacts.refs import ScoresRef
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
@@ -129,7 +129,7 @@ def score_supervised(
 @stage(ref=ScoresRef, version=2)
 def summarise_seeds(work: Work, scores: tuple[ScoresRef, ...]) -> None:
     """Mean and standard deviation of every figure over the seeds."""
-    from models.evaluation.repeated import over_seeds
+    from models.evaluation.significance.seeds import over_seeds
 
     table = over_seeds(pl.concat([work.store.scan(ref).collect() for ref in scores]))
     model, checkpoint, seed = table.select("model", "checkpoint", "seed").row(0)  # the same in all rows

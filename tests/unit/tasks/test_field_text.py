@@ -13,7 +13,8 @@ from storage.artifacts.schemas import PASSAGES
 from storage.artifacts.store import Store
 from storage.sources.labels import label_source
 from tasks.corpus.passages import learnt
-from tasks.evaluation.own_text_sets import own_probes, pair_own_labels
+from tasks.evaluation.own_text import HeldOutSet, questions_of
+from tasks.evaluation.own_text_sets import pair_own_labels
 
 SENTENCES = [f"The boat of captain {number} was late again." for number in range(60)]
 
@@ -74,5 +75,6 @@ def test_units_of_the_two_parts_are_not_drawn_as_one(tmp_path):
     with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
         draft.write(parts)
     units = {part: parts.filter(part=part)["unit"].n_unique() for part in ("choose", "report")}
-    asked = own_probes(store, ref, None, 1000)["crop"].unit
+    held = HeldOutSet(passages=ref, trips=None, labels=None, questions=1000, store=store.url)
+    asked = questions_of(held)["crop"].unit
     assert len({*asked}) == sum(units.values())

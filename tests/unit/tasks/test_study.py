@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.artifacts.schemas import SCORES
@@ -56,7 +56,7 @@ def studied(tmp_path):
             scores.append(tuple(scored for _, scored in refs))
         points = [Point(label=name, line="", place=name, faults=(faults or {}).get(name, ())) for name in levels]
         asked = StudySettings(
-            title="t", axis="recipe", sets=(), others=OTHERS, references=(), shown=None,
+            title="t", axis="recipe", sets={}, others=OTHERS, references=(), shown=None,
             config=BootstrapConfig(resamples=100),
         )  # fmt: skip
         runs = StudyRuns(points=tuple(points), embeddings=tuple(embeddings), scores=tuple(scores))
@@ -99,5 +99,5 @@ def test_a_point_of_which_no_run_left_anything_stays_with_its_reason(studied):
 
 def test_every_kind_that_runs_are_scored_on_has_a_headline():
     assert {kind.headline[0] for kind in KINDS if not kind.fine_tunes} == {
-        "spearman", "accuracy", "pearson", "average precision", "v-measure",
+        "spearman", "mean reciprocal rank", "accuracy", "pearson", "average precision", "v-measure",
     }  # fmt: skip

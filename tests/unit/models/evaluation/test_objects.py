@@ -6,7 +6,7 @@ import pytest
 
 from models.errors import EvaluationError
 from models.evaluation import objects
-from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.significance.config import BootstrapConfig
 from storage.datasets.declaration import Dataset
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError

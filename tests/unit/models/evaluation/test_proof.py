@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.proof import Role
-    from models.evaluation.retrieval import Encode, ProbeName
+    from models.evaluation.retrieval import Encode
 
 ROWS = 200
 DRAWN = BootstrapConfig(resamples=200)
@@ -46,7 +46,7 @@ def _encoder(noise: float, seed: int = 0) -> Encode:
     return encode
 
 
-def _probe(name: ProbeName) -> Retrieval:
+def _probe(name: str) -> Retrieval:
     numbers = np.arange(ROWS)
     sides = [tuple(f"{number}{side}" for number in numbers) for side in "ab"]
     return Retrieval(name, sides[0], sides[1], numbers, numbers // 4, np.full(ROWS, -1))

@@ -7,7 +7,6 @@ from sklearn.metrics import average_precision_score, ndcg_score
 
 from models.errors import EvaluationError
 from models.evaluation.clustering import v_measure
-from models.evaluation.intervals import mean_resamples, precision_resamples
 from models.evaluation.rankings import (
     average_precision,
     found_precision,
@@ -19,6 +18,7 @@ from models.evaluation.rankings import (
     tied_precision,
     trec_precision,
 )
+from models.evaluation.significance.bootstrap import mean_resamples, precision_resamples
 
 
 def test_measures_by_hand():

@@ -12,7 +12,7 @@ from models.corpus.passages import HoldOutConfig, documents, hold_out, passages
 from models.errors import EvaluationError
 from models.evaluation.own_text import probes
 from models.evaluation.retrieval import Retrieval, chance, compare_ranks, reciprocal_ranks, tells
-from models.evaluation.units import unit_means
+from models.evaluation.significance.units import unit_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

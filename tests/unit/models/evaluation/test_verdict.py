@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from models.evaluation.study import MEAN
+from models.evaluation.sweep import MEAN
 from models.evaluation.verdict import verdict_of
 
 SYSTEMS = ("before BSL (mean)", "after BSL")

@@ -8,7 +8,7 @@ import polars as pl
 from huggingface_hub import ModelCard
 
 from models.evaluation.proof import Evidence
-from models.evaluation.study import MEAN
+from models.evaluation.sweep import MEAN
 from models.evaluation.verdict import Verdict, general_evidence, judged
 from storage.artifacts.refs import CheckpointRef
 from storage.sources.own_text import TextSource

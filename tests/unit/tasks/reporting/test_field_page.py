@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import polars as pl
 
-from models.evaluation.field import TEXT, Ranking, Standing, not_chosen
-from models.evaluation.paired import Difference
+from models.evaluation.significance.paired import Difference
+from models.evaluation.sweep import Ranking, Standing, not_chosen
 from storage.artifacts.schemas import FIELD, FIELD_METHODS
 from tasks.rendering.blocks import Part, Prose
 from tasks.rendering.html import html
 from tasks.rendering.markdown import markdown
-from tasks.reporting.field_page import FieldContent, advice, field_chart, field_page, method_rows, summary_rows
+from tasks.reporting.field_page import TEXT, FieldContent, advice, field_chart, field_page, method_rows, summary_rows
 
 
 def row(label, mean, gap=None, p=None, verdict=None, dataset=TEXT):
@@ -93,7 +93,7 @@ def test_what_forgets_is_named_and_not_chosen():
 def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
     rows = [*ROWS, row("flow", 0.46, 0.06, 0.2, "no")]
     forgets = {"SimCSE": -0.02}
-    assert not_chosen(rows, forgets) == {"as it is", "SimCSE", "flow"}
+    assert not_chosen(rows, TEXT, forgets) == {"as it is", "SimCSE", "flow"}
     said = advice(content(rows, Ranking("BSL", (*RANKED.others, standing("flow", -0.01, 0.6))), forgets))
     assert said[0].startswith("Use BSL")
     assert "cannot be told apart from SimCSE (-0.5), flow (+1.0)" in said[1]
@@ -105,7 +105,7 @@ def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
 
 def test_where_nothing_is_above_for_sure_only_what_forgets_is_not_chosen():
     rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no"), row("flow", 0.5, 0.1, 0.001, "above")]
-    assert not_chosen(rows, {"flow": -0.1}) == {"flow"}
+    assert not_chosen(rows, TEXT, {"flow": -0.1}) == {"flow"}
 
 
 def test_without_other_figures_the_start_is_kept():

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from models.evaluation.study import MEAN
+from models.evaluation.sweep import MEAN
 from tasks.reporting.comparison import findings
 
 BETTER, WORSE = (0.05, 0.01, 0.09, 0.01), (-0.05, -0.09, -0.01, 0.01)

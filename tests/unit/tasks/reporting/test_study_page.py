@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from models.evaluation.study import MEAN
+from models.evaluation.sweep import MEAN
 from storage.artifacts.schemas import STUDY
 from tasks.rendering.markdown import markdown
 from tasks.reporting.study_page import Point, comparisons, finding, set_rows, shown_set, study_chart, study_page
@@ -43,6 +43,19 @@ def test_what_interval_and_corrected_p_do_not_both_say_is_not_told_apart(table):
     ((heading, rows),) = comparisons(table, MEAN, {})
     assert heading == "mean of sets (spearman, all), beside a"
     assert [line["told apart"] for line in rows] == ["", "above", "no", "below"]
+
+
+def test_own_text_is_compared_beside_scored_pairs(table):
+    question = {"metric": "mean reciprocal rank"}
+    own = [
+        row("a", "own:t title", 0.2, **question),
+        row("b", "own:t title", 0.1, (-0.1, -0.2, -0.05, 0.01), **question),
+    ]
+    both = pl.concat([table.filter(pl.col("dataset") == "stsb test"), pl.DataFrame(own, schema=STUDY)])
+    headings = [heading for heading, _ in comparisons(both, "stsb test")]
+    assert headings == ["stsb test (spearman, all), beside a", "own:t title (mean reciprocal rank, all), beside a"]
+    assert "above a: b" in finding(both, "stsb test")
+    assert "On own:t title, below a: b (-10.00 [-20.00, -5.00])." in finding(both, "stsb test")
 
 
 def test_one_column_a_set_and_a_dash_where_a_point_was_not_scored(table):

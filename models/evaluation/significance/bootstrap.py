@@ -8,19 +8,20 @@ Shapes: R resamples (of one chunk), N pairs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from models.evaluation.correlation import checked_pair
+from models.evaluation.correlation import checked_pair, pearson, spearman
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
     Seed = int | np.random.SeedSequence
 
+Metric = Literal["spearman", "pearson"]
 LEVEL = 0.95
 CHUNK_CELLS = 2_000_000  # R·N of one chunk: bounds memory to some tens of MB
 
@@ -91,6 +92,16 @@ def precision_resamples(
         sums = (gained_RE * right_RE / np.maximum(seen_RE, 1)).sum(axis=1)
         out.append(np.divide(sums, right_RE[:, -1], out=np.full(len(sums), np.nan), where=right_RE[:, -1] > 0))
     return np.concatenate(out)
+
+
+FIGURE: dict[Metric, Callable[[NDArray[np.float64], NDArray[np.float64]], float]] = {
+    "spearman": spearman,
+    "pearson": pearson,
+}
+RESAMPLES: dict[Metric, Callable[..., NDArray[np.float64]]] = {
+    "spearman": spearman_resamples,
+    "pearson": pearson_resamples,
+}
 
 
 def percentile_interval(values: NDArray[np.float64]) -> tuple[float, float]:

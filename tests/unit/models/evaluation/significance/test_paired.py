@@ -5,8 +5,8 @@ import pytest
 import scipy.stats
 
 from models.errors import EvaluationError
-from models.evaluation.intervals import percentile_interval, spearman_resamples
-from models.evaluation.paired import paired_difference
+from models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
+from models.evaluation.significance.paired import paired_difference
 
 
 def cosines(n=400, seed=0):

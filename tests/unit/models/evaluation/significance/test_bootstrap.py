@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from models.evaluation import intervals
-from models.evaluation.intervals import pearson_resamples, percentile_interval, spearman_resamples
+from models.evaluation.significance import bootstrap as intervals
+from models.evaluation.significance.bootstrap import pearson_resamples, percentile_interval, spearman_resamples
 
 
 def scores(n, seed=0):

@@ -20,8 +20,8 @@ import numpy as np
 
 from models.errors import EvaluationError
 from models.evaluation.correlation import spearman
-from models.evaluation.intervals import percentile_interval, spearman_resamples
-from models.evaluation.paired import Difference, drawn_difference
+from models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
+from models.evaluation.significance.paired import Difference, drawn_difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

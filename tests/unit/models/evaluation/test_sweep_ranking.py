@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from models.evaluation.field import TEXT, Proof, decisive, field_rows, forgetful, outcome_draws, probe_proofs, ranking
-from models.evaluation.hierarchical import Draws, holm
-from models.evaluation.retrieval import Retrieval
-from models.evaluation.study import verdict
+from models.evaluation.significance.hierarchical import Draws, holm
+from models.evaluation.sweep import MEAN, SetDraws, SweepResult, forgetful, mean_of, outcome_draws, verdict
 
 
 def answers(shift: float, seeds: int = 1, n: int = 400) -> np.ndarray:
@@ -36,6 +34,10 @@ def test_documents_of_unlike_sizes_weigh_by_their_questions():
     assert {*np.round(found.draws[np.isfinite(found.draws)], 9)} <= weighed(0.0, 1.0, size=3)
 
 
+def ranking(labels, systems, barred=()):
+    return SweepResult(tuple(labels), (SetDraws("text", "MRR", "text", systems),)).ranking("text", barred)
+
+
 def weighed(one: float, other: float, size: int = 1) -> set[float]:
     """All means of two documents' means, each drawn a few times, the first of so many times the questions."""
     times = [(size * a, b) for a in range(12) for b in range(12) if a + b]
@@ -46,17 +48,14 @@ def test_probes_of_one_text_are_drawn_alike():
     """What a document has in common for all probes is no evidence more of each, also where one does not ask of it."""
     documents = np.repeat(np.arange(60), 3)
     kept = {"neighbour": documents, "title": documents[documents > 0], "crop": documents[documents < 59]}
-    probes = {
-        name: Retrieval(name, ("q",) * len(unit), ("t",), np.zeros_like(unit), unit, np.full_like(unit, -1))
-        for name, unit in kept.items()
-    }
     called = 0
     for number in range(40):
         draw = np.random.default_rng(number)
         luck = draw.normal(0, 0.1, 60)
         gains = {name: luck[unit] + draw.normal(0, 0.02, len(unit)) for name, unit in kept.items()}
         ranks = {name: [np.full((1, len(gain)), 0.5), 0.5 + gain[None]] for name, gain in gains.items()}
-        rows = field_rows(["start", "other"], list(probe_proofs(ranks, probes, ())))
+        sets = [SetDraws(name, "MRR", "text", outcome_draws(ranks[name], kept[name])) for name in kept]
+        rows = SweepResult(("start", "other"), (mean_of(sets), *sets)).rows()
         called += next(row["verdict"] for row in rows if row["label"] == "other") != "no"
     assert called <= 6  # 2 of 40 are expected; a quarter was called when each probe had draws of its own
 
@@ -69,12 +68,12 @@ def test_the_interval_of_many_documents_is_that_of_the_normal_approximation():
 def test_groups_count_as_one_each():
     flat = [Draws(np.array([figure]), np.full((5, 1), figure)) for figure in (0.2, 0.4, 0.9, 0.0)]
     proofs = [
-        Proof("crop", "MRR", "text", (flat[0],)),
-        Proof("title", "MRR", "text", (flat[1],)),
-        Proof("labels", "accuracy", "labels", (flat[2],)),
-        Proof("stsb", "spearman", "", (flat[3],)),
+        SetDraws("crop", "MRR", "text", (flat[0],)),
+        SetDraws("title", "MRR", "text", (flat[1],)),
+        SetDraws("labels", "accuracy", "labels", (flat[2],)),
+        SetDraws("stsb", "spearman", "", (flat[3],)),
     ]
-    (found,) = decisive(proofs)
+    (found,) = mean_of(proofs).systems
     assert found.figures[0] == pytest.approx((0.3 + 0.9) / 2)
     np.testing.assert_allclose(found.draws, 0.6)
 
@@ -88,11 +87,12 @@ def test_the_figure_decides_what_forgets_and_not_whether_it_is_sure():
 
 def test_rows_say_above_only_for_what_is_above_after_correction():
     names = ["start", "same", "better", "worse"]
-    rows = list(field_rows(names, [Proof("crop", "MRR", "text", drawn(0, 0.0001, 0.05, -0.05))]))
-    own = {row["label"]: row for row in rows if row["dataset"] == TEXT}
+    crop = SetDraws("crop", "MRR", "text", drawn(0, 0.0001, 0.05, -0.05))
+    rows = list(SweepResult(tuple(names), (mean_of([crop]), crop)).rows())
+    own = {row["label"]: row for row in rows if row["dataset"] == MEAN}
     assert [own[name]["verdict"] for name in names] == [None, "no", "above", "below"]
     assert own["better"]["mean"] - own["start"]["mean"] == pytest.approx(own["better"]["difference"])
-    assert [row["dataset"] for row in rows] == [TEXT] * 4 + ["crop"] * 4
+    assert [row["dataset"] for row in rows] == [MEAN] * 4 + ["crop"] * 4
 
 
 @pytest.mark.parametrize(

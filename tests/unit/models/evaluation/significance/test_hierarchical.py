@@ -7,9 +7,9 @@ import pytest
 
 from models.errors import EvaluationError
 from models.evaluation.correlation import spearman
-from models.evaluation.hierarchical import Draws, difference_of, draws_of, figure_of, holm
-from models.evaluation.intervals import spearman_resamples
-from models.evaluation.paired import paired_difference
+from models.evaluation.significance.bootstrap import spearman_resamples
+from models.evaluation.significance.hierarchical import Draws, difference_of, draws_of, figure_of, holm
+from models.evaluation.significance.paired import paired_difference
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from models.errors import EvaluationError
-from models.evaluation.hierarchical import Draws, difference_of, holm
-from models.evaluation.study import MEAN, enough_draws, smallest_p, study_rows
+from models.evaluation.significance.hierarchical import Draws, difference_of, holm
+from models.evaluation.sweep import MEAN, SetDraws, SweepResult, enough_draws, mean_of, smallest_p
 
 
 @pytest.fixture(scope="module")
@@ -17,11 +17,15 @@ def sets():
         figures = level + 0.01 * generator.normal(size=seeds)
         return Draws(figures, figures + 0.02 * generator.normal(size=(200, seeds)))
 
-    return {name: [drawn(0.5, 3), drawn(0.55, 1), drawn(0.7, 3)] for name in ("one", "two")}
+    return [SetDraws(name, "spearman", name, (drawn(0.5, 3), drawn(0.55, 1), drawn(0.7, 3))) for name in ("one", "two")]
+
+
+def rows_of(sets, references=(), seed=0):
+    return list(SweepResult(("a", "b", "c"), tuple(sets), seed).rows(references))
 
 
 def test_every_method_stands_on_every_set_and_their_mean_beside_every_reference(sets):
-    rows = list(study_rows(["a", "b", "c"], sets, references=["a", "c"]))
+    rows = rows_of([*sets, mean_of(sets)], ["a", "c"])
     places = [(row["reference"], row["dataset"], row["label"]) for row in rows]
     assert places == [
         (reference, name, label) for reference in "ac" for name in ("one", "two", MEAN) for label in "abc"
@@ -34,17 +38,17 @@ def test_every_method_stands_on_every_set_and_their_mean_beside_every_reference(
 
 
 def test_differences_are_from_the_reference_and_corrected_among_its_own(sets):
-    rows = {row["label"]: row for row in study_rows(["a", "b", "c"], {"one": sets["one"]}, references=["c"], seed=4)}
-    gains = [difference_of([sets["one"][2]], [sets["one"][place]], seed=4) for place in (0, 1)]
+    rows = {row["label"]: row for row in rows_of(sets[:1], ["c"], 4)}
+    gains = [difference_of([sets[0].systems[2]], [sets[0].systems[place]], seed=4) for place in (0, 1)]
     assert [rows[label]["difference"] for label in "ab"] == [gain.value for gain in gains]
     assert [rows[label]["p_value"] for label in "ab"] == holm([gain.p_value for gain in gains])
     assert rows["a"]["difference"] < 0
 
 
 def test_the_first_is_the_reference_unless_one_is_named(sets):
-    assert {row["reference"] for row in study_rows(["a", "b", "c"], sets)} == {"a"}
+    assert {row["reference"] for row in rows_of(sets)} == {"a"}
     with pytest.raises(EvaluationError, match="to be compared with d, expected some of a, b, c"):
-        list(study_rows(["a", "b", "c"], sets, references=["d"]))
+        rows_of(sets, ["d"])
 
 
 @pytest.mark.parametrize("comparisons", [1, 12, 26, 200])
@@ -53,6 +57,8 @@ def test_there_are_draws_enough_for_a_difference_to_be_told_however_many_are_com
     assert smallest_p(draws, comparisons) < 0.026
     ones = Draws(np.ones(1), np.full((draws, 1), 1.0))
     noughts = [Draws(np.zeros(1), np.zeros((draws, 1)))] * comparisons
-    rows = study_rows(["a", *map(str, range(comparisons))], {"one": [ones, *noughts]})
+    rows = SweepResult(
+        ("a", *map(str, range(comparisons))), (SetDraws("one", "spearman", "one", (ones, *noughts)),)
+    ).rows()
     assert {row["p_value"] for row in rows} == {None, smallest_p(draws, comparisons)}
     assert enough_draws(10_000, 3) == 10_000

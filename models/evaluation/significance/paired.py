@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from models.errors import EvaluationError
-from models.evaluation.intervals import percentile_interval
-from models.evaluation.sts import FIGURE, RESAMPLES
+from models.evaluation.significance.bootstrap import FIGURE, RESAMPLES, percentile_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from models.evaluation.sts import Metric
+    from models.evaluation.significance.bootstrap import Metric
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,19 @@ def paired_difference(
             f"none of {resamples} draws of {len(gold)} pairs varies, expected some that do; compare on more pairs"
         )
     return drawn_difference(FIGURE[metric](second, gold) - FIGURE[metric](first, gold), differences)
+
+
+def forgets(difference: float, allowed: float) -> bool:
+    """Whether an encoder lost more on a general set than it may.
+
+    The figure itself decides, and not whether the loss is sure: an interval that holds 0 shows no loss, but does not
+    show that there is none, and what is handed out must not have lost more than it may.
+
+    Args:
+        difference: Of the figures, after less before, in [-2, 2].
+        allowed: What may be lost, ≥ 0.
+    """
+    return difference < -allowed
 
 
 def drawn_difference(value: float, draws_R: NDArray[np.float64]) -> Difference:

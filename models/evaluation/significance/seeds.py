@@ -6,8 +6,8 @@ import polars as pl
 from scipy.stats import t
 
 from models.errors import EvaluationError
-from models.evaluation.intervals import LEVEL
 from models.evaluation.signature import parse_signature, signature
+from models.evaluation.significance.bootstrap import LEVEL
 
 
 def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:

@@ -1,0 +1,1 @@
+"""Intervals and tests of figures: over pairs, seeds and units that are drawn together."""

@@ -1,0 +1,12 @@
+"""A question about own text: which sentence a sentence without its first word was."""
+
+import polars as pl
+
+from models.evaluation.questions import Asked, HeldText
+
+
+def toy_question(held: HeldText) -> Asked:
+    """Ask for the whole sentence."""
+    unique = held.sentences.unique("sentence_id").sort("sentence_id")
+    asks = pl.col("text").str.replace(r"^\S+ ", "")
+    return Asked(unique.with_columns(asks=asks, answer="text"), unique["text"])

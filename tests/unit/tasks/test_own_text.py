@@ -1,0 +1,85 @@
+"""Own text as evaluation sets: questions, figures, differences and draws, by the kinds' table."""
+
+import polars as pl
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+
+from models.errors import EvaluationError
+from models.evaluation.significance.config import BootstrapConfig
+from tasks.embedding.vectors import DenseVectors
+from tasks.evaluation.kinds import available, frozen_kind, is_drawn, names_of
+from tasks.evaluation.own_text import METRIC, questions_of
+from tasks.evaluation.python_api import evaluate
+from tasks.stage.run_context import RunContext
+
+THINGS = ("river", "engine", "garden", "market", "window", "teacher", "winter", "bottle", "camera", "letter")
+DRAWN = BootstrapConfig(resamples=200)
+
+
+@pytest.fixture(scope="module")
+def name(tmp_path_factory):
+    """Fifty documents of three sentences, each about the two things of its title."""
+    pairs = [(one, two) for number, one in enumerate(THINGS) for two in THINGS[number + 1 :]]
+    rows = [
+        {
+            "title": f"{one} and {two} {number}",
+            "body": f"Here is the {one} with a {two} of year {number}. The {two} was older than the {one} in "
+            f"{number}. Nobody sold the {one} or the {two} before {number}.",
+        }
+        for number, (one, two) in enumerate(pairs, start=1000)
+    ]
+    path = tmp_path_factory.mktemp("text") / "things.csv"
+    pl.DataFrame(rows).write_csv(path)
+    return f"own:{path}"
+
+
+@pytest.fixture(scope="module")
+def wanted(name):
+    return available(RunContext(), [name]).sets[name]
+
+
+def words_of(wanted, features):
+    """Counts of words: a real, if poor, encoder."""
+    counts = CountVectorizer(max_features=features).fit(wanted.sentences().to_list())
+    return lambda texts: counts.transform(texts).toarray() + 1e-3
+
+
+def vectors_of(wanted, features):
+    from models.corpus.normalize import sentence_ids
+
+    texts = wanted.sentences().unique().to_list()
+    ids = pl.DataFrame({"text": texts}).select(sentence_ids(pl.col("text"))).to_series().to_list()
+    rows = dict(zip(ids, range(len(ids)), strict=True))
+    return DenseVectors("words", rows, {}, words_of(wanted, features)(texts).astype("float32"))
+
+
+def test_a_file_is_a_set_with_a_figure_and_an_interval_for_each_question(name, wanted):
+    assert names_of([name, "stsb/dev"]) == (name, "stsb/dev")
+    assert is_drawn(name)
+    scores = evaluate(words_of(wanted, None), [name], bootstrap=DRAWN).scores
+    assert set(scores["split"]) == questions_of(wanted).keys() == {"neighbour", "title", "crop"}
+    assert set(scores["metric"]) == {METRIC}
+    assert (scores["ci_low"] <= scores["value"]).all()
+    assert (scores["value"] <= scores["ci_high"]).all()
+    assert scores.filter(split="title")["value"].item() > 0.9, "each year is in one title"
+    assert scores["signature"][0].startswith(f"set:{name}/neighbour|metric:{METRIC}|protocol:all|by:cosine|data:")
+
+
+def test_systems_of_several_seeds_meet_the_same_draws_and_questions_are_one_group(name, wanted):
+    good, poor = vectors_of(wanted, None), vectors_of(wanted, 3)
+    found = frozen_kind(name).draws(wanted, [[good, good], [poor]], DRAWN)
+    assert [own.name for own in found] == [f"{name} {question}" for question in questions_of(wanted)]
+    assert {own.group for own in found} == {name}
+    for own in found:
+        first, _ = own.systems
+        assert first.draws.shape == (200, 2)
+        assert (first.draws[:, 0] == first.draws[:, 1]).all()
+    titles = next(own for own in found if own.name.endswith("title")).systems
+    assert titles[0].figures.mean() > titles[1].figures.mean()
+
+
+def test_text_of_which_nothing_can_be_asked_is_refused(tmp_path):
+    path = tmp_path / "short.txt"
+    path.write_text("One sentence about the river.\n")
+    with pytest.raises(EvaluationError, match="too few documents to tell"):
+        available(RunContext(), [f"own:{path}"])
