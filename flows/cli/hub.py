@@ -49,7 +49,7 @@ def mirror(
     ] = None,
     output: Output = Output(),
 ) -> int:
-    """Fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR; exit code 1 if something is lacking."""
+    """Fill a cache of the Hub with what recipes read, to be used as HF_HOME; exit code 1 if something is lacking."""
     if "://" in folder:
         raise ValueError(f"{folder} is no folder of this machine; fill a folder and copy it there")
     filled = MirroredHub(Path(folder), run_context_of({"mirror": own}).mirror)

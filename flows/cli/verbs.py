@@ -62,7 +62,7 @@ VERBS: Final[dict[str, tuple[Verb, ...]]] = {
         Verb("assets ls", "assets:ls", "List them, with licences and sizes."),
         Verb("assets verify", "assets:verify", "Recompute their checksums and figures; minutes."),
         Verb("assets build", "assets:build", "Train all models from a mirror of licensed collections."),
-        Verb("mirror", "hub:mirror", "Fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR."),
+        Verb("mirror", "hub:mirror", "Fill a cache of the Hub with what recipes read, to be used as HF_HOME."),
         Verb("pins", "hub:pins", "List the Hub's commits that recipes read; compare them with the Hub."),
         Verb("ui", "ui:ui", "Serve the Prefect UI over the runs of this folder."),
         Verb(
