@@ -28,7 +28,7 @@ def _measured_by(row: str) -> str:
     if row in ROWS:
         return f"bsl run {ROWS[row][0]}"
     studies = dict.fromkeys(name for point, name in _points() if point == row)
-    return " and ".join(f"bsl sweep {name}" for name in studies) or (COMMANDS | REASONS)[row]
+    return " and ".join(f"bsl sweep {name}" for name in studies) or {**COMMANDS, **REASONS}[row]
 
 
 @cache
