@@ -14,7 +14,6 @@ from flows.cli.terminal.overrides import changes_of, with_precision
 from flows.cli.terminal.printing import BROWSE, print_json, print_line, print_table
 from flows.cli.terminal.start import failed, wait_for
 from flows.prefect_server.server import TAG, start_server, use_server
-from models.evaluation.verdict import STOPPED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +70,7 @@ def run(
     from prefect import tags
 
     from flows.prefect_server.crashed_runs import cancelled_when_stopped
+    from models.evaluation.verdict import STOPPED
 
     flow = cancelled_when_stopped(pipeline)
     with nullcontext() if output.json else watching(store, plan), tags(TAG, recipe):

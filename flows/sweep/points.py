@@ -107,6 +107,24 @@ def run_points(attempts: Sequence[Attempt], site: RunContext, lanes: int | None 
     return outcomes + [fault or run(each.job.config, site) for each, fault in zip(others, faults, strict=True)]
 
 
+def without_stopped(
+    attempts: Sequence[Attempt], outcomes: Sequence[Run | ModelError], site: RunContext
+) -> list[Run | ModelError]:
+    """The outcomes, with the reason in place of each run whose training was stopped: its figures are of the start."""
+    return [_unless_stopped(each, outcome, site) for each, outcome in zip(attempts, outcomes, strict=True)]
+
+
+def _unless_stopped(attempt: Attempt, outcome: Run | ModelError, site: RunContext) -> Run | ModelError:
+    if isinstance(outcome, ModelError) or is_planning():
+        return outcome
+    figures = site.open_store().manifest(outcome.report).figures
+    if figures.get("verdict") != STOPPED:
+        return outcome
+    fault = TrainingError(str(figures["reason"]))
+    warn("%s is left without a figure: %s", attempt.name, fault)
+    return fault
+
+
 def run_point(site: RunContext, config: PipelineConfig) -> ModelError | None:
     """Run a point to its report, in another process; its own fault is returned.
 
@@ -123,17 +141,11 @@ def run_point(site: RunContext, config: PipelineConfig) -> ModelError | None:
 
 def _run_or_fault(config: PipelineConfig, site: RunContext) -> Run | ModelError:
     try:
-        return _judged(run(config, site), site)
+        return run(config, site)
     except ModelError as error:
         if is_fault(error):
             return error
         raise
-
-
-def _judged(made: Run, site: RunContext) -> Run | TrainingError:
-    """The run, or why its training was stopped: its figures are then of the start, not of the point."""
-    figures = {} if is_planning() else site.open_store().manifest(made.report).figures
-    return TrainingError(str(figures["reason"])) if figures.get("verdict") == STOPPED else made
 
 
 def _outcome(attempt: Attempt, site: RunContext) -> Run | ModelError:
@@ -191,7 +203,7 @@ def _on_pool(attempts: Sequence[Attempt], site: RunContext, at_once: int) -> lis
             number, made = some[position]
             if fault is not None and not is_fault(fault):
                 raise fault
-            outcomes[number] = _said(attempts[number], fault or _judged(made, site))
+            outcomes[number] = _said(attempts[number], fault or made)
 
         orders = [Order(attempts[number].job, plan) for number, plan in some]
         run_on_pool(orders, site, at_once, end)

@@ -17,7 +17,7 @@ from flows.config import Overrides
 from flows.pipeline import Run
 from flows.run_context import run_context_of, tell_precision
 from flows.sweep.grid import Grid, grid
-from flows.sweep.points import Attempt, attempts_of, run_points
+from flows.sweep.points import Attempt, attempts_of, run_points, without_stopped
 from models.errors import EvaluationError
 from storage.artifacts.refs import StudyRef
 from tasks.corpus.evaluation_sets import ScoredSet
@@ -68,7 +68,8 @@ def ablation(
     available(place, _shared_sets(asked))  # raises before any training if none of them can be had
     tell_precision(place, asked.configs[0].precisions)
     attempts = _attempts(asked, seeds, place)
-    outcomes = run_points(list(attempts.values()), place, lanes)
+    each = list(attempts.values())
+    outcomes = without_stopped(each, run_points(each, place, lanes), place)
     ended = dict(zip(attempts, outcomes, strict=True))
     finished = [outcome for outcome in outcomes if isinstance(outcome, Run)]
     if not finished:

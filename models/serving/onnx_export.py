@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from models.encoder.int8 import NOTE
 from models.encoder.onnx import OUTPUTS
@@ -47,12 +48,8 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
     mask_BT = torch.ones_like(ids_BT)
     mask_BT[1, 3:] = 0
     free = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", max=encoder.config.length)}
-    transformer = encoder.transformer
-    attention = transformer.config._attn_implementation
-    # Fused kernels choose their path by looking at the mask, which a graph cannot; eager attention is plain algebra.
-    transformer.set_attn_implementation("eager")
     try:
-        with _quiet(), torch.no_grad():
+        with _quiet(), torch.no_grad(), _plain_attention(encoder.backbone):
             program = torch.onnx.export(
                 _Outputs(encoder).eval(),
                 (ids_BT, mask_BT),
@@ -64,11 +61,9 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
             )
     except (RuntimeError, torch.onnx.OnnxExporterError) as error:
         raise EncoderError(
-            f"{encoder.config.model}: torch.onnx cannot export a {transformer.config.model_type} ({error}); "
-            "use the folder with sentence-transformers instead"
+            f"{encoder.config.model}: torch.onnx cannot export this architecture ({error}); use the folder with "
+            "sentence-transformers instead"
         ) from error
-    finally:
-        transformer.set_attn_implementation(attention)
     assert program is not None
     _part_sums(program)
     program.save(str(path), external_data=False)
@@ -157,6 +152,20 @@ def _need(package: str) -> None:
         __import__(package)  # of an optional extra, asked for before the work begins
     except ImportError as error:
         raise EncoderError(f"ONNX export needs {error.name}; pip install 'bsl-pipeline[onnx]'") from error
+
+
+@contextlib.contextmanager
+def _plain_attention(backbone: nn.Module) -> Iterator[None]:
+    """Fused kernels choose their path by looking at the mask, which a graph cannot; eager attention is plain algebra."""
+    if not isinstance(backbone, PreTrainedModel):
+        yield
+        return
+    attention = backbone.config._attn_implementation
+    backbone.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        backbone.set_attn_implementation(attention)
 
 
 @contextlib.contextmanager

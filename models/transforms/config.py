@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from models.runtime.named_config import named
-
-
-class TransformSettings(BaseModel):
-    """Settings of a post-hoc transform.
-
-    Attributes:
-        folds: Whether the transform is a matrix, which an encoder can take in (`Transform.linear`).
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    folds: ClassVar[bool] = False
+from models.transforms.settings import TransformSettings
 
 
 class WhiteningConfig(TransformSettings):

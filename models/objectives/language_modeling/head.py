@@ -100,11 +100,11 @@ def vocabulary_head(backbone: PreTrainedModel) -> VocabularyHead:
 
     A new one draws its weights from torch.
     """
+    vocabulary, width = embeddings_of(backbone).shape  # refuses a table, which comes from no folder either
     saved = _saved_head(backbone)
     if saved is not None:
         return saved
     logger.info("%s: no masked-LM head beside the weights; a new one is learnt", backbone.name_or_path)
-    vocabulary, width = embeddings_of(backbone).shape
     linear = nn.Linear(int(backbone.config.hidden_size), width)
     nn.init.normal_(linear.weight, std=float(getattr(backbone.config, "initializer_range", 0.02)))
     nn.init.zeros_(linear.bias)

@@ -17,7 +17,7 @@ from flows.pipeline import Run
 from flows.pool import FailedRunError, Job, PoolError, _fault
 from flows.recipes import recipe
 from flows.sweep import points
-from flows.sweep.points import Attempt, is_fault, run_points, side_by_side
+from flows.sweep.points import Attempt, is_fault, run_points, side_by_side, without_stopped
 from models.errors import (
     EncoderError,
     InterruptedRunError,
@@ -60,7 +60,8 @@ def reported(folder, verdict):
 
 def test_a_point_whose_training_was_stopped_has_no_figure(tmp_path, monkeypatch):
     monkeypatch.setattr(points, "run", lambda *_: reported(tmp_path, "STOPPED"))
-    (fault,) = run_points([POINT], RunContext(store=str(tmp_path)))
+    site = RunContext(store=str(tmp_path))
+    (fault,) = without_stopped([POINT], run_points([POINT], site), site)
     assert isinstance(fault, TrainingError)
     assert str(fault) == "the encoder unlearnt by step 3"
 

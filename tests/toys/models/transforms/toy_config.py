@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from models.transforms.config import TransformSettings
+from models.transforms.settings import TransformSettings
 
 
 class ToyTransformConfig(TransformSettings):

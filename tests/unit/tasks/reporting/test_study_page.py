@@ -52,7 +52,7 @@ def test_own_text_is_compared_beside_scored_pairs(table):
         row("b", "own:t title", 0.1, (-0.1, -0.2, -0.05, 0.01), **question),
     ]
     both = pl.concat([table.filter(pl.col("dataset") == "stsb test"), pl.DataFrame(own, schema=STUDY)])
-    headings = [heading for heading, _ in comparisons(both, "stsb test")]
+    headings = [heading for heading, _ in comparisons(both, "stsb test", {})]
     assert headings == ["stsb test (spearman, all), beside a", "own:t title (mean reciprocal rank, all), beside a"]
     assert "above a: b" in finding(both, "stsb test")
     assert "On own:t title, below a: b (-10.00 [-20.00, -5.00])." in finding(both, "stsb test")
