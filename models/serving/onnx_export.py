@@ -155,8 +155,8 @@ def _need(package: str) -> None:
 
 
 @contextlib.contextmanager
-def _plain_attention(backbone: nn.Module) -> Iterator[None]:
-    """Fused kernels choose their path by looking at the mask, which a graph cannot; eager attention is plain algebra."""
+def _plain_attention(backbone: object) -> Iterator[None]:
+    """Eager attention, which is plain algebra; fused kernels choose by looking at the mask, which a graph cannot."""
     if not isinstance(backbone, PreTrainedModel):
         yield
         return
