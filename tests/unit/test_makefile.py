@@ -67,8 +67,7 @@ def test_the_tests_of_the_weakest_processor_are_there_and_get_its_variables(fold
     for path in paths.split():
         file, _, name = path.partition("::")
         assert f"def {name}(" in (ROOT / file).read_text() if name else (ROOT / file).exists()
-    ci = (ROOT / ".ci" / "run").read_text()
-    assert "make lint test-avx2 test PYTEST=" in ci
+    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "make lint test-avx2 test"
 
 
 def asked_of_make(folder: Path, target: str) -> str:
