@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
+from models.encoder.cnn import check_convolutions
 from models.encoder.config import EncoderConfig
 from models.encoder.heads import first_of
 from models.encoder.network import Encoder
@@ -68,7 +69,7 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
     if saved.kept is not None and saved.kept < network.width:
         sentence_heads.append(first_of(network.width, saved.kept))
         network = Encoder(backbone, config, token_heads, sentence_heads).eval()
-    _check_convolutions(network)
+    check_convolutions(network)
     if config.prompt and not saved.pools_prompt:
         network.skipped = len(surrounding_ids(tokenizer, config.prompt)[0])
         _check_room(folder, network)
@@ -93,20 +94,6 @@ def _backbone(saved: SavedEncoder, config: EncoderConfig) -> tuple[Backbone, Tok
     from models.encoder.transformer import load_transformer
 
     return *load_transformer(folder, config), []
-
-
-def _check_convolutions(network: Encoder) -> None:
-    """Compare a network's convolutions, if any, with those that its configuration asks for, if it does."""
-    asked = network.config.cnn
-    if asked is None or not network.token_heads:
-        return
-    from models.encoder.cnn import convolutions_of
-
-    if (found := convolutions_of(network.token_heads)) not in (None, asked):
-        raise EncoderError(
-            f"{network.config.model}: saved with convolutions {found!r}, the configuration asks for {asked!r}; set "
-            "encoder.cnn=null, which keeps those that are there"
-        )
 
 
 def _check_room(folder: Path, network: Encoder) -> None:
