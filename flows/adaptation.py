@@ -10,7 +10,7 @@ from prefect.runtime import flow_run
 
 from flows.config import form_of, override
 from flows.evaluation import differences, encoder_system, frozen_scores
-from flows.recipes.adaptation import STSB, AdaptConfig, probes_of
+from flows.recipes.adaptation import STSB, AdaptConfig
 from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
 from models.errors import EncoderError
 from models.views.config import AugmentConfig
@@ -100,12 +100,12 @@ def run_adapt(
     corpus = learnt(site, passages, labelled, False, config.proof.seed)
     taught = config.taught(others=_has_others(site, passages))
     views = augment(site, corpus, config.views_of(taught))
-    trips = _trips(site, passages, corpus, config, learn="round trips" in taught)
-    pairs = pair_own(site, views, trips if "round trips" in taught else None, config.pairs(taught))
+    trips = _trips(site, corpus, config) if "round trips" in taught else None
+    pairs = pair_own(site, views, trips, config.pairs(taught))
     learning = config.learning(reading, taught)
     trained = train(site, pairs, start, None, learning, config.trained(raw=is_bare(site, start)))
 
-    held_out = HeldOut(passages=passages, trips=trips, labels=labelled, views=probes_of(taught), config=config.proof)
+    held_out = HeldOut(passages=passages, labels=labelled, config=config.proof)
     weighing = weigh(site, held_out, start, trained, dev, reading)
     merged = merge(site, start, trained, weighing, reading)
     both = {"start": start, "adapted": merged}
@@ -161,18 +161,15 @@ def guards(site: RunContext, names: tuple[str, ...]) -> FoundSets:
 
 
 def _has_others(site: RunContext, passages: PassagesRef) -> bool:
-    """Whether enough titles are left to prove by. What neighbours tell is known only once the start was asked."""
+    """Whether enough titles are left to prove by."""
     if site.open_store().defect(passages):  # of a dry run, whose stages are as many either way
         return True
     return int(str(site.open_store().manifest(passages).figures[TITLES])) >= FEWEST_OTHERS
 
 
-def _trips(
-    site: RunContext, passages: PassagesRef, corpus: CorpusRef, config: AdaptConfig, *, learn: bool
-) -> ViewsRef | None:
-    """Round trips of some held-out sentences, and of learnt ones where they are views; None without a translator."""
+def _trips(site: RunContext, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef | None:
+    """Round trips of some sentences that are learnt; None without a translator."""
     if config.trip is None:
         return None
-    to_learn = config.translated if learn else 0
-    some = translated(site, passages, corpus, to_learn, config.asked, config.hold_out.seed)
+    some = translated(site, corpus, config.translated, config.hold_out.seed)
     return augment(site, some, AugmentConfig(translations=(config.trip,), original=False))

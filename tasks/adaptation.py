@@ -17,7 +17,6 @@ from storage.artifacts.refs import (
     PassagesRef,
     ProofRef,
     ScoresRef,
-    ViewsRef,
     WeighingRef,
 )
 from storage.artifacts.schemas import PROOF, WEIGHING
@@ -45,21 +44,17 @@ GENERAL = "general set"
 
 
 class HeldOut(StageInputs):
-    """The held-out text, and the questions on it."""
+    """The held-out text and labels, and how they are asked."""
 
     passages: PassagesRef
     """Sentences of the text, by part."""
-    trips: ViewsRef | None
-    """Round trips of some sentences; None where no translator knows the language."""
     labels: LabelSource | None
     """Labels, if there are any."""
-    views: tuple[str, ...]
-    """Names of the learnt views."""
     config: ProofConfig
     """Number of questions, shares, bounds."""
 
 
-@stage(ref=WeighingRef, version=7)
+@stage(ref=WeighingRef, version=8)
 def weigh(
     work: Work,
     held_out: HeldOut,
@@ -143,7 +138,7 @@ class GeneralFigures(StageInputs):
     """Differences of both."""
 
 
-@stage(ref=ProofRef, version=9)
+@stage(ref=ProofRef, version=10)
 def prove(
     work: Work,
     held_out: HeldOut,
@@ -211,12 +206,11 @@ def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:
     from models.evaluation.own_text import probes
     from models.evaluation.proof import Questions
 
-    trips, config = held_out.trips, held_out.config
+    config = held_out.config
     held = work.store.scan(held_out.passages).filter(pl.col("part") == part).collect()
-    made = None if trips is None else work.store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
-    asked = probes(held, made, questions=config.questions, seed=config.seed)
+    asked = probes(held, questions=config.questions, seed=config.seed)
     halves = labelled_halves(work.store, held_out.passages, held_out.labels, config.seed)
-    return Questions(asked, frozenset(held_out.views), halves.get(part))
+    return Questions(asked, halves.get(part))
 
 
 def _loaded(work: Work, ref: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:

@@ -29,7 +29,6 @@ DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 STSB: Final = "embedded:stsb/test"
 """The general set that is always asked of."""
 DROPOUT: Final = 0.1  # BERT's own rate; the embedded encoders have none
-_TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
 
 # Small steps, and few of them: what a good encoder knows is soon lost. A hundred gain no more on labels, at twice the
 # cost (docs/research-log.md).
@@ -84,17 +83,15 @@ class AdaptConfig(ReadingConfig):
     hold_out: HoldOutConfig = HoldOutConfig()
     """What training does not see."""
     views: Literal["auto", "crops", "round trips", "both", "dropout"] = "auto"
-    """What is learnt to belong together. `auto`: both where titles are left to prove it by, else crops,
-    which round trips then prove; crops alone where there is no translator for the language. `dropout`: a sentence
-    beside itself, read twice under dropout (as SimCSE), which no probe is made of."""
+    """What is learnt to belong together. `auto`: crops, and round trips too where the text has titles to prove it
+    by and a translator knows the language. `dropout`: a sentence beside itself, read twice
+    under dropout (as SimCSE)."""
     translators: str | dict[str, TranslatorConfig] = "embedded"
     """`embedded`, `opus-mt`, or a table by direction, such as `en-de`; "" for none."""
     pivots: tuple[str, ...] = PIVOTS
     """Languages through which a round trip may go; the first that the translators know both ways."""
     translated: int = Field(1500, ge=0)
     """Most sentences to learn from that are translated."""
-    asked: int = Field(500, ge=0)
-    """Most sentences of each held-out half that are translated."""
     training: TrainingConfig = GENTLE
     """Objective, optimizer and schedule."""
     raw_lr: float = Field(2e-4, gt=0, le=1)
@@ -177,8 +174,3 @@ class AdaptConfig(ReadingConfig):
             sides = {"lang_1": self.lang, "lang_2": self.lang}
             pairings.append(ViewPair(view_1="original", view_2=trip.method, **sides))
         return PairConfig(pairings=tuple(pairings), drop_identical=True)
-
-
-def probes_of(taught: tuple[str, ...]) -> tuple[str, ...]:
-    """The probes of views that were trained on, which prove nothing; dropout has none."""
-    return tuple(_TRAINED_PROBE[view] for view in taught if view in _TRAINED_PROBE)

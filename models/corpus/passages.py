@@ -11,7 +11,9 @@ Design choices
 - A sentence that stands in a held-out document too is learnt by nobody: it leaves the part `train`.
 - Which documents are held out follows from their numbers and a seed; a sample takes runs, so that neighbours stay.
 - What a document is, the records say. The first that applies: a column names it (a record without a name stands alone);
-  a heading begins it, as in wikis and Markdown; lines in order are their file's; a record of a table stands alone.
+  a heading begins it, as in wikis and Markdown; lines in order are their file's; a record of a table stands alone,
+  and so does a line of a list. Records that stand alone are numbered by their text: the order of a list is no evidence,
+  and another order of the same lines gives the same parts.
 """
 
 from __future__ import annotations
@@ -228,7 +230,7 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
 
     Args:
         records: `text`, `title`, `document` (strings, null where there is none), `record` (its number), in order.
-        lines: whether the records are lines of a text, whose order means something.
+        lines: whether the records are lines of prose, whose order means something.
         first: number of the first document.
 
     Returns:
@@ -252,7 +254,10 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
         return kept.filter(~pl.col("text").str.contains(_HEADING))
     if lines:
         return _numbered(records, pl.lit(0), first, title=pl.col("title"), continues=True)
-    return _numbered(records, pl.col("record"), first, title=pl.col("title"), continues=again)
+    alone = pl.col("text").first().over("record").rank("dense") - 1
+    return _numbered(records, alone, first, title=pl.col("title"), continues=again).sort(
+        "document", maintain_order=True
+    )
 
 
 def _numbered(

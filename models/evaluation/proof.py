@@ -1,10 +1,10 @@
 """Is an adapted encoder better on the text that it was adapted to, and what did that cost elsewhere?
 
-Two halves of what was held out: one chooses how much of the training is taken, the other is reported. What was trained
-on (a view) is shown and decides nothing. What decides: labels where there are any, else the mean of the probes of
-another kind on which the start does better than a guess. A general set may forbid, if its difference has an interval:
-an encoder whose figure there fell by more than `max_forgetting` is not handed out, whether or not the fall is sure
-(`significance.paired.forgets`).
+Two halves of what was held out: one chooses how much of the training is taken, the other is reported. What decides:
+labels where there are any, else the mean of the probes that were seen to predict labels (`questions.PREDICTS`) and on
+which the start does better than a guess; the others are shown. A general set may forbid, if its difference has an
+interval: an encoder whose figure there fell by more than `max_forgetting` is not handed out, whether or not the fall is
+sure (`significance.paired.forgets`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
+from models.evaluation.questions import PREDICTS
 from models.evaluation.retrieval import Retrieval, compare_ranks, reciprocal_ranks, tells
 from models.evaluation.significance.config import BootstrapConfig
 
@@ -55,12 +56,10 @@ class Questions:
 
     Attributes:
         probes: by name, of held-out text.
-        trained: names of probes whose view was trained on.
         labelled: a half of the labels; None without any.
     """
 
     probes: Mapping[str, Retrieval]
-    trained: frozenset[str]
     labelled: Labelled | None = None
 
 
@@ -106,11 +105,11 @@ def answers(encode: Encode, questions: Questions) -> Answers:
 
 
 def counted(start: Answers, questions: Questions) -> tuple[str, ...]:
-    """What decides: the labels, else the probes of another kind than was trained on that the start can answer."""
+    """What decides: the labels, else the probes that predict labels, if the start can answer them."""
     if questions.labelled is not None:
         return (LABELS,)
-    others = [name for name in questions.probes if name not in questions.trained]
-    return tuple(name for name in others if tells(start[name], questions.probes[name]))
+    predicting = [name for name in questions.probes if name in PREDICTS]
+    return tuple(name for name in predicting if tells(start[name], questions.probes[name]))
 
 
 def gain(start: Answers, other: Answers, questions: Questions, counts: Sequence[str]) -> float:

@@ -51,6 +51,7 @@ _TEXTS: Final = (
 )  # fmt: skip
 _END: Final = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
 _PAGE: Final = 120  # characters; a longer line is not cut where a page ends
+_MANY: Final = 20  # files of text, each of which is then a document whose lines have an order; fewer may be lists
 
 
 class TextSource(Record):
@@ -78,6 +79,11 @@ class TextSource(Record):
     """All columns of the first file."""
 
     @property
+    def ordered(self) -> bool:
+        """Whether a file of text is a document, as its lines make paragraphs or there are many files; else a list."""
+        return self.format == "txt" and (self.wrapped or len(self.files) >= _MANY)
+
+    @property
     def told(self) -> dict[str, str]:
         """The guess as a row of a table."""
         left = [name for name in self.found if name not in (*self.texts, self.title, self.document)]
@@ -88,7 +94,7 @@ class TextSource(Record):
             "format": self.format,
             "text": line if self.format == "txt" else ", ".join(self.texts),
             "title": self.title or "",
-            "document": self.document or ("a file" if self.wrapped else ""),
+            "document": self.document or ("a file" if self.ordered else ""),
             "not read": ", ".join(left),
         }
 

@@ -24,7 +24,7 @@ TITLES, NEIGHBOURS = "titles", "neighbours"
 BAD_SHARE = 0.01  # of a source's records that may be unreadable
 
 
-@stage(ref=PassagesRef, version=6)
+@stage(ref=PassagesRef, version=7)
 def read_passages(work: Work, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, cut their records into sentences, hold documents out."""
     show_table("own-files", [source.told for source in sources], "What the columns of your files were taken to hold")
@@ -65,7 +65,7 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
     for source in sources:
         report = ReadReport(source.name)
         for table in records(source, report):
-            numbered = documents(table, lines=source.format == "txt", first=first)
+            numbered = documents(table, lines=source.ordered, first=first)
             last = numbered.select(pl.col("document").max()).item()
             first = first if last is None else last + 1
             named = numbered.with_columns(source=pl.lit(source.name), lang=pl.lit(source.lang))
@@ -99,29 +99,23 @@ def learnt(work: Work, passages: PassagesRef, labels: LabelSource | None, teach:
     work.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **idle_labels})
 
 
-@stage(ref=CorpusRef, version=2)
-def translated(work: Work, passages: PassagesRef, corpus: CorpusRef, learnt: int, asked: int, seed: int) -> None:
-    """The corpus of what is translated: some sentences of each part, for views and for questions.
+@stage(ref=CorpusRef, version=3)
+def translated(work: Work, corpus: CorpusRef, most: int, seed: int) -> None:
+    """The corpus of what is translated.
 
     Args:
         work: the draft.
-        passages: all sentences.
-        corpus: those that are learnt.
-        learnt: most of them.
-        asked: most sentences of each held-out part.
+        corpus: what is learnt.
+        most: sentences of it.
         seed: decides which.
     """
-    ids = work.store.scan(corpus).select("sentence_id").collect()["sentence_id"]
-    known = work.store.scan(passages).filter((pl.col("part") != TRAIN) | pl.col("sentence_id").is_in(ids.implode()))
-    unique = _corpus(known.collect(), "part").sort(scattered(pl.col("sentence_id"), seed))
-    bounds = {TRAIN: learnt, "choose": asked, "report": asked}
-    chosen = pl.concat([unique.filter(part=part).head(most) for part, most in bounds.items()])
-    work.draft.write(chosen.drop("part").sort("sentence_id"))
+    sentences = work.store.scan(corpus).collect().sort(scattered(pl.col("sentence_id"), seed))
+    work.draft.write(sentences.head(most).sort("sentence_id"))
 
 
-def _corpus(table: pl.DataFrame, *more: str) -> pl.DataFrame:
+def _corpus(table: pl.DataFrame) -> pl.DataFrame:
     return (
         table.unique("sentence_id", keep="first", maintain_order=True)
-        .select("sentence_id", "text", "source", "lang", *more)
+        .select("sentence_id", "text", "source", "lang")
         .sort("sentence_id")
     )

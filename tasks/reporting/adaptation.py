@@ -45,7 +45,7 @@ class AdaptationArtifacts(StageInputs):
     views: ViewsRef
     """Views of the corpus: crops, or only its sentences."""
     trips: ViewsRef | None
-    """Round trips of some sentences; None where no translator knows the language."""
+    """Round trips of some sentences; None where none are learnt."""
     trained: CheckpointRef
     """The trained encoder."""
     weighing: WeighingRef

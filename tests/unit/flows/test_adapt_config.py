@@ -8,7 +8,7 @@ import pytest
 
 from flows.adaptation import guards
 from flows.config import override
-from flows.recipes.adaptation import AdaptConfig, probes_of
+from flows.recipes.adaptation import AdaptConfig
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig, SimCSEConfig
 from storage.errors import SourceError
@@ -45,7 +45,6 @@ def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_gi
     taught = config.taught(others=True)
     pairs = config.pairs(taught)
     assert ([pairing.source for pairing in pairs.pairings], pairs.drop_identical) == (["original|original"], False)
-    assert probes_of(taught) == ()
     bare, own = EncoderConfig(model="m"), EncoderConfig(model="m", dropout=0.2)
     assert [config.learning(reading, taught).dropout for reading in (bare, own)] == [0.1, 0.2]
     assert config.learning(bare, ("crops",)) == bare

@@ -51,6 +51,23 @@ def test_documents_are_what_records_say_of_themselves() -> None:
     assert documents(_records(["a", "b"]), lines=False, first=7)["document"].to_list() == [7, 8]
 
 
+def test_the_order_of_a_list_is_no_evidence() -> None:
+    lines = [f"Line {number} of a list." for number in range(400)]
+    config = HoldOutConfig(min_chars=1)
+    made = [
+        hold_out(
+            passages(
+                documents(_records(texts), lines=False, first=0).with_columns(source=pl.lit("s"), lang=pl.lit("en")),
+                config,
+            ),
+            config,
+        )
+        for texts in (lines, lines[::-1])
+    ]
+    assert made[0].equals(made[1])
+    assert made[0]["document"].n_unique() == len(lines)
+
+
 def test_a_record_that_names_no_document_stands_alone() -> None:
     some = documents(_records(list("abcde"), document=["x", None, " ", "x", ""]), lines=False, first=0)
     assert some.group_by("document").agg("text").sort("document")["text"].to_list() == [["a", "d"], ["b"], ["c"], ["e"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,16 +53,16 @@ def _probe(name: str) -> Retrieval:
     return Retrieval(name, sides[0], sides[1], numbers, numbers // 4, np.full(ROWS, -1))
 
 
-QUESTIONS = Questions({name: _probe(name) for name in ("title", "neighbour", "crop")}, frozenset({"crop"}))
+QUESTIONS = Questions({name: _probe(name) for name in ("title", "neighbour", "round trip", "crop")})
 
 
-def test_probes_of_another_kind_decide_and_the_trained_one_is_shown() -> None:
+def test_probes_that_predict_labels_decide_and_others_are_shown() -> None:
     start, better = (answers(_encoder(noise), QUESTIONS) for noise in (1.2, 0.9))
     counts = counted(start, QUESTIONS)
     assert counts == ("title", "neighbour")
     rows = evidence(start, better, QUESTIONS, counts, DRAWN)
     assert {row.evidence: row.role for row in rows} == {
-        MEAN: "counts", "title": "counts", "neighbour": "counts", "crop": "shown",
+        MEAN: "counts", "title": "counts", "neighbour": "counts", "round trip": "shown", "crop": "shown",
     }  # fmt: skip
     assert rows[0].difference == pytest.approx(gain(start, better, QUESTIONS, counts))
     assert judged(rows, 0.5).word == "BETTER"
@@ -99,8 +100,8 @@ def _row(role: Role, difference: float, half: float = 0.001) -> Evidence:
         ([_row("counts", 0.02), _row("guard", -0.006)], "WORSE"),
         ([_row("counts", 0.0005), _row("guard", 0.02)], "NO DIFFERENCE"),
         ([_row("counts", -0.02)], "WORSE"),
-        ([_row("shown", 0.02)], "NO DIFFERENCE"),
-        ([_row("guard", 0.02)], "NO DIFFERENCE"),
+        ([_row("shown", 0.02)], "NOT PROVED"),
+        ([_row("guard", 0.02)], "NOT PROVED"),
     ],
 )
 def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[Evidence], word: str) -> None:
@@ -113,6 +114,20 @@ def test_where_nothing_could_be_asked_the_verdict_says_what_to_give() -> None:
     verdict = judged([_row("guard", 0.0)], 0.5)
     assert verdict.reason.startswith("too few documents to tell")
     assert "more text" in verdict.advice
+
+
+def test_what_predicts_nothing_proves_nothing_and_the_labels_that_would_are_counted() -> None:
+    alone = Questions({name: _probe(name) for name in ("round trip", "crop")})
+    start, better = (answers(_encoder(noise), alone) for noise in (1.2, 0.9))
+    rows = evidence(start, better, alone, counted(start, alone), DRAWN)
+    assert min(row.ci_low for row in rows) > 0
+    verdict = judged(rows, 0.5)
+    assert verdict.word == "NOT PROVED"
+    found = re.search(r"About ([\d,]+) labelled rows", verdict.advice)
+    assert found is not None
+    wanted = int(found[1].replace(",", ""))
+    expected = max(ROWS * ((row.ci_high - row.ci_low) / 2 / 0.02) ** 2 for row in rows)
+    assert expected <= wanted < expected + 100
 
 
 @pytest.mark.parametrize(("half", "said"), [(0.001, "may fall"), (0.02, "though chance alone may do that too")])
@@ -128,7 +143,7 @@ def test_labels_decide_alone() -> None:
     first = tuple(f"{number}a" for number in numbers)
     second = tuple(f"{number if number % 2 else (number + 2) % ROWS}b" for number in numbers)
     pairs = Labelled("pairs", first, second, (numbers % 2).astype(float))
-    asked = Questions(QUESTIONS.probes, frozenset(), pairs)
+    asked = Questions(QUESTIONS.probes, pairs)
     start, better = (answers(_encoder(noise), asked) for noise in (2.0, 0.5))
     assert counted(start, asked) == ("labels",)
     row = evidence(start, better, asked, ("labels",), DRAWN)[0]

@@ -111,6 +111,16 @@ def test_wrapped_lines_are_joined_to_paragraphs(folder: Path) -> None:
     assert table["text"].to_list() == ["Call me by a name that I chose.", "It was late and it rained."]
 
 
+def test_lines_have_an_order_where_they_make_paragraphs_or_files_are_many(folder: Path, tmp_path: Path) -> None:
+    (book,) = sources([str(folder / "book.txt")])
+    assert (book.ordered, book.told["document"]) == (True, "a file")
+    for number in range(20):
+        (tmp_path / f"{number:02}.txt").write_text("A first line of text.\nA second line of text.\n")
+    for files, ordered in (("0*.txt", False), ("*.txt", True)):
+        (letters,) = sources([str(tmp_path / files)])
+        assert (letters.ordered, letters.told["document"]) == (ordered, "a file" if ordered else "")
+
+
 def test_the_guess_can_be_overruled(folder: Path) -> None:
     (told,) = sources([str(folder / "in" / "tickets.csv")], columns=["subject"], document="ticket_no", lang="de")
     assert (told.texts, told.document, told.lang) == (("subject",), "ticket_no", "de")

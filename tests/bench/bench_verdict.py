@@ -1,0 +1,157 @@
+"""What `bsl adapt` says of encoders, beside what labels say of them that no run has read.
+
+    python tests/bench/bench_verdict.py FOLDER [--starts ENCODER…] [--seeds 2] [--set training.max_steps=50 …]
+
+FOLDER holds a text a file, `NAME.parquet`: `text` and `label` (classes), or `text`, `text_2` and `score` (pairs), with
+`document` or `title` where the text has them. Each text is adapted to without its labels. Then the start and the
+trained encoder are asked of them: for classes the mean of the nearest neighbour's accuracy and of the nearest centroid's
+of five examples a class (20 draws), for pairs Spearman of the cosine. An interval is of 1,000 draws of rows. A line is
+printed as soon as it is known, and what the store has is not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from flows.adaptation import run_adapt  # noqa: E402
+from flows.cli.terminal.overrides import changes_of  # noqa: E402
+from flows.config import override  # noqa: E402
+from flows.recipes.adaptation import AdaptConfig  # noqa: E402
+from flows.run_context import run_context_of  # noqa: E402
+from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
+from models.encoder.serialization.settings import saved_config  # noqa: E402
+from models.evaluation.correlation import cosine_scores  # noqa: E402
+from models.evaluation.retrieval import mean_difference  # noqa: E402
+from models.evaluation.significance.paired import Difference, paired_difference  # noqa: E402
+from storage.artifacts.refs import CheckpointRef, ProofRef, ReportRef  # noqa: E402
+from tasks.embedding.encoders import encoder_folder, find_encoder  # noqa: E402
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from storage.artifacts.store import Store
+
+STARTS = ("embedded:mini-sentence", "embedded:bert-mini")
+EXAMPLES, DRAWS = 5, 20
+HEAD = "| text | start | seed | verdict | gain that decides | labels: before → after | difference | labels say |"
+
+
+@dataclass(frozen=True)
+class Said:
+    """A word, what it stands on, and the encoder that it is about."""
+
+    word: str
+    deciding: str
+    trained: CheckpointRef
+
+
+def main() -> int:
+    """Print a row an adaptation, then how often each word was followed by which finding of labels."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--starts", nargs="+", default=STARTS)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--set", nargs="*", default=(), dest="changes")
+    arguments = parser.parse_args()
+    counts: dict[tuple[str, str], int] = {}
+    print(f"{HEAD}\n|{'---|' * 8}", flush=True)
+    for path in sorted(arguments.folder.glob("*.parquet")):
+        for start in arguments.starts:
+            for seed in range(arguments.seeds):
+                said, figures, found = _case(path, start, seed, arguments.changes)
+                finding = "above" if found.ci_low > 0 else "below" if found.ci_high < 0 else "no difference"
+                counts[said.word, finding] = counts.get((said.word, finding), 0) + 1
+                spread = f"{100 * found.value:+.2f} [{100 * found.ci_low:+.2f}, {100 * found.ci_high:+.2f}]"
+                before, after = (f"{100 * figure:.2f}" for figure in figures)
+                cells = [path.stem, Path(start).name, str(seed), said.word, said.deciding, f"{before} → {after}", spread]
+                print(f"| {' | '.join([*cells, finding])} |", flush=True)
+    print("\n| verdict | labels say | cases |\n|---|---|--:|")
+    for (word, finding), count in sorted(counts.items()):
+        print(f"| {word} | {finding} | {count} |")
+    return 0
+
+
+def _case(path: Path, start: str, seed: int, changes: list[str]) -> tuple[Said, tuple[float, float], Difference]:
+    table = pl.read_parquet(path)
+    config = override(AdaptConfig(), changes_of(changes))
+    config = override(config, {"training": {"seed": seed}})
+    site = run_context_of(None)
+    with tempfile.TemporaryDirectory() as folder:
+        said = _said(site.open_store(), run_adapt([_written(table, Path(folder), path.stem)], start, None, config, site))
+    encoders = [find_encoder(site, start, None), said.trained]
+    folders = [encoder_folder(site.open_store(), encoder) for encoder in encoders]
+    before, after = (_outcomes(SentenceEncoder.load(own, saved_config(own, start)), table) for own in folders)
+    if "score" in table.columns:
+        gold = table["score"].to_numpy()
+        found = paired_difference(before, after, gold)
+        from models.evaluation.correlation import spearman
+
+        return said, (spearman(before, gold), spearman(after, gold)), found
+    found = mean_difference({"labels": (after - before, np.arange(len(before)))})
+    return said, (float(before.mean()), float(after.mean())), found
+
+
+def _written(table: pl.DataFrame, folder: Path, name: str) -> str:
+    """The text without its labels: a table where it has titles or documents, else a list in random order."""
+    if columns := [column for column in ("document", "title") if column in table.columns]:
+        table.select(*columns, "text").write_csv(folder / f"{name}.csv")
+        return str(folder / f"{name}.csv")
+    sides = [table[side] for side in ("text", "text_2") if side in table.columns]
+    lines = pl.concat([side.alias("text") for side in sides]).str.replace_all(r"\s+", " ").unique().sort()
+    (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines.shuffle(seed=0)))
+    return str(folder / f"{name}.txt")
+
+
+def _said(store: Store, report: ReportRef) -> Said:
+    proof = store.manifest(report).provenance.inputs["proof"].key
+    figures = store.manifest(report).figures
+    rows = store.scan(ProofRef(key=proof)).filter(role="counts").collect().head(1)
+    deciding = "; ".join(
+        f"{100 * row['difference']:+.2f} [{100 * row['ci_low']:+.2f}, {100 * row['ci_high']:+.2f}] {row['evidence']}"
+        for row in rows.iter_rows(named=True)
+    )
+    trained = store.manifest(ProofRef(key=proof)).provenance.inputs["adapted"].key
+    return Said(str(figures["verdict"]), deciding, CheckpointRef(key=trained))
+
+
+def _outcomes(encoder: SentenceEncoder, table: pl.DataFrame) -> NDArray[np.float64]:
+    """Of each row the cosine of a pair, or the mean of how often both classifiers are right: (N,)."""
+    if "score" in table.columns:
+        return cosine_scores(*(encoder.encode(table[side].to_list()) for side in ("text", "text_2")))
+    vectors = encoder.encode(table["text"].to_list())
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    classes = np.unique(table["label"].to_numpy(), return_inverse=True)[1]
+    near = vectors @ vectors.T
+    np.fill_diagonal(near, -np.inf)
+    nearest = classes[near.argmax(axis=1)] == classes
+    return (nearest + _by_centroids(vectors, classes)) / 2
+
+
+def _by_centroids(vectors: NDArray[np.float32], classes: NDArray[np.int64]) -> NDArray[np.float64]:
+    generator, rows = np.random.default_rng(0), np.arange(len(classes))
+    right, asked = np.zeros(len(classes)), np.zeros(len(classes))
+    for _ in range(DRAWS):
+        shuffled = generator.permutation(rows)
+        taught = [shuffled[classes[shuffled] == own][:EXAMPLES] for own in np.unique(classes)]
+        taught = [own[: max(1, len(own) // 2)] if len(own) < EXAMPLES else own for own in taught]
+        centroids = np.stack([vectors[own].mean(axis=0) for own in taught])
+        centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
+        others = np.setdiff1d(rows, np.concatenate(taught))
+        right[others] += (vectors[others] @ centroids.T).argmax(axis=1) == classes[others]
+        asked[others] += 1
+    return right / np.maximum(asked, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
