@@ -25,10 +25,12 @@ from storage.sources.labels import LabelSource
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import ScoredSet, in_full, read_scored_set
 from tasks.corpus.labels import labelled_halves
+from tasks.corpus.passages import NEIGHBOURS, TITLES
 from tasks.embedding.encoders import encoder_folder
 from tasks.evaluation.kinds import kind_of
 from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.device import device_of, limit_threads
+from tasks.stage.progress import announce
 from tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:
@@ -188,7 +190,7 @@ def settle(
 
 
 def check_asked(site: RunContext, passages: PassagesRef) -> None:
-    """Refuse text of which nothing can be asked, before it is translated or learnt.
+    """Refuse text of which nothing can be asked, before it is translated or learnt; say where nothing can be proved.
 
     Raises:
         EvaluationError: a half has too few sentences or documents.
@@ -200,6 +202,12 @@ def check_asked(site: RunContext, passages: PassagesRef) -> None:
 
     for part in ("choose", "report"):
         check_enough(store.scan(passages).filter(pl.col("part") == part).collect(), part)
+    figures = store.manifest(passages).figures
+    if not figures[TITLES] and not figures[NEIGHBOURS]:
+        announce(
+            "your text is a list without titles, documents or labels: no gain can be proved, and the start will be "
+            "handed out; give --labels, titles or documents"
+        )
 
 
 def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:

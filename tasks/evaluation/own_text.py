@@ -182,7 +182,7 @@ class OwnTextKind(FrozenKind[OwnTextSet]):
         return [question.named(f"{wanted.dataset} {question.name}", wanted.dataset) for question in found]
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score_own_text(
     work: Work,
     embeddings: EmbeddingsRef,
@@ -212,7 +212,7 @@ def own_text_figures(sets: tuple[OwnTextSet, ...], vectors: Vectors, config: Boo
     return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
 
-@stage(ref=ComparisonRef, version=1)
+@stage(ref=ComparisonRef, version=2)
 def compare_own_text(
     work: Work,
     first: EmbeddingsRef,

@@ -4,8 +4,8 @@
 
 FOLDER holds a text a file, `NAME.parquet`: `text` and `label` (classes), or `text`, `text_2` and `score` (pairs), with
 `document` or `title` where the text has them. Each text is adapted to without its labels. Then the start and the
-trained encoder are asked of them: for classes the mean of the nearest neighbour's accuracy and of the nearest centroid's
-of five examples a class (20 draws), for pairs Spearman of the cosine. An interval is of 1,000 draws of rows. A line is
+trained encoder are asked of them: for classes the mean accuracy of the nearest neighbour and of the nearest centroid of
+five examples a class (20 draws), for pairs Spearman of the cosine. An interval is of 1,000 draws of rows. A line is
 printed as soon as it is known, and what the store has is not computed again.
 """
 
@@ -31,7 +31,7 @@ from flows.recipes.adaptation import AdaptConfig  # noqa: E402
 from flows.run_context import run_context_of  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.encoder.serialization.settings import saved_config  # noqa: E402
-from models.evaluation.correlation import cosine_scores  # noqa: E402
+from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.retrieval import mean_difference  # noqa: E402
 from models.evaluation.significance.paired import Difference, paired_difference  # noqa: E402
 from storage.artifacts.refs import CheckpointRef, ProofRef, ReportRef  # noqa: E402
@@ -74,8 +74,8 @@ def main() -> int:
                 counts[said.word, finding] = counts.get((said.word, finding), 0) + 1
                 spread = f"{100 * found.value:+.2f} [{100 * found.ci_low:+.2f}, {100 * found.ci_high:+.2f}]"
                 before, after = (f"{100 * figure:.2f}" for figure in figures)
-                cells = [path.stem, Path(start).name, str(seed), said.word, said.deciding, f"{before} → {after}", spread]
-                print(f"| {' | '.join([*cells, finding])} |", flush=True)
+                case = [path.stem, Path(start).name, str(seed), said.word, said.deciding]
+                print(f"| {' | '.join([*case, f'{before} → {after}', spread, finding])} |", flush=True)
     print("\n| verdict | labels say | cases |\n|---|---|--:|")
     for (word, finding), count in sorted(counts.items()):
         print(f"| {word} | {finding} | {count} |")
@@ -88,15 +88,14 @@ def _case(path: Path, start: str, seed: int, changes: list[str]) -> tuple[Said, 
     config = override(config, {"training": {"seed": seed}})
     site = run_context_of(None)
     with tempfile.TemporaryDirectory() as folder:
-        said = _said(site.open_store(), run_adapt([_written(table, Path(folder), path.stem)], start, None, config, site))
+        text = _written(table, Path(folder), path.stem)
+        said = _said(site.open_store(), run_adapt([text], start, None, config, site))
     encoders = [find_encoder(site, start, None), said.trained]
     folders = [encoder_folder(site.open_store(), encoder) for encoder in encoders]
     before, after = (_outcomes(SentenceEncoder.load(own, saved_config(own, start)), table) for own in folders)
     if "score" in table.columns:
         gold = table["score"].to_numpy()
         found = paired_difference(before, after, gold)
-        from models.evaluation.correlation import spearman
-
         return said, (spearman(before, gold), spearman(after, gold)), found
     found = mean_difference({"labels": (after - before, np.arange(len(before)))})
     return said, (float(before.mean()), float(after.mean())), found

@@ -112,7 +112,7 @@ def test_wrapped_lines_are_joined_to_paragraphs(folder: Path) -> None:
 
 
 def test_lines_have_an_order_where_they_make_paragraphs_or_files_are_many(folder: Path, tmp_path: Path) -> None:
-    (book,) = sources([str(folder / "book.txt")])
+    (book,) = sources([str(folder / "in" / "book.txt")])
     assert (book.ordered, book.told["document"]) == (True, "a file")
     for number in range(20):
         (tmp_path / f"{number:02}.txt").write_text("A first line of text.\nA second line of text.\n")
