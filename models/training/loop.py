@@ -31,9 +31,11 @@ from models.training.distributed import any_says, first_here_alone, from_first, 
 from models.training.health import divergence_remedy, finding_of
 from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log_row
 from models.training.optimizer import make_optimizer
+from models.training.shapes import choose_shapes
 from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot, run_fingerprint
 from models.training.state import TrainingState
-from models.training.step import take_step
+from models.training.static_steps import StaticSteps
+from models.training.step import compute, take_step
 from models.training.token_cache import TokenCache, open_token_cache
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from models.runtime.progress import OnProgress
     from models.training.config import TrainingConfig
     from models.training.dev_evaluation import DevSet, Evaluation
+    from models.training.step import Compute
     from models.training.teacher_vectors import TeacherVectors
 
 logger = logging.getLogger(__name__)
@@ -100,6 +103,7 @@ def train(
     should_stop: Callable[[], bool] | None = None,
     on_progress: OnProgress | None = None,
     on_eval: Callable[[Evaluation], None] | None = None,
+    static_shapes: bool | None = None,
 ) -> TrainingResult:
     """Train an encoder on pairs of views by an objective; the default is BSL (paper section 3).
 
@@ -119,6 +123,7 @@ def train(
         should_stop: Asked after each step; True saves and raises InterruptedRunError.
         on_progress: Called as (steps done, steps in all, detail), at most once a second.
         on_eval: Called after each evaluation of this call.
+        static_shapes: Whether batches are padded to a few shapes, which a GPU takes a captured step on; None: on a GPU.
 
     Raises:
         TrainingError: Too few or incomplete pairs, a batch that the processes cannot share equally, or one of its
@@ -143,6 +148,9 @@ def train(
             run.restore(saved)
         evaluator = DevEvaluator(data, dev, encoder, config)
         loop = _Loop(run, data, evaluator, config, on_progress, on_eval)
+        if static_shapes if static_shapes is not None else run.objective.online.device.type == "cuda":
+            shapes = choose_shapes(data, loop.order, total, config.batch_size)
+            loop.compute = StaticSteps(run, config, shapes, data.pad_id)
         saving = Saving(work, save_every, save_minutes, keep) if work is not None and is_first() else None
         try:
             loop.go(saving, should_stop)
@@ -169,6 +177,7 @@ class _Loop:
         self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
         self.readings = DeferredMetrics(run.objective.online.device)
+        self.compute: Compute = compute
 
     def go(self, saving: Saving | None, should_stop: Callable[[], bool] | None) -> None:
         """Run the steps that are left."""
@@ -215,7 +224,7 @@ class _Loop:
         self.throughput.start()
         seed_step(self.config.seed, run.step + 1)
         batch = self.data.take(self.order.rows(run.step + 1))
-        figures = take_step(run, batch, self.config)
+        figures = take_step(run, batch, self.config, self.compute)
         run.log.append(log_row(run.step, lr=figures.lr, momentum=figures.momentum))
         self.readings.add(run.log[-1], figures)
         self.throughput.add(batch)
