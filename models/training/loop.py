@@ -31,11 +31,10 @@ from models.training.distributed import any_says, first_here_alone, from_first, 
 from models.training.health import divergence_remedy, finding_of
 from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log_row
 from models.training.optimizer import make_optimizer
-from models.training.shapes import choose_shapes
 from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot, run_fingerprint
 from models.training.state import TrainingState
-from models.training.static_steps import StaticSteps
-from models.training.step import compute, take_step
+from models.training.static_steps import compute_for
+from models.training.step import take_step
 from models.training.token_cache import TokenCache, open_token_cache
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from models.runtime.progress import OnProgress
     from models.training.config import TrainingConfig
     from models.training.dev_evaluation import DevSet, Evaluation
-    from models.training.step import Compute
     from models.training.teacher_vectors import TeacherVectors
 
 logger = logging.getLogger(__name__)
@@ -147,10 +145,7 @@ def train(
             logger.info("resuming at step %d of %d", saved.step, total)
             run.restore(saved)
         evaluator = DevEvaluator(data, dev, encoder, config)
-        loop = _Loop(run, data, evaluator, config, on_progress, on_eval)
-        if static_shapes if static_shapes is not None else run.objective.online.device.type == "cuda":
-            shapes = choose_shapes(data, loop.order, total, config.batch_size)
-            loop.compute = StaticSteps(run, config, shapes, data.pad_id)
+        loop = _Loop(run, data, evaluator, config, on_progress, on_eval, static_shapes)
         saving = Saving(work, save_every, save_minutes, keep) if work is not None and is_first() else None
         try:
             loop.go(saving, should_stop)
@@ -170,6 +165,7 @@ class _Loop:
         config: TrainingConfig,
         on_progress: OnProgress | None,
         on_eval: Callable[[Evaluation], None] | None,
+        static_shapes: bool | None,
     ) -> None:
         self.run, self.data, self.evaluator, self.config = run, data, evaluator, config
         self.on_progress, self.on_eval = on_progress, on_eval
@@ -177,7 +173,7 @@ class _Loop:
         self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
         self.readings = DeferredMetrics(run.objective.online.device)
-        self.compute: Compute = compute
+        self.compute = compute_for(run, config, data, self.order, static=static_shapes)
 
     def go(self, saving: Saving | None, should_stop: Callable[[], bool] | None) -> None:
         """Run the steps that are left."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 6  # shapes: each is captured once, and costs a graph's memory
 MULTIPLE: Final = 8  # of tokens: what tensor cores want
-STEPS: Final = 1024  # that are looked at; a later batch that fits none of the shapes is packed
+LOOKED: Final = 1 << 16  # pairs of the first steps; a later batch that fits none of the shapes is packed
 
 
 def choose_shapes(data: TokenCache, order: BatchOrder, steps: int, pairs: int) -> tuple[Shape, ...]:
@@ -32,7 +32,8 @@ def choose_shapes(data: TokenCache, order: BatchOrder, steps: int, pairs: int) -
         steps: Of the run.
         pairs: Of a batch; smaller ones get no shape.
     """
-    batches = (order.rows(step) for step in range(1, min(steps, STEPS) + 1))
+    looked = min(steps, max(MOST, LOOKED // pairs))
+    batches = (order.rows(step) for step in range(1, looked + 1))
     lengths = [data.view_lengths(rows) for rows in batches if len(rows) == pairs]
     if not lengths:
         return ()

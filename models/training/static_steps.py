@@ -23,19 +23,42 @@ from models.objectives.matryoshka import Matryoshka
 from models.objectives.objective import VectorObjective
 from models.runtime.device import uploaded
 from models.runtime.distributed import processes
-from models.training.step import Figures, compute
+from models.training.shapes import choose_shapes
+from models.training.step import compute
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from models.encoder.shaped import Shape
     from models.objectives.objective import Batch
+    from models.training.batches import BatchOrder
     from models.training.config import TrainingConfig
     from models.training.state import TrainingState
+    from models.training.step import Compute, Figures
+    from models.training.token_cache import TokenCache
 
 logger = logging.getLogger(__name__)
 
 READ_ON_DEVICE = frozenset({"teacher", "scores"})  # of what a batch has besides its views; the others are read before
+
+
+def compute_for(
+    run: TrainingState, config: TrainingConfig, data: TokenCache, order: BatchOrder, *, static: bool | None
+) -> Compute:
+    """Return what computes the steps of a run whose snapshot, if any, is restored.
+
+    Args:
+        run: Of which steps are to be taken.
+        config: Of the run.
+        data: Of the run.
+        order: Of its batches.
+        static: Whether batches are of fixed shapes; None: on a GPU.
+    """
+    if static is None:
+        static = run.objective.online.device.type == "cuda"
+    if not static:
+        return compute
+    return StaticSteps(run, config, choose_shapes(data, order, run.total, config.batch_size), data.pad_id)
 
 
 class StaticSteps:
