@@ -174,9 +174,17 @@ def _values(batch: Batch) -> dict[str, Any]:
 
 
 def _in_place(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
-    """As `compute`; buffers that an objective replaces, such as a queue, are copied back to where they were."""
+    """As `compute`; buffers that an objective replaces, such as a queue, are copied back to where they were.
+
+    After a failed step, such as a capture that broke off, they are what they were.
+    """
     before = [(module, name, tensor) for module in run.objective.modules() for name, tensor in module._buffers.items()]
-    figures = compute(run, batch, config, momentum)
+    try:
+        figures = compute(run, batch, config, momentum)
+    except RuntimeError:
+        for module, name, tensor in before:
+            module._buffers[name] = tensor
+        raise
     for module, name, tensor in before:
         made = module._buffers[name]
         if tensor is not None and made is not None and made is not tensor:

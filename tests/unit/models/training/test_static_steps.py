@@ -1,6 +1,7 @@
 """Steps on fixed shapes learn what packed steps learn; what cannot be of fixed shape says why."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,9 +17,11 @@ from models.objectives.config import (
     SCLConfig,
 )
 from models.training import static_steps
+from models.training.optimizer import set_step
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, run
 
+CPU = torch.device("cpu")
 OBJECTIVES = {
     "bsl": BSLConfig(k=2, momentum=0.9, target_norm="standardize"),
     "bsl with a queue": BSLConfig(k=2, momentum=0.9, target_contrastive_weight=0.5, queue=8),
@@ -105,3 +108,38 @@ def test_what_reads_its_batch_on_the_cpu_is_packed_and_says_so(tmp_path, taken, 
 def test_a_cpu_packs_unless_asked(tmp_path, taken):
     run(write_tiny(tmp_path / "model"), config_of(CONFIG.objective))
     assert not taken
+
+
+def test_a_rate_that_is_a_tensor_gives_the_same_weights():
+    """Captured steps read it where it lies."""
+    rates, weights = (0.1, 0.02, 0.5), []
+    for kind in (float, torch.tensor):
+        weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        optimizer = torch.optim.AdamW([weight], lr=kind(0.3), fused=True)
+        for step, rate in enumerate(rates, start=1):
+            set_step(optimizer, rate, step, CONFIG)
+            weight.grad = weight.detach() * step
+            optimizer.step()
+        weights.append(weight.detach())
+    torch.testing.assert_close(*weights)
+
+
+def test_a_step_that_breaks_off_leaves_buffers_as_they_were():
+    """A capture that fails has put tensors of its own into them, which hold nothing."""
+
+    class Broken(torch.nn.Module):
+        online = SimpleNamespace(device=CPU)
+
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("queue", torch.ones(2))
+
+        def forward(self, *_):
+            self.queue = torch.zeros(2)
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    broken = Broken()
+    before = broken.queue
+    with pytest.raises(RuntimeError, match="not permitted"):
+        static_steps._in_place(SimpleNamespace(objective=broken, step=0), None, CONFIG, None)
+    assert broken.queue is before
