@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from models.encoder.heads import Head, Normalize, TokenHead
 from models.encoder.pooling import AND, LAYERS, pool, precise, token_vectors
+from models.encoder.shaped import ShapedTokens
 from models.encoder.tokenization import Tokens, budget_batches
 from models.encoder.unpadded import first_position, lay_out, run_packed
 from models.errors import EncoderError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers.modeling_outputs import BaseModelOutput
 
+    from models.encoder.attention import Layout
     from models.encoder.config import EncoderConfig
 
 
@@ -194,13 +196,11 @@ class Encoder(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Token vectors as pooling sees them: x (B, T, D), differentiable, and the mask (B, T), 1 for real tokens.
 
-        Rows and their order are those of `rows`, T is the longest of them; padding holds zeros. Passes and processes
-        are as in `embed_rows`.
+        Rows and their order are those of `rows`, T is the longest of them or that of a fixed shape; padding holds
+        zeros. Passes and processes are as in `embed_rows`.
         """
-        lengths_B = uploaded(tokens.lengths_of(rows), self.device)
-        longest = int(tokens.lengths_of(rows).max())
-        mask_BT = (torch.arange(longest, device=self.device) < lengths_B[:, None]).long()
-        x_BTD = gather_shares(_side_by_side(self._passes(tokens, own_share(rows), batch_tokens), longest))
+        mask_BT = self._mask(tokens, rows)
+        x_BTD = gather_shares(_side_by_side(self._passes(tokens, own_share(rows), batch_tokens), mask_BT.shape[1]))
         return x_BTD * mask_BT[..., None], mask_BT
 
     def last_layer(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
@@ -239,10 +239,9 @@ class Encoder(nn.Module):
         heads: Sequence[TokenHead],
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
         """As `_passes`, of the layers of another pooling and after other heads."""
-        # A packed pass hands out the last layer alone.
-        first = None if pooling in LAYERS else self._first_position(tokens.pad_id)
+        first = self._first_position(tokens.pad_id, pooling)
         if first is not None:
-            layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
+            layout = self._layout(tokens, rows)
             x_ND = run_packed(self.transformer, layout, first, **self.inputs(layout.ids, layout.positions))
             for head in heads:
                 x_ND = head.packed(x_ND, layout.sentences)
@@ -253,6 +252,19 @@ class Encoder(nn.Module):
         for part in budget_batches(tokens.lengths_of(rows), bound):
             ids_BT, mask_BT = (uploaded(x_BT, self.device) for x_BT in tokens.padded(rows[part]))
             yield part, _headed(self._run(ids_BT, mask_BT, pooling), mask_BT, heads), mask_BT
+
+    def _layout(self, tokens: Tokens, rows: NDArray[np.int64]) -> Layout:
+        if isinstance(tokens, ShapedTokens):
+            return tokens.layout(rows)
+        return lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
+
+    def _mask(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:
+        """(B, T), 1 for real tokens."""
+        if isinstance(tokens, ShapedTokens):
+            return tokens.layout(rows).padding.real.long()
+        lengths_B = uploaded(tokens.lengths_of(rows), self.device)
+        longest = int(tokens.lengths_of(rows).max())
+        return (torch.arange(longest, device=self.device) < lengths_B[:, None]).long()
 
     def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> torch.Tensor:
         return token_vectors(self._output(ids_BT, mask_BT, pooling), pooling)
@@ -273,7 +285,13 @@ class Encoder(nn.Module):
             vectors_BD = precise(head(vectors_BD))
         return vectors_BD
 
-    def _first_position(self, pad_id: int) -> int | None:
+    def packs(self, pad_id: int) -> bool:
+        """Whether sentences pass without padding, end to end."""
+        return self._first_position(pad_id, self.config.pooling) is not None
+
+    def _first_position(self, pad_id: int, pooling: str) -> int | None:
+        if pooling in LAYERS:
+            return None  # a packed pass hands out the last layer alone
         if self._packs is None:
             packs = isinstance(self.backbone, PreTrainedModel)
             self._packs = (first_position(self.transformer, pad_id, self.config.length) if packs else None,)
@@ -298,5 +316,7 @@ def _side_by_side(passes: Iterable[tuple[NDArray[np.int64], torch.Tensor, torch.
 def _in_order(passed: Sequence[torch.Tensor], parts: Sequence[NDArray[np.int64]]) -> torch.Tensor:
     """Join passes and undo their order: row i of the result is the one that `parts` say was row i."""
     x_BX = torch.cat(list(passed)) if len(passed) > 1 else passed[0]
-    back = np.argsort(np.concatenate(parts), kind="stable")
-    return x_BX.index_select(0, uploaded(back, x_BX.device))
+    order = np.concatenate(parts)
+    if (np.diff(order) == 1).all():
+        return x_BX
+    return x_BX.index_select(0, uploaded(np.argsort(order, kind="stable"), x_BX.device))

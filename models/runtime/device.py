@@ -22,7 +22,9 @@ def uploaded(array: NDArray[np.generic] | torch.Tensor, device: torch.device) ->
     From memory that the system may move, a copy to a GPU waits until all that was asked of the GPU before is done.
     """
     tensor = array if isinstance(array, torch.Tensor) else torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+    if device.type != "cuda" or tensor.is_cuda:
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def wait(device: torch.device) -> None:

@@ -33,6 +33,7 @@ from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log
 from models.training.optimizer import make_optimizer
 from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot, run_fingerprint
 from models.training.state import TrainingState
+from models.training.static_steps import compute_for
 from models.training.step import take_step
 from models.training.token_cache import TokenCache, open_token_cache
 
@@ -100,6 +101,7 @@ def train(
     should_stop: Callable[[], bool] | None = None,
     on_progress: OnProgress | None = None,
     on_eval: Callable[[Evaluation], None] | None = None,
+    static_shapes: bool | None = None,
 ) -> TrainingResult:
     """Train an encoder on pairs of views by an objective; the default is BSL (paper section 3).
 
@@ -119,6 +121,7 @@ def train(
         should_stop: Asked after each step; True saves and raises InterruptedRunError.
         on_progress: Called as (steps done, steps in all, detail), at most once a second.
         on_eval: Called after each evaluation of this call.
+        static_shapes: Whether batches are padded to a few shapes, which a GPU takes a captured step on; None: on a GPU.
 
     Raises:
         TrainingError: Too few or incomplete pairs, a batch that the processes cannot share equally, or one of its
@@ -142,7 +145,7 @@ def train(
             logger.info("resuming at step %d of %d", saved.step, total)
             run.restore(saved)
         evaluator = DevEvaluator(data, dev, encoder, config)
-        loop = _Loop(run, data, evaluator, config, on_progress, on_eval)
+        loop = _Loop(run, data, evaluator, config, on_progress, on_eval, static_shapes)
         saving = Saving(work, save_every, save_minutes, keep) if work is not None and is_first() else None
         try:
             loop.go(saving, should_stop)
@@ -162,6 +165,7 @@ class _Loop:
         config: TrainingConfig,
         on_progress: OnProgress | None,
         on_eval: Callable[[Evaluation], None] | None,
+        static_shapes: bool | None,
     ) -> None:
         self.run, self.data, self.evaluator, self.config = run, data, evaluator, config
         self.on_progress, self.on_eval = on_progress, on_eval
@@ -169,6 +173,7 @@ class _Loop:
         self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
         self.readings = DeferredMetrics(run.objective.online.device)
+        self.compute = compute_for(run, config, data, self.order, static=static_shapes)
 
     def go(self, saving: Saving | None, should_stop: Callable[[], bool] | None) -> None:
         """Run the steps that are left."""
@@ -215,7 +220,7 @@ class _Loop:
         self.throughput.start()
         seed_step(self.config.seed, run.step + 1)
         batch = self.data.take(self.order.rows(run.step + 1))
-        figures = take_step(run, batch, self.config)
+        figures = take_step(run, batch, self.config, self.compute)
         run.log.append(log_row(run.step, lr=figures.lr, momentum=figures.momentum))
         self.readings.add(run.log[-1], figures)
         self.throughput.add(batch)

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 
 READ_EVERY: Final = 16  # steps of a GPU between two readings; a CPU has nothing to wait for
 
-# Dense bf16 FLOP/s that the makers' data sheets declare, by words of the device's name; the first that fits counts.
+# Dense FLOP/s in 16 bits, without sparsity, that the makers' data sheets declare, by words of the device's name; the
+# first that fits counts. bf16, but fp16 for T4 and V100, which have no bf16.
 PEAK_FLOPS = {
+    "GB200": 2500e12,
+    "B200": 2250e12,
+    "H200 NVL": 835e12,
     "H200": 989e12,
     "H100 PCIe": 756e12,
     "H100 NVL": 835e12,
@@ -33,6 +37,9 @@ PEAK_FLOPS = {
     "L40": 181e12,
     "L4": 121e12,
     "A10": 125e12,
+    "T4": 65e12,
+    "V100-PCIE": 112e12,
+    "V100": 125e12,
 }
 
 LogRow = dict[str, float | int | None]
@@ -151,7 +158,7 @@ class Throughput:
 
     @property
     def mfu(self) -> float | None:
-        """Model FLOP utilisation: multiplications that the method needs ÷ declared bf16 peak; None where unknown.
+        """Model FLOP utilisation: multiplications that the method needs ÷ declared 16-bit peak; None where unknown.
 
         Counted are the weights of matrices, 2 FLOP each: the online encoder and what follows it forwards and backwards
         (3 passes), the target forwards; not attention's products, nor what a padded token would cost.

@@ -86,11 +86,16 @@ def set_learning_rate(optimizers: Sequence[torch.optim.Optimizer], rate: float) 
 def set_step(optimizer: torch.optim.Optimizer, rate: float, step: int, config: TrainingConfig) -> None:
     """Set the rate of optimizer step `step`, counted from 1, with or without Adam's bias correction.
 
+    A rate that is a tensor, which captured steps read, changes in place; such a run has bias correction.
+
     torch corrects always: it takes rate / c₁ · m / (√v / √c₂ + ε), where cᵢ = 1 − βᵢ^step. With the rate times c₁ / √c₂
     and ε / √c₂ that is rate · m / (√v + ε), the step without correction, by torch's own fused kernel. Decoupled decay,
     which torch multiplies by the rate, stays what it was.
     """
     for group in optimizer.param_groups:
+        if isinstance(group["lr"], torch.Tensor):
+            group["lr"].fill_(rate)
+            continue
         group["lr"] = rate
         if not config.bias_correction:
             first, second = (1 - beta**step for beta in group["betas"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from models.runtime.arithmetic import arithmetic
 from models.training.distributed import agree_on_gradients
@@ -10,27 +10,28 @@ from models.training.metrics import StepMetrics, check_finite
 from models.training.optimizer import clip_gradients, learning_rate, set_step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import torch
+
     from models.objectives.objective import Batch
     from models.training.config import TrainingConfig
     from models.training.state import TrainingState
+
+Figures: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"  # loss and gradient norm, scalars on the device
+Compute: TypeAlias = "Callable[[TrainingState, Batch, TrainingConfig, float | None], Figures]"
 
 # Padded tokens a forward pass of an encoder that cannot run packed. Part of the result's last bits, hence no settings.
 CPU_TOKENS, GPU_TOKENS = 512, 1 << 20
 
 
-def take_step(run: TrainingState, batch: Batch, config: TrainingConfig) -> StepMetrics:
-    """Train on one batch.
-
-    On a CPU the figures are looked at before they do anything; a GPU is not waited for, and whoever reads them later
-    finds what was not finite.
+def compute(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
+    """Do what a step does on the device; learning rate and momentum are given.
 
     Raises:
-        FloatingPointError: On a CPU, loss or gradient norm is not finite; its arguments are the step, the quantity's
-            name and its value. Weights and target are as before the step.
+        FloatingPointError: as `take_step`.
     """
     objective, step = run.objective, run.step + 1
-    rate, momentum = learning_rate(step, run.total, config), objective.momentum(step, run.total)
-    set_step(run.optimizer, rate, step, config)
     device = objective.online.device
     on_cpu = device.type == "cpu"
     with arithmetic(device, bf16=config.precision == "bf16"):
@@ -46,5 +47,28 @@ def take_step(run: TrainingState, batch: Batch, config: TrainingConfig) -> StepM
     run.optimizer.step()
     if momentum is not None:
         objective.update_target(momentum)
+    return loss.detach(), grad_norm
+
+
+def take_step(run: TrainingState, batch: Batch, config: TrainingConfig, computed_by: Compute = compute) -> StepMetrics:
+    """Train on one batch.
+
+    On a CPU the figures are looked at before they do anything; a GPU is not waited for, and whoever reads them later
+    finds what was not finite.
+
+    Args:
+        run: Changes by the step.
+        batch: Of this step.
+        config: Of the run.
+        computed_by: Does the work on the device.
+
+    Raises:
+        FloatingPointError: On a CPU, loss or gradient norm is not finite; its arguments are the step, the quantity's
+            name and its value. Weights and target are as before the step.
+    """
+    step = run.step + 1
+    rate, momentum = learning_rate(step, run.total, config), run.objective.momentum(step, run.total)
+    set_step(run.optimizer, rate, step, config)
+    loss, grad_norm = computed_by(run, batch, config, momentum)
     run.step = step
     return StepMetrics(loss, grad_norm, rate, momentum)

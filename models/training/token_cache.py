@@ -44,12 +44,13 @@ class TokenCache:
     Attributes:
         digest: SHA-256 of all that decides a batch: the texts, the tokenizer, the maximal length, what the objective
             needs of each pair, and the teacher's vectors.
+        pad_id: The tokenizer's padding token.
         teacher: Whose vectors come with the pairs; None if the objective needs none.
     """
 
     def __init__(self, path: Path, pad_id: int, digest: str, teacher: TeacherVectors | None = None) -> None:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        self.digest, self.teacher, self._pad_id = digest, teacher, pad_id
+        self.digest, self.teacher, self.pad_id = digest, teacher, pad_id
         chunks = [reader.get_batch(number) for number in range(reader.num_record_batches)]
         self._ends = np.cumsum([chunk.num_rows for chunk in chunks], dtype=np.int64)
         # By chunk and view: where each row starts, and the ids; both without a copy.
@@ -70,7 +71,7 @@ class TokenCache:
         places = self._places(rows)
         ids = [self._ids(view, *place) for view in range(len(VIEWS)) for place in places]
         offsets = np.cumsum([0, *map(len, ids)], dtype=np.int64)
-        tokens = Tokens(np.concatenate(ids).astype(np.int32), offsets, self._pad_id)
+        tokens = Tokens(np.concatenate(ids).astype(np.int32), offsets, self.pad_id)
         values = {
             name: np.array([chunks[chunk][row] for chunk, row in places]) for name, chunks in self._columns.items()
         }
@@ -86,8 +87,13 @@ class TokenCache:
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tokens of both views of some pairs together, (len(rows),)."""
-        lengths = [len(self._ids(0, *place)) + len(self._ids(1, *place)) for place in self._places(rows)]
-        return np.array(lengths, dtype=np.int64)
+        total: NDArray[np.int64] = self.view_lengths(rows).sum(axis=1)
+        return total
+
+    def view_lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Tokens of each view of some pairs, (len(rows), 2)."""
+        lengths = [(len(self._ids(0, *place)), len(self._ids(1, *place))) for place in self._places(rows)]
+        return np.array(lengths, dtype=np.int64).reshape(-1, len(VIEWS))
 
     def _places(self, rows: NDArray[np.int64]) -> list[tuple[int, int]]:
         chunks = np.searchsorted(self._ends, rows, side="right")

@@ -20,7 +20,7 @@ import ctranslate2
 
 from models.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
 from models.translation.batching import BatchedTranslator
-from models.translation.gpu import COMPUTE_TYPES, REMEDY, gpus, is_of_the_gpu
+from models.translation.gpu import REMEDY, compute_type, gpus, is_of_the_gpu
 from models.translation.translator import Decoded
 from models.translation.vocabulary import Vocabulary
 from storage.filesystem.atomic import whole
@@ -74,7 +74,7 @@ def load_translator(
             str(converted),
             device=kind,
             device_index=gpus(device) if kind == "cuda" else 0,
-            compute_type=COMPUTE_TYPES[config.precision],
+            compute_type=compute_type(config.precision, kind),
             inter_threads=replicas or (1 if kind == "cuda" else max(1, cores // threads)),
             intra_threads=threads,
         )

@@ -23,7 +23,7 @@ from tasks.diagnostics.benchmark.training import compiled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LIMIT_S: Final = 90.0  # BERT-base twice, with a forward and a backward pass each
+LIMIT_S: Final = 45.0  # BERT-base twice, with a forward and a backward pass each
 
 
 def rate(

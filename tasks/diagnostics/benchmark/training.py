@@ -1,4 +1,4 @@
-"""Pairs a second of BSL on BERT-base's shapes, and what torch's compiler and CUDA graphs would add."""
+"""Pairs a second of BSL on BERT-base's shapes, and what captured steps and torch's compiler add."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from models.training.config import TrainingConfig
 from models.training.metrics import Throughput
 from models.training.optimizer import make_optimizer
 from models.training.state import TrainingState
+from models.training.static_steps import compute_for
 from models.training.step import take_step
 from models.training.token_cache import open_token_cache
 from tasks.diagnostics.benchmark.device_limits import seconds
@@ -31,20 +32,19 @@ if TYPE_CHECKING:
     from tasks.diagnostics.benchmark.device_limits import Card
     from tasks.diagnostics.benchmark.fixtures import Fixtures
 
+WARM = 60  # steps after which a GPU has captured nearly every shape
+
 
 def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (64,), **shape: int) -> Iterator[Rate]:
-    """The product's step against a plain one; on a GPU the same captured as one graph."""
+    """The product's step against a plain one; on a GPU also before it was captured."""
     for size in batches:
         config = _config(size)
         plain = _plain(fixtures, card, config, steps, **shape)
         yield plain
-        for precision in card.precisions:
+        for precision, static in itertools.product(card.precisions, _ways(card.device)):
             wanted = config.model_copy(update={"precision": precision})
-            name = f"training, {size} pairs a step, {precision}"
-            yield _timed(name, fixtures, card, wanted, steps, plain.rate, **shape)
-        if card.device.type == "cuda" and "bf16" in card.precisions:
-            wanted = config.model_copy(update={"precision": "bf16"})
-            yield _one_shape("one CUDA graph", fixtures, card, wanted, steps, plain.rate, **shape)
+            name = f"training, {size} pairs a step, {precision}{', captured' if static else ''}"
+            yield _timed(name, fixtures, card, wanted, steps, plain.rate, static=static, **shape)
 
 
 def compiled(fixtures: Fixtures, card: Card, steps: int, size: int, **shape: int) -> Rate:
@@ -52,7 +52,12 @@ def compiled(fixtures: Fixtures, card: Card, steps: int, size: int, **shape: int
     config = _config(size)
     plain = _plain(fixtures, card, config, steps, **shape)
     wanted = config.model_copy(update={"precision": "bf16"})
-    return _one_shape("compiled by torch", fixtures, card, wanted, steps, plain.rate, **shape)
+    return _compiled(fixtures, card, wanted, steps, plain.rate, **shape)
+
+
+def _ways(device: torch.device) -> tuple[bool, ...]:
+    """Whether steps are of fixed shapes: without a graph that pays nowhere."""
+    return (True, False) if device.type == "cuda" else (False,)
 
 
 def _config(size: int) -> TrainingConfig:
@@ -63,7 +68,7 @@ def _config(size: int) -> TrainingConfig:
 
 
 def live(
-    fixtures: Fixtures, device: torch.device, config: TrainingConfig, **shape: int
+    fixtures: Fixtures, device: torch.device, config: TrainingConfig, *, static: bool | None = None, **shape: int
 ) -> tuple[TrainingState, Callable[[int], int]]:
     """A run on BERT-base's shapes, and what takes its step of a number and says how many tokens that had."""
     encoder = SentenceEncoder(base_encoder(**shape), fixtures.tokenizer)
@@ -73,20 +78,30 @@ def live(
     folder.mkdir(exist_ok=True)
     data = open_token_cache(folder, fixtures.pairs.lazy(), encoder)
     order = BatchOrder(len(data), config, data.lengths_of)
+    computed_by = compute_for(run, config, data, order, static=static)
 
     def step(number: int) -> int:
         batch = data.take(order.rows(number))
-        take_step(run, batch, config)
+        take_step(run, batch, config, computed_by)
         return len(batch.tokens.ids)
 
     return run, step
 
 
+def warmed(step: Callable[[int], int], device: torch.device) -> Iterator[int]:
+    """The numbers of steps that are left once a GPU has met its shapes twice, and so captured them."""
+    first = WARM if device.type == "cuda" else 0
+    for number in range(1, first + 1):
+        step(number)
+    return itertools.count(first + 1)
+
+
 def _timed(
-    name: str, fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, peer: float, **shape: int
-) -> Rate:
-    run, step = live(fixtures, card.device, config, **shape)
-    numbers, tokens = itertools.count(1), list[int]()
+    name: str, fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, peer: float, *, static: bool,
+    **shape: int,
+) -> Rate:  # fmt: skip
+    run, step = live(fixtures, card.device, config, static=static, **shape)
+    numbers, tokens = (warmed(step, card.device) if static else itertools.count(1)), list[int]()
     taken = seconds(lambda: tokens.append(step(next(numbers))), card.device, repeats=steps)
     return _rate(name, run.objective, card, config, statistics.fmean(tokens), taken, peer)
 
@@ -103,7 +118,7 @@ def _rate(
 
 def _plain(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, **shape: int) -> Rate:
     """A step as a script has it: each view padded, four passes in fp32, no fused optimizer, a loop of averages."""
-    run, _ = live(fixtures, card.device, config, **shape)
+    run, _ = live(fixtures, card.device, config, static=False, **shape)
     net: Objective = run.objective
     learning = net.learning_parameters()
     optimizer = torch.optim.AdamW(learning, lr=1e-6, foreach=False)
@@ -133,50 +148,27 @@ def _plain(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, *
     return _rate(name, net, card, config, statistics.fmean(used), taken, None)
 
 
-def _one_shape(
-    how: str, fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, peer: float, **shape: int
-) -> Rate:
-    """Both passes of one padded batch, again and again, as a graph or compiled: what launches cost, at most."""
-    run, _ = live(fixtures, card.device, config, **shape)
+def _compiled(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, peer: float, **shape: int) -> Rate:
+    """Both passes of one padded batch, again and again."""
+    run, _ = live(fixtures, card.device, config, static=False, **shape)
     net = run.objective
     tokens = tokenise(fixtures.tokenizer, fixtures.texts[: 2 * config.batch_size], LENGTH)
     ids, mask = (x.to(card.device) for x in tokens.padded(torch.arange(len(tokens)).numpy()))
-    if how == "compiled by torch":
-        for name in ("online", "target"):
-            net.get_submodule(name).compile()
+    for name in ("online", "target"):
+        net.get_submodule(name).compile()
+    learning = net.learning_parameters()
 
-    def pass_over() -> None:
+    def step() -> None:
         with arithmetic(card.device, bf16=True):
             h1, h2 = net.online(ids, mask).chunk(2)
             with torch.no_grad():
                 t1, t2 = net.target(ids, mask).chunk(2)  # type: ignore[operator]
             loss = net.loss(h1, h2, t1, t2)  # type: ignore[operator]
         loss.backward()
-
-    both = _graph(pass_over, net).replay if how == "one CUDA graph" else pass_over
-    learning = net.learning_parameters()
-
-    def step() -> None:
-        both()
         torch.nn.utils.clip_grad_norm_(learning, 1.0)
         run.optimizer.step()
         net.update_target(0.999)
-        if both is pass_over:
-            run.optimizer.zero_grad()
+        run.optimizer.zero_grad()
 
-    name = f"training, {config.batch_size} pairs a step, bf16, both passes {how}, padded"
+    name = f"training, {config.batch_size} pairs a step, bf16, both passes compiled by torch, padded"
     return _rate(name, net, card, config, len(tokens.ids), seconds(step, card.device, repeats=steps), peer)
-
-
-def _graph(pass_over: Callable[[], None], net: Objective) -> torch.cuda.CUDAGraph:
-    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    aside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(aside):
-        for _ in range(3):
-            pass_over()
-    torch.cuda.current_stream().wait_stream(aside)
-    net.zero_grad(set_to_none=True)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        pass_over()
-    return graph

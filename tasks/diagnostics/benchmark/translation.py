@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 ALIKE: Final = 0.99  # share of sentences: where two pieces are as probable, rounding decides
 ALIKE_ROUNDED: Final = 0.90  # the same between precisions
-PRECISIONS: Final = {"cuda": ("fp16", "fp16"), "cpu": ("fp32", "int8")}  # of transformers, of CTranslate2
+ALIKE_INT8: Final = 0.70  # between int8 and fp32, whose weights differ
+PLAIN: Final = {"cuda": "fp16", "cpu": "fp32"}  # precision of transformers
+FAST: Final = {"cuda": ("fp16", "int8"), "cpu": ("int8",)}  # precisions of CTranslate2
 SPARE: Final = 3 << 28  # bytes left to a translator that is to run out of memory
 ENCODER: Final = 6 * (4 * 512 * 512 + 2 * 512 * 2048)  # weights of opus-mt's products: a source piece passes these,
 DECODER: Final = 6 * (8 * 512 * 512 + 2 * 512 * 2048) + 512 * PIECES  # and a target piece these
@@ -48,8 +50,20 @@ def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Che
         yield not_run(name, f"CTranslate2 does not run here: {error}")
     else:
         yield at_least(name, _alike(wanted, other), ALIKE)
+        for precision in FAST[device.type]:
+            yield _rounded(fixtures, place, texts, other, precision)
     if device.type == "cuda":
         yield _without_memory(fixtures, device, texts, here)
+
+
+def _rounded(fixtures: Fixtures, place: str, texts: list[str], wanted: list[str], precision: str) -> Check:
+    """CTranslate2 in a precision against itself in fp32."""
+    name = f"translations alike by CTranslate2 in {precision} and in fp32"
+    try:
+        found = _translated(fixtures, place, texts, "ctranslate2", precision)
+    except ValueError as error:
+        return not_run(name, str(error))
+    return at_least(name, _alike(wanted, found), ALIKE_INT8 if precision == "int8" else ALIKE_ROUNDED)
 
 
 def _translated(fixtures: Fixtures, device: str, texts: list[str], backend: str, precision: str) -> list[str]:
@@ -115,10 +129,11 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Ite
     if not folder.exists():
         opus_shapes(fixtures.translator, folder, **smaller)
     texts = (fixtures.texts * (1 + sentences // len(fixtures.texts)))[:sentences]
-    plain, low = PRECISIONS[card.device.type]
+    plain = PLAIN[card.device.type]
+    ways = [("transformers", plain), *(("ctranslate2", fast) for fast in FAST[card.device.type])]
     peer = _loop(folder, card, texts[: max(64, len(texts) // 32)], plain)
     yield peer
-    for (backend, precision), beam in itertools.product((("transformers", plain), ("ctranslate2", low)), (1, 4)):
+    for (backend, precision), beam in itertools.product(ways, (1, 4)):
         if precision in precisions(backend, str(card.device)):  # type: ignore[arg-type]
             with _threads_kept():
                 found = _rate(folder, fixtures, card, texts, peer, backend, beam, precision)
@@ -142,9 +157,10 @@ def _rate(
 
     taken = seconds(work, card.device, rounds=1)
     flops = 2 * ENCODER * sum(map(len, sources)) + 2 * DECODER * pieces * beam
-    share = flops / taken / card.flops[precision]
+    limit = precision if precision in card.flops else "fp16"  # a GPU's int8 products were not measured
+    share = flops / taken / card.flops[limit]
     name = f"translation, {backend}, beam {beam}, {precision}, {len(some):,} sentences"
-    return Rate(name, pieces / taken, "pieces/s", share, f"measured {precision} products", pieces / taken / peer.rate)
+    return Rate(name, pieces / taken, "pieces/s", share, f"measured {limit} products", pieces / taken / peer.rate)
 
 
 def _loop(folder: Path, card: Card, texts: list[str], precision: str) -> Rate:

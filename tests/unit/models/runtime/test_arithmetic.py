@@ -76,3 +76,17 @@ def test_bf16_is_autocast():
         assert layer(x).dtype is torch.bfloat16
     with arithmetic(CPU, bf16=False), torch.autocast("cpu", dtype=torch.bfloat16):
         assert layer(x).dtype is torch.bfloat16, "an autocast within is obeyed"
+
+
+def test_fp32_on_a_gpu_is_never_tf32():
+    """The switches are torch's own, there without a GPU too; convolutions take TF32 by default."""
+    switches = [torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn]
+    before = [switch.fp32_precision for switch in switches]
+    try:
+        for switch in switches:
+            switch.fp32_precision = "tf32"
+        with arithmetic(torch.device("cuda"), bf16=False):
+            assert [switch.fp32_precision for switch in switches] == ["ieee"] * 3
+    finally:
+        for switch, value in zip(switches, before, strict=True):
+            switch.fp32_precision = value

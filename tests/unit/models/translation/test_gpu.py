@@ -5,7 +5,7 @@ import logging
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import ctranslate2
 import pytest
@@ -56,9 +56,11 @@ class ComputesOnTheCpu:
     """A GPU whose products are right."""
 
     loads = 0
+    compute_types: ClassVar[set[str]] = set()
 
     def __init__(self, path: str, **options: Any) -> None:
         type(self).loads += options["device"] == "cuda"
+        self.compute_types.add(f"{options['device']} {options['compute_type']}")
         self._real = REAL(path, device="cpu", compute_type="float32")
 
     def score_batch(self, *batch: Any) -> Any:
@@ -113,6 +115,14 @@ def test_right_products_take_the_fast_engine_and_are_asked_for_once(
     assert ComputesOnTheCpu.loads == 3
     assert gpu.precisions("cuda") == ("fp32", "fp16", "int8")
     assert not caplog.records
+
+
+def test_int8_on_a_gpu_leaves_the_rest_in_fp16(monkeypatch: pytest.MonkeyPatch) -> None:
+    play(monkeypatch, ComputesOnTheCpu)
+    ComputesOnTheCpu.compute_types.clear()
+    assert gpu.fault("cuda", "int8") is None
+    assert ComputesOnTheCpu.compute_types == {"cuda int8_float16", "cpu float32"}
+    assert gpu.compute_type("int8", "cpu") == "int8"
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])

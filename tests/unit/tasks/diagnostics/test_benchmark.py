@@ -13,6 +13,7 @@ import torch
 
 from flows.cli.diagnostics import show_rows
 from storage.assets.catalog import embedded_path
+from tasks.diagnostics.benchmark import bench as bench_module
 from tasks.diagnostics.benchmark import encoding, parity, training, translation
 from tasks.diagnostics.benchmark import torch_compile as compiled
 from tasks.diagnostics.benchmark.bench import BUDGETS, SIZES, TOTAL, described
@@ -86,8 +87,16 @@ def test_work_that_takes_long_is_timed_fewer_times():
 @pytest.mark.slow
 def test_training_keeps_its_word_on_a_cpu(fixtures):
     found = list(parity.stepping(fixtures, measured(CPU, (256, 256, 256))))
-    assert [check.verdict for check in found] == ["met"] * 3, found
+    assert [check.verdict for check in found] == ["met"] * 4, found
     assert found[-1].found == f"step {parity.POISONED}, 32 rows"
+
+
+@pytest.mark.slow
+def test_steps_of_fixed_shape_are_timed_as_a_gpu_times_them(fixtures, monkeypatch):
+    """The rows that a GPU has, before and after, without the graph."""
+    monkeypatch.setattr(training, "_ways", lambda _: (True, False))
+    names = [rate.name for rate in training.rates(fixtures, CARD, 1, (64,), **SMALL)]
+    assert [name.partition("step, ")[2] for name in names[1:]] == ["fp32, captured", "fp32", "bf16, captured", "bf16"]
 
 
 def test_rates_have_a_peer_and_a_share(fixtures):
@@ -105,7 +114,7 @@ def test_encoding_and_probes_run(fixtures):
 def test_both_engines_translate_alike_and_are_timed(fixtures):
     few = Fixtures(fixtures.texts[:8], fixtures.encoder, fixtures.translator, fixtures.scratch)
     checks = list(translation.parity(few, CPU, 8))
-    assert [check.verdict for check in checks] == ["met"]
+    assert [check.verdict for check in checks] == ["met", "met"], checks
     smaller = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     rates = list(translation.rates(few, CARD, 8, **smaller))
     assert [rate.ratio is None for rate in rates] == [True, False, False, False, False]
@@ -204,6 +213,17 @@ def test_budgets_are_below_five_and_ten_minutes():
     for kind, limit in (("cpu", 250), ("cuda", 550)):
         sections = dict(BUDGETS[kind])
         assert sum(sections.values()) + (len(SIZES[kind].batches) - 1) * sections["training"] <= limit
+
+
+def test_the_bench_comes_to_its_end_when_no_section_has_time(monkeypatch):
+    """Every section is begun and cut, and says so; the limits of the device come first, whole."""
+    monkeypatch.setitem(BUDGETS, "cpu", dict.fromkeys(BUDGETS["cpu"], 0.05))
+    monkeypatch.setattr(bench_module, "LEAST_S", 0.05)
+    rows = list(bench_module.bench("cpu", quick=True))
+    cut = [row.name.removesuffix(": to its end") for row in rows if isinstance(row, Check) and "cut after" in row.found]
+    sections = [name for name in BUDGETS["cpu"] if name != "training"]
+    assert set(cut) == {*sections, "training, 64 pairs a step"}
+    assert [row.name for row in rows][:1] == ["limit: products, fp32"]
 
 
 def test_rows_are_told_as_they_come_and_the_table_of_them_when_a_person_stops_it(capsys):

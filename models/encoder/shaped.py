@@ -1,0 +1,124 @@
+"""Sentences end to end in a row of fixed length: the next batch changes what stands in it, and no shape.
+
+A GPU replays thousands of captured kernels at one launch, but only on the shapes and the memory that they were captured
+with. Places of the row that a batch leaves over hold padding tokens. In attention these take places of the padding of
+shorter sentences, so no sentence sees them and nothing is learnt from them.
+
+Shapes: R rows, T tokens of the longest, N places of the row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from models.encoder.attention import Group, Layout, Padding
+from models.encoder.tokenization import Tokens
+from models.runtime.device import uploaded
+
+if TYPE_CHECKING:
+    import torch
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Room for a batch of pairs; all tokens beyond it are padding.
+
+    Attributes:
+        tokens: Of both views together.
+        views: Of the first views, and of the second ones.
+        longest: Of a sentence.
+    """
+
+    tokens: int
+    views: tuple[int, int]
+    longest: int
+
+    def fits(self, lengths_B2: NDArray[np.int64]) -> bool:
+        """Whether there is room for pairs whose views have so many tokens."""
+        within = lengths_B2.sum() <= self.tokens and lengths_B2.max() <= self.longest
+        return bool(within and (lengths_B2.sum(axis=0) <= self.views).all())
+
+    def places(self, rows: NDArray[np.int64], pairs: int) -> int:
+        """Places of a row for some sentences: all first views, all second ones, or both, each once or more."""
+        first, second = (int(np.sum(in_view)) // pairs for in_view in (rows < pairs, rows >= pairs))
+        return self.tokens if first == second == 1 else first * self.views[0] + second * self.views[1]
+
+
+class FixedLayouts:
+    """The layouts of a batch of pairs in memory that stays.
+
+    Args:
+        shape: Of every batch.
+        pairs: Of every batch; sentence numbers below it are first views.
+        device: Of the memory.
+    """
+
+    def __init__(self, shape: Shape, pairs: int, device: torch.device) -> None:
+        self._shape, self._pairs, self._device = shape, pairs, device
+        self._layouts: dict[bytes, tuple[NDArray[np.int64], Layout]] = {}
+
+    def of(self, tokens: Tokens, rows: NDArray[np.int64]) -> Layout:
+        """The layout of some rows; it is made once, and holds what the last `fill` put into it."""
+        key = rows.tobytes()
+        if key not in self._layouts:
+            arrays = self._arrays(tokens, rows)
+            self._layouts[key] = rows, _layout({name: uploaded(array, self._device) for name, array in arrays.items()})
+        return self._layouts[key][1]
+
+    def fill(self, tokens: Tokens) -> ShapedTokens:
+        """Put other sentences into all layouts, without waiting for the device."""
+        for rows, layout in self._layouts.values():
+            arrays = self._arrays(tokens, rows)
+            for name, tensor in _tensors(layout).items():
+                tensor.copy_(uploaded(arrays[name], self._device))
+        return ShapedTokens(tokens.ids, tokens.offsets, tokens.pad_id, self)
+
+    def _arrays(self, tokens: Tokens, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        some, places = tokens.take(rows), self._shape.places(rows, self._pairs)
+        left = places - len(some.ids)
+        real_RT = np.arange(self._shape.longest) < some.lengths[:, None]
+        positions = np.arange(len(some.ids)) - np.repeat(some.offsets[:-1], some.lengths)
+        return {
+            "ids": np.append(some.ids, np.full(left, tokens.pad_id)).astype(np.int64),
+            "positions": np.append(positions, np.zeros(left, dtype=np.int64)),
+            "sentences": np.append(np.repeat(np.arange(len(rows)), some.lengths), np.full(left, len(rows))),
+            "real": real_RT,
+            "places": np.append(np.flatnonzero(real_RT), np.flatnonzero(~real_RT)[:left]),
+        }
+
+
+@dataclass(frozen=True)
+class ShapedTokens(Tokens):
+    """Tokens of a batch whose layouts have a fixed shape.
+
+    Attributes:
+        layouts: Filled with these sentences.
+    """
+
+    layouts: FixedLayouts
+
+    def layout(self, rows: NDArray[np.int64]) -> Layout:
+        """The layout of some rows, in their order."""
+        return self.layouts.of(self, rows)
+
+
+def _layout(tensors: dict[str, torch.Tensor]) -> Layout:
+    padding = Padding(tensors["real"], tensors["places"])
+    count = len(padding.real)
+    groups = (Group(count, len(padding.places), padding),)
+    ids, positions = tensors["ids"][None], tensors["positions"][None]
+    return Layout(np.arange(count), ids, positions, tensors["sentences"], padding, groups)
+
+
+def _tensors(layout: Layout) -> dict[str, torch.Tensor]:
+    return {
+        "ids": layout.ids[0],
+        "positions": layout.positions[0],
+        "sentences": layout.sentences,
+        "real": layout.padding.real,
+        "places": layout.padding.places,
+    }

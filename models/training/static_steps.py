@@ -1,0 +1,215 @@
+"""Steps on batches of a few fixed shapes; on a GPU each shape's whole step is one captured graph.
+
+    batch ─▶ its shape's memory ─▶ [forward ─▶ backward ─▶ clipping ─▶ optimizer ─▶ target] replayed ─▶ loss, norm
+
+A step of thousands of small kernels leaves a GPU waiting for their launches. The first batch of a shape takes a plain
+step, which makes the optimizer's state and torch's own; the second is captured, which computes nothing, and replayed.
+All graphs work on the same weights, optimizer state and buffers, and share the memory of what lies between.
+
+A batch that fits no shape, and every batch of a run that cannot be captured, takes the packed step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from models.encoder.shaped import FixedLayouts
+from models.objectives.isbert import ISBERT
+from models.objectives.matryoshka import Matryoshka
+from models.objectives.objective import VectorObjective
+from models.runtime.device import uploaded
+from models.runtime.distributed import processes
+from models.training.shapes import choose_shapes
+from models.training.step import compute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from models.encoder.shaped import Shape
+    from models.objectives.objective import Batch
+    from models.training.batches import BatchOrder
+    from models.training.config import TrainingConfig
+    from models.training.state import TrainingState
+    from models.training.step import Compute, Figures
+    from models.training.token_cache import TokenCache
+
+logger = logging.getLogger(__name__)
+
+READ_ON_DEVICE = frozenset({"teacher", "scores"})  # of what a batch has besides its views; the others are read before
+
+
+def compute_for(
+    run: TrainingState, config: TrainingConfig, data: TokenCache, order: BatchOrder, *, static: bool | None
+) -> Compute:
+    """Return what computes the steps of a run whose snapshot, if any, is restored.
+
+    Args:
+        run: Of which steps are to be taken.
+        config: Of the run.
+        data: Of the run.
+        order: Of its batches.
+        static: Whether batches are of fixed shapes; None: on a GPU.
+    """
+    if static is None:
+        static = run.objective.online.device.type == "cuda"
+    if not static:
+        return compute
+    return StaticSteps(run, config, choose_shapes(data, order, run.total, config.batch_size), data.pad_id)
+
+
+class StaticSteps:
+    """What `take_step` computes by instead of `compute`.
+
+    Attributes:
+        refusal: Why batches take the packed step; empty if they do not.
+
+    Args:
+        run: A run whose snapshot, if any, is restored.
+        config: Of the run.
+        shapes: Smallest first.
+        pad_id: The tokenizer's.
+    """
+
+    def __init__(self, run: TrainingState, config: TrainingConfig, shapes: Sequence[Shape], pad_id: int) -> None:
+        self._shapes, self._memory = shapes, dict[int, _Memory]()
+        self._device = run.objective.online.device
+        self._captures = self._device.type == "cuda"
+        self.refusal = _refusal(run, config, pad_id, captures=self._captures)
+        if self.refusal:
+            logger.info("training steps are packed, not of static shapes: %s", self.refusal)
+        elif self._captures:
+            # Beside the default stream, as captures are: gradients belong to the stream that first made them.
+            self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+            self._pool = torch.cuda.graph_pool_handle()
+            for group in run.optimizer.param_groups:
+                group["lr"] = torch.tensor(group["lr"], dtype=torch.float32, device=self._device)
+
+    def __call__(self, run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
+        """As `compute`, up to rounding."""
+        number = None if self.refusal else self._shape_of(batch, config)
+        if number is None:
+            return compute(run, batch, config, momentum)
+        first = number not in self._memory
+        if first:
+            self._memory[number] = _Memory(self._shapes[number], batch, self._device)
+        memory = self._memory[number]
+        given = memory.fill(batch)
+        if not self._captures:
+            return _in_place(run, given, config, momentum)
+        if first:
+            return self._aside(run, given, config, momentum)
+        if memory.graph is None:
+            try:
+                self._capture(memory, run, given, config, momentum)
+            except RuntimeError as error:
+                self.refusal = str(error).strip().splitlines()[0]
+                logger.warning("training steps are packed from here, a step cannot be captured: %s", self.refusal)
+                return compute(run, batch, config, momentum)
+        return memory.replay()
+
+    def _shape_of(self, batch: Batch, config: TrainingConfig) -> int | None:
+        if len(batch) != config.batch_size:
+            return None
+        lengths_B2 = batch.tokens.lengths.reshape(2, -1).T
+        return next((number for number, shape in enumerate(self._shapes) if shape.fits(lengths_B2)), None)
+
+    def _aside(self, run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
+        current = torch.cuda.current_stream(self._device)
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
+            loss, norm = _in_place(run, batch, config, momentum)
+        current.wait_stream(self._stream)
+        return loss, norm
+
+    def _capture(
+        self, memory: _Memory, run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None
+    ) -> None:
+        graph, groups = torch.cuda.CUDAGraph(), run.optimizer.param_groups
+        for group in groups:
+            group["capturable"] = True
+        try:
+            # Other threads may call CUDA meanwhile.
+            with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
+                memory.figures = _in_place(run, batch, config, momentum)
+            memory.graph = graph
+        finally:
+            for group in groups:
+                group["capturable"] = False
+            run.optimizer.zero_grad(set_to_none=True)  # gradients lie in the graph's memory
+
+
+class _Memory:
+    """A shape's inputs and outputs, at addresses that stay."""
+
+    def __init__(self, shape: Shape, batch: Batch, device: torch.device) -> None:
+        self._device = device
+        self._layouts = FixedLayouts(shape, len(batch), device)
+        self._values = {name: uploaded(value, device).clone() for name, value in _values(batch).items()}
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.figures: Figures | None = None
+
+    def fill(self, batch: Batch) -> Batch:
+        """The batch, its tokens and values in this memory; copied after the steps that are queued on the device."""
+        for name, value in _values(batch).items():
+            self._values[name].copy_(uploaded(value, self._device))
+        changes: dict[str, Any] = {"tokens": self._layouts.fill(batch.tokens), **self._values}
+        return dataclasses.replace(batch, **changes)
+
+    def replay(self) -> Figures:
+        """Take the captured step on what the memory holds."""
+        assert self.graph is not None
+        assert self.figures is not None
+        self.graph.replay()
+        loss, norm = self.figures
+        return loss.clone(), norm.clone()  # the next graph may use their memory
+
+
+def _values(batch: Batch) -> dict[str, Any]:
+    values = {name: getattr(batch, name) for name in ("teacher", "scores")}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _in_place(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
+    """As `compute`; buffers that an objective replaces, such as a queue, are copied back to where they were.
+
+    After a failed step, such as a capture that broke off, they are what they were.
+    """
+    before = [(module, name, tensor) for module in run.objective.modules() for name, tensor in module._buffers.items()]
+    try:
+        figures = compute(run, batch, config, momentum)
+    except RuntimeError:
+        for module, name, tensor in before:
+            module._buffers[name] = tensor
+        raise
+    for module, name, tensor in before:
+        made = module._buffers[name]
+        if tensor is not None and made is not None and made is not tensor:
+            module._buffers[name] = tensor.copy_(made)
+    return figures
+
+
+def _refusal(run: TrainingState, config: TrainingConfig, pad_id: int, *, captures: bool) -> str:
+    """Why a run's steps cannot be of static shapes, or empty."""
+    objective = run.objective
+    kind = type(objective).__name__
+    if not isinstance(objective, VectorObjective | Matryoshka | ISBERT):
+        return f"{kind} chooses what it reads on the CPU"
+    if unread := sorted(objective.needs - READ_ON_DEVICE):
+        return f"{kind} reads {', '.join(unread)} on the CPU"
+    if not objective.online.packs(pad_id):
+        return f"{objective.online.config.model} does not run packed"
+    if processes() > 1:
+        return "several processes share each batch"
+    if not captures:
+        return ""
+    if isinstance(objective, ISBERT):
+        return "IS-BERT counts tokens on the CPU"
+    if not config.bias_correction:
+        return "Adam without bias correction has another epsilon at each step"
+    if objective.momentum(1, run.total) != objective.momentum(run.total, run.total):
+        return "the target's momentum changes at each step"
+    return ""

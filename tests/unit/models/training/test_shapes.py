@@ -1,0 +1,110 @@
+"""Shapes of batches: the best choice, room for every batch it was made for, layouts that hold the same sentences."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+from models.encoder.shaped import FixedLayouts, Shape
+from models.encoder.tokenization import Tokens
+from models.encoder.unpadded import lay_out
+from models.training.batches import BatchOrder
+from models.training.config import TrainingConfig
+from models.training.shapes import MOST, MULTIPLE, choose_shapes, least_waste
+
+PAD = 1
+CPU = torch.device("cpu")
+
+
+def padded(lengths, sizes):
+    return sum(min(size for size in sizes if size >= length) for length in lengths)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 6])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_other_choice_pads_less(seed, most):
+    lengths = np.random.default_rng(seed).geometric(0.06, 40)
+    candidates = sorted({-(-int(length) // 4) * 4 for length in lengths})
+    others = combinations(candidates, min(most, len(candidates)))
+    best = min(padded(lengths, sizes) for sizes in others if sizes[-1] == candidates[-1])
+    sizes = least_waste(lengths, most, 4)
+    assert list(sizes) == sorted(set(sizes))
+    assert len(sizes) <= most
+    assert set(sizes) <= set(candidates)
+    assert padded(lengths, sizes) == best
+
+
+def test_few_lengths_get_a_size_each():
+    assert least_waste(np.array([3, 8, 9, 30]), 6, 8) == (8, 16, 32)
+
+
+class Data:
+    """Pairs of views with lengths of NLI's kind."""
+
+    def __init__(self, pairs):
+        self.lengths = np.clip(np.random.default_rng(0).gamma(3, 5, (pairs, 2)).astype(np.int64) + 3, 3, 64)
+
+    def view_lengths(self, rows):
+        return self.lengths[rows]
+
+
+def test_random_batches_of_64_pairs_waste_little():
+    data, config = Data(20_000), TrainingConfig(batch_size=64)
+    order = BatchOrder(20_000, config, lambda rows: data.lengths[rows].sum(axis=1))
+    shapes = choose_shapes(data, order, 300, 64)
+    lengths = [data.view_lengths(order.rows(step)) for step in range(1, 301)]
+    taken = [next(shape for shape in shapes if shape.fits(length)) for length in lengths]
+    assert len(shapes) == MOST
+    assert all(size % MULTIPLE == 0 for shape in shapes for size in (shape.tokens, *shape.views, shape.longest))
+    real = sum(int(length.sum()) for length in lengths)
+    assert 1.0 <= sum(shape.tokens for shape in taken) / real < 1.03
+    # Padded to its longest sentence, as a plain loop does, a batch has more than twice its tokens.
+    assert sum(int(length.max()) * 128 for length in lengths) / real > 2
+
+
+def test_a_run_without_a_full_batch_has_no_shapes():
+    data, config = Data(40), TrainingConfig(batch_size=64, drop_last=False)
+    assert choose_shapes(data, BatchOrder(40, config, lambda _: None), 1, 64) == ()
+
+
+def tokens_of(lengths, seed=0):
+    ids = np.random.default_rng(seed).integers(4, 50, sum(lengths)).astype(np.int32)
+    return Tokens(ids, np.concatenate([[0], np.cumsum(lengths)]), PAD)
+
+
+def test_room_is_in_all_directions():
+    shape = Shape(40, (24, 24), 8)
+    assert shape.fits(np.array([[8, 8], [8, 8], [8, 0]]))
+    assert not shape.fits(np.array([[8, 4], [8, 4], [9, 3]]))  # a sentence too long
+    assert not shape.fits(np.array([[8, 1], [8, 1], [8, 1], [1, 1]]))  # first views
+    assert not shape.fits(np.array([[8, 7], [8, 8], [8, 8]]))  # all together, with second views within bounds
+
+
+def test_a_layout_holds_the_same_sentences_as_a_packed_one():
+    tokens, rows = tokens_of([5, 3, 8, 2, 7, 6]), np.arange(6)
+    fixed = FixedLayouts(Shape(40, (24, 24), 8), 3, CPU).of(tokens, rows)
+    packed = lay_out(tokens, rows, CPU, by_length=False)
+    assert fixed.ids.shape == (1, 40)
+    assert (fixed.ids[0, 31:] == PAD).all()
+    assert len(fixed.padding.places.unique()) == 40  # no place is taken twice
+    assert fixed.order.tolist() == list(range(6))
+    rows_of = {int(row): place for place, row in enumerate(packed.order)}
+    found = fixed.padding.pad(fixed.ids[0]) * fixed.padding.real
+    wanted = packed.padding.pad(packed.ids[0]) * packed.padding.real
+    for row in range(6):
+        assert torch.equal(found[row], wanted[rows_of[row]])
+
+
+def test_the_next_batch_fills_the_same_memory():
+    layouts, rows = FixedLayouts(Shape(40, (24, 24), 8), 3, CPU), np.arange(6)
+    first = layouts.of(tokens_of([5, 3, 8, 2, 7, 6]), rows)
+    views = layouts.of(tokens_of([5, 3, 8, 2, 7, 6]), np.array([0, 1, 2, 0, 1, 2]))
+    address, other = first.ids.data_ptr(), tokens_of([1, 4, 2, 8, 8, 3], seed=1)
+    filled = layouts.fill(other)
+    assert filled.layout(rows) is first
+    assert first.ids.data_ptr() == address
+    assert torch.equal(first.ids[0, :26], torch.from_numpy(other.ids.astype(np.int64)))
+    assert first.padding.real.sum(dim=1).tolist() == [1, 4, 2, 8, 8, 3]
+    assert views.ids.shape == (1, 48)
+    assert views.padding.real.sum(dim=1).tolist() == [1, 4, 2, 1, 4, 2]

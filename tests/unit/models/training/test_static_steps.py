@@ -1,0 +1,145 @@
+"""Steps on fixed shapes learn what packed steps learn; what cannot be of fixed shape says why."""
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from models.objectives.config import (
+    BarlowConfig,
+    BSLConfig,
+    ContrastiveConfig,
+    DistilConfig,
+    ISBERTConfig,
+    MaskedLMConfig,
+    RegressionConfig,
+    SCLConfig,
+)
+from models.training import static_steps
+from models.training.optimizer import set_step
+from tests.tiny_encoder import write_tiny
+from tests.tiny_training import CONFIG, run
+
+CPU = torch.device("cpu")
+OBJECTIVES = {
+    "bsl": BSLConfig(k=2, momentum=0.9, target_norm="standardize"),
+    "bsl with a queue": BSLConfig(k=2, momentum=0.9, target_contrastive_weight=0.5, queue=8),
+    "bsl of several widths": BSLConfig(k=2, momentum=0.9, dims=(8,)),
+    "contrastive": ContrastiveConfig(),
+    "anchored": ContrastiveConfig(anchor_weight=1.0),
+    "distillation": DistilConfig(),
+    "distillation with a queue": DistilConfig(queue=4, projection="dropped"),
+    "distillation of one view": DistilConfig(views="first"),
+    "is-bert": ISBERTConfig(),
+    "regression": RegressionConfig(),
+    "redundancy": BarlowConfig(),
+}
+
+
+def config_of(objective, **changes):
+    # A large epsilon: gradients that are rounding alone, as before batch normalisation, stay without effect.
+    return CONFIG.model_copy(
+        update={"objective": objective, "max_steps": 3, "lr": 1e-3, "eps": 1e-2, "warmup": 0.0, **changes}
+    )
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """Batches that took a step of fixed shape."""
+    made, in_place = [], static_steps._in_place
+
+    def counted(*given):
+        made.append(given[1])
+        return in_place(*given)
+
+    monkeypatch.setattr(static_steps, "_in_place", counted)
+    return made
+
+
+@pytest.mark.parametrize(("name", "architecture"), [*((name, "bert") for name in OBJECTIVES), ("bsl", "modernbert")])
+def test_three_steps_are_those_of_packed_batches(tmp_path, taken, name, architecture):
+    folder, config = write_tiny(tmp_path / "model", architecture, dropout=0.0), config_of(OBJECTIVES[name])
+    packed = run(folder, config, static_shapes=False)
+    assert not taken
+    fixed = run(folder, config, static_shapes=True)
+    assert len(taken) == 3
+    for column in ("loss", "grad_norm"):
+        assert fixed.log[column][1:].to_list() == pytest.approx(packed.log[column][1:].to_list(), rel=1e-4, abs=1e-5)
+    for part, tensors in packed.state.tensors.items():
+        if part != "best":
+            for key, tensor in tensors.items():
+                torch.testing.assert_close(fixed.state.tensors[part][key], tensor, rtol=1e-4, atol=1e-5, msg=key)
+
+
+def test_an_interrupted_run_goes_on_to_the_bit(tmp_path):
+    """Dropout, a queue and several shapes: memory of shapes is no state."""
+    folder = write_tiny(tmp_path / "model")
+    config = config_of(OBJECTIVES["bsl with a queue"], max_steps=6)
+    whole = run(folder, config, static_shapes=True)
+    asked = iter([False, False, True])
+    with pytest.raises(Exception, match="3 of 6"):
+        run(folder, config, static_shapes=True, work=tmp_path / "work", should_stop=lambda: next(asked))
+    resumed = run(folder, config, static_shapes=True, work=tmp_path / "work")
+    for name, tensor in whole.state.tensors["online"].items():
+        assert torch.equal(resumed.state.tensors["online"][name], tensor)
+
+
+def test_smaller_last_batches_take_the_packed_step(tmp_path, taken):
+    """12 pairs in batches of 5: every third batch is of 2."""
+    run(write_tiny(tmp_path / "model"), config_of(CONFIG.objective, drop_last=False, max_steps=6), static_shapes=True)
+    assert [len(batch) for batch in taken] == [5] * 4
+
+
+@pytest.mark.parametrize(
+    ("objective", "reason"),
+    [
+        (MaskedLMConfig(), "MaskedLM chooses what it reads on the CPU"),
+        (SCLConfig(), "SCL reads groups, labels on the CPU"),
+    ],
+)
+def test_what_reads_its_batch_on_the_cpu_is_packed_and_says_so(tmp_path, taken, caplog, objective, reason):
+    with caplog.at_level(logging.INFO, static_steps.__name__):
+        run(write_tiny(tmp_path / "model"), config_of(objective), static_shapes=True, dev=None)
+    assert not taken
+    assert caplog.messages == [f"training steps are packed, not of static shapes: {reason}"]
+
+
+def test_a_cpu_packs_unless_asked(tmp_path, taken):
+    run(write_tiny(tmp_path / "model"), config_of(CONFIG.objective))
+    assert not taken
+
+
+def test_a_rate_that_is_a_tensor_gives_the_same_weights():
+    """Captured steps read it where it lies."""
+    rates, weights = (0.1, 0.02, 0.5), []
+    for kind in (float, torch.tensor):
+        weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        optimizer = torch.optim.AdamW([weight], lr=kind(0.3), fused=True)
+        for step, rate in enumerate(rates, start=1):
+            set_step(optimizer, rate, step, CONFIG)
+            weight.grad = weight.detach() * step
+            optimizer.step()
+        weights.append(weight.detach())
+    torch.testing.assert_close(*weights)
+
+
+def test_a_step_that_breaks_off_leaves_buffers_as_they_were():
+    """A capture that fails has put tensors of its own into them, which hold nothing."""
+
+    class Broken(torch.nn.Module):
+        online = SimpleNamespace(device=CPU)
+
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("queue", torch.ones(2))
+
+        def forward(self, *_):
+            self.queue = torch.zeros(2)
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    broken = Broken()
+    before = broken.queue
+    with pytest.raises(RuntimeError, match="not permitted"):
+        static_steps._in_place(SimpleNamespace(objective=broken, step=0), None, CONFIG, None)
+    assert broken.queue is before
