@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from models.corpus.labels import Use
 from models.encoder.config import EncoderConfig
 from models.evaluation.proof import ProofConfig
 from storage.artifacts.refs import (
@@ -53,13 +54,15 @@ class HeldOut(StageInputs):
     """Round trips of some sentences; None where no translator knows the language."""
     labels: LabelSource | None
     """Labels, if there are any."""
+    use: Use
+    """What the labels are for."""
     views: tuple[str, ...]
     """Names of the learnt views."""
     config: ProofConfig
     """Number of questions, shares, bounds."""
 
 
-@stage(ref=WeighingRef, version=7)
+@stage(ref=WeighingRef, version=8)
 def weigh(
     work: Work,
     held_out: HeldOut,
@@ -215,7 +218,7 @@ def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:
     held = work.store.scan(held_out.passages).filter(pl.col("part") == part).collect()
     made = None if trips is None else work.store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
     asked = probes(held, made, questions=config.questions, seed=config.seed)
-    halves = labelled_halves(work.store, held_out.passages, held_out.labels, config.seed)
+    halves = labelled_halves(work.store, held_out.passages, held_out.labels, held_out.use, config.seed)
     return Questions(asked, frozenset(held_out.views), halves.get(part))
 
 

@@ -11,7 +11,7 @@ from models.corpus.passages import HoldOutConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.evaluation.proof import ProofConfig
-from models.objectives.config import ContrastiveConfig
+from models.objectives.config import ContrastiveConfig, RegressionConfig
 from models.training.config import TrainingConfig
 from models.translation.catalog import CATALOGS, OPUS_MT
 from models.translation.config import TranslatorConfig
@@ -23,6 +23,7 @@ from storage.sources.own_text import sources
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from models.corpus.labels import Use
     from storage.sources.own_text import TextSource
 
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
@@ -43,6 +44,13 @@ GENTLE: Final = TrainingConfig(
     collapse=None,
     eval_every=50,
 )
+
+
+# Cosines of pairs learn to be 1 within a class and 0 between classes, or the given score.
+LABELLED: Final = GENTLE.model_copy(
+    update={"objective": RegressionConfig(), "batch_size": 32, "drop_last": False, "max_steps": 60, "eval_every": 60}
+)
+LABELS: Final = "labels"  # as a name of what is learnt
 
 
 class ReadingConfig(BaseModel):
@@ -97,6 +105,8 @@ class AdaptConfig(ReadingConfig):
     """Most sentences of each held-out half that are translated."""
     training: TrainingConfig = GENTLE
     """Objective, optimizer and schedule."""
+    label_training: TrainingConfig = LABELLED
+    """The same where labels teach, which they do in the place of views."""
     raw_lr: float = Field(2e-4, gt=0, le=1)
     """Peak learning rate, instead of `training.lr`, of a bare transformer: it has not learnt to compare sentences yet,
     so there is more to learn and less to forget."""
@@ -133,6 +143,25 @@ class AdaptConfig(ReadingConfig):
         """The round trip for the language; None where no translator knows the way."""
         known = CATALOGS.get(self.translators, {}) if isinstance(self.translators, str) else self.translators
         return next(iter(trips_of(self.lang, known, self.pivots)), None)
+
+    def use_of(self, *, labels: bool, only_judge: bool) -> Use:
+        """What labels are for.
+
+        Args:
+            labels: whether there are any.
+            only_judge: whether they are kept from training.
+
+        Raises:
+            ValueError: they are kept from training and there are none, or teach where views are asked for.
+        """
+        if only_judge and not labels:
+            raise ValueError("--labels-only-judge without --labels; give a file of labels, or leave it out")
+        if labels and not only_judge and self.views != "auto":
+            raise ValueError(
+                f"views {self.views!r} with labels that teach, which they do in the place of views; leave --views out, "
+                "or give --labels-only-judge"
+            )
+        return "adapt" if labels and not only_judge else "judge"
 
     def taught(self, *, others: bool) -> tuple[str, ...]:
         """Names of the views that are learnt.
