@@ -99,6 +99,7 @@ def adapt(
     encoder: str | None = None,
     *,
     labels: str | Path | None = None,
+    labels_only_judge: bool = False,
     changes: Mapping[str, Any] | None = None,
     **settings: object,
 ) -> Result:
@@ -107,17 +108,19 @@ def adapt(
     Args:
         texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded data sets.
         encoder: What to start from, as `SentenceEncoder.load` takes it; the embedded one unless given.
-        labels: A file of scored pairs or of classes, which then decides.
+        labels: A file of scored pairs or of classes: a part is learnt, the rest decides.
+        labels_only_judge: Learn views of the text instead, and let all labels decide.
         changes: Fields of the settings to change.
         **settings: Runtime settings by name.
 
     Raises:
-        ValueError: A setting does not exist or cannot have that value.
+        ValueError: A setting does not exist or cannot have that value, or does not go with the labels.
         SourceError: A file cannot be read, or has too little text.
     """
     context, asked = _context(settings), override(AdaptConfig(), dict(changes or {}))
     judge = None if labels is None else str(labels)
-    made = adaptation.run_adapt([str(text) for text in texts], encoder or asked.encoder.model, judge, asked, context)
+    start, files = encoder or asked.encoder.model, [str(text) for text in texts]
+    made = adaptation.run_adapt(files, start, judge, asked, context, labels_only_judge=labels_only_judge)
     return Result(context.open_store(), made)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from prefect import flow
@@ -10,20 +11,21 @@ from prefect.runtime import flow_run
 
 from flows.config import form_of, override
 from flows.evaluation import differences, encoder_system, frozen_scores
-from flows.recipes.adaptation import STSB, AdaptConfig
+from flows.recipes.adaptation import LABELS, STSB, AdaptConfig
 from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
 from models.errors import EncoderError
 from models.views.config import AugmentConfig
-from storage.artifacts.refs import CorpusRef, PassagesRef, ReportRef, ViewsRef
+from storage.artifacts.refs import CorpusRef, PairsRef, ReportRef, ViewsRef
 from storage.assets.catalog import EMBEDDED
 from storage.errors import SourceError
 from storage.sources.labels import label_source
 from tasks.adaptation import GeneralFigures, HeldOut, check_asked, merge, prove, settle, weigh
 from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.corpus.passages import TITLES, learnt, read_passages, translated
+from tasks.corpus.passages import learnt, read_passages, translated
 from tasks.embedding.encoders import resolve_encoder
 from tasks.embedding.saved_settings import can_drop, check_learns, is_bare, taken_over
 from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
+from tasks.evaluation.own_text_sets import pair_own_labels
 from tasks.evaluation.systems import Candidate
 from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationSettings, adaptation
 from tasks.reporting.sections import Told
@@ -33,9 +35,11 @@ from tasks.training.train import train
 from tasks.views.augment import augment
 from tasks.views.pairs import pair_own
 
-FEWEST_OTHERS = 200  # titles, from which on the held-out halves have some to ask for
 SETTINGS = "settings.json"  # what the page has under *the complete settings*, in a file
 if TYPE_CHECKING:
+    from models.encoder.config import EncoderConfig
+    from models.training.config import TrainingConfig
+
     AdaptOverrides = dict[str, Any]
 else:
     AdaptOverrides = form_of(AdaptConfig)
@@ -57,6 +61,7 @@ def adapt(
     labels: str | None = None,
     config: AdaptOverrides | None = None,
     site: RunContext | None = None,
+    labels_only_judge: bool = False,
 ) -> ReportRef:
     """Adapt an encoder to your text, prove that it is better there, and hand out the better one.
 
@@ -64,22 +69,56 @@ def adapt(
         texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded data sets; formats mixed.
         encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` to start from; unless given that
             of the settings, `embedded:mini-sentence`.
-        labels: A file of scored pairs or of classes, which then decides.
+        labels: A file of scored pairs or of classes: a part is learnt, the rest decides.
         config: Fields of the settings to change, such as `{"training": {"max_steps": 200}}`.
         site: Store, mirror and device; by the worker's environment if absent.
+        labels_only_judge: Learn views of the text instead, and let all labels decide.
     """
     show_logs()
     settings = override(AdaptConfig(), config or {})
-    command = command_of("adapt", texts, {"encoder": encoder, "labels": labels, "config": SETTINGS if config else None})
-    return run_adapt(texts, encoder or settings.encoder.model, labels, settings, run_context_of(site), command)
+    given = {"encoder": encoder, "labels": labels, "config": SETTINGS if config else None}
+    command = command_of("adapt", texts, given) + (" --labels-only-judge" if labels_only_judge else "")
+    start = encoder or settings.encoder.model
+    return run_adapt(texts, start, labels, settings, run_context_of(site), command, labels_only_judge=labels_only_judge)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is learnt, and how.
+
+    Attributes:
+        taught: names of the views, or `labels`.
+        views: of the text; None where labels teach.
+        trips: round trips of some sentences; None where nothing is translated.
+        pairs: what training reads.
+        encoder: how the encoder is read while it learns.
+        training: objective and schedule.
+    """
+
+    taught: tuple[str, ...]
+    views: ViewsRef | None
+    trips: ViewsRef | None
+    pairs: PairsRef
+    encoder: EncoderConfig
+    training: TrainingConfig
 
 
 def run_adapt(
-    texts: list[str], encoder: str, labels: str | None, config: AdaptConfig, site: RunContext, command: str = ""
+    texts: list[str],
+    encoder: str,
+    labels: str | None,
+    config: AdaptConfig,
+    site: RunContext,
+    command: str = "",
+    *,
+    labels_only_judge: bool = False,
 ) -> ReportRef:
     """The way of an adaptation; inside a flow run, each line is a task run."""
+    use = config.use_of(labels=labels is not None, only_judge=labels_only_judge)
+    teaches = use == "adapt"
     config = config.model_copy(update={"encoder": config.encoder.model_copy(update={"model": encoder})})
-    tell_precision(site, {"training": config.training.precision, "evaluation": config.evaluation.precision})
+    training = config.label_training if teaches else config.training
+    tell_precision(site, {"training": training.precision, "evaluation": config.evaluation.precision})
     config = settled(config, site)
     start, resolved = resolve_encoder(site, config.encoder)
     reading = taken_over(site, start, resolved)
@@ -97,15 +136,15 @@ def run_adapt(
     passages = read_passages(site, own, config.hold_out)
     if labelled is None:
         check_asked(site, passages)  # what is too little is said before anything is translated
-    corpus = learnt(site, passages, labelled, False, config.proof.seed)
-    taught = config.taught(others=_has_others(site, passages))
-    views = augment(site, corpus, config.views_of(taught))
-    trips = _trips(site, corpus, config) if "round trips" in taught else None
-    pairs = pair_own(site, views, trips, config.pairs(taught))
-    learning = config.learning(reading, taught)
-    trained = train(site, pairs, start, None, learning, config.trained(raw=is_bare(site, start)))
+    corpus = learnt(site, passages, labelled, use, config.proof.seed)
+    if labelled is not None and teaches:
+        pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed)
+        lesson = Lesson((LABELS,), None, None, pairs, reading, config.label_training)
+    else:
+        lesson = _of_views(site, corpus, config, reading, config.trained(raw=is_bare(site, start)))
+    trained = train(site, lesson.pairs, start, None, lesson.encoder, lesson.training)
 
-    held_out = HeldOut(passages=passages, labels=labelled, config=config.proof)
+    held_out = HeldOut(passages=passages, labels=labelled, use=use, config=config.proof)
     weighing = weigh(site, held_out, start, trained, dev, reading)
     merged = merge(site, start, trained, weighing, reading)
     both = {"start": start, "adapted": merged}
@@ -121,8 +160,9 @@ def run_adapt(
     artifacts = AdaptationArtifacts(
         passages=passages,
         corpus=corpus,
-        views=views,
-        trips=trips,
+        views=lesson.views,
+        trips=lesson.trips,
+        pairs=lesson.pairs,
         trained=trained,
         weighing=weighing,
         proof=proof,
@@ -132,7 +172,7 @@ def run_adapt(
         encoder=encoder,
         sources=own,
         labels=labelled,
-        taught=taught,
+        taught=lesson.taught,
         missing=tuple(found.missing),
         settings=config.model_dump_json(indent=1),
         translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
@@ -160,11 +200,15 @@ def guards(site: RunContext, names: tuple[str, ...]) -> FoundSets:
     return found
 
 
-def _has_others(site: RunContext, passages: PassagesRef) -> bool:
-    """Whether enough titles are left to prove by."""
-    if site.open_store().defect(passages):  # of a dry run, whose stages are as many either way
-        return True
-    return int(str(site.open_store().manifest(passages).figures[TITLES])) >= FEWEST_OTHERS
+def _of_views(
+    site: RunContext, corpus: CorpusRef, config: AdaptConfig, reading: EncoderConfig, training: TrainingConfig
+) -> Lesson:
+    """The views of the text as a lesson."""
+    taught = config.taught
+    views = augment(site, corpus, config.views_of(taught))
+    trips = _trips(site, corpus, config) if "round trips" in taught else None
+    pairs = pair_own(site, views, trips, config.pairs(taught))
+    return Lesson(taught, views, trips, pairs, config.learning(reading, taught), training)
 
 
 def _trips(site: RunContext, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from models.corpus.labels import Use
 from models.encoder.config import EncoderConfig
 from models.evaluation.proof import ProofConfig
 from storage.artifacts.refs import (
@@ -52,11 +53,13 @@ class HeldOut(StageInputs):
     """Sentences of the text, by part."""
     labels: LabelSource | None
     """Labels, if there are any."""
+    use: Use
+    """What the labels are for."""
     config: ProofConfig
     """Number of questions, shares, bounds."""
 
 
-@stage(ref=WeighingRef, version=8)
+@stage(ref=WeighingRef, version=9)
 def weigh(
     work: Work,
     held_out: HeldOut,
@@ -75,18 +78,19 @@ def weigh(
     from models.evaluation.significance.paired import forgets
 
     config, questions = held_out.config, _questions(work, held_out, "choose")
+    shares = config.shares if questions.labelled else (config.share,)
     told = progress_of("weighing, encoders")
     first, last = (_loaded(work, ref, encoder) for ref in (start, trained))
     base, learnt = (_cached(work, own) for own in (first, first.with_network(last.network)))
     made = {0.0: answers(base, questions)}
     told(1, 3, "start")
-    made |= {share: answers(interpolated(base, learnt, share), questions) for share in config.shares}
+    made |= {share: answers(interpolated(base, learnt, share), questions) for share in shares}
     told(2, 3, "trained")
     counts = counted(made[0.0], questions)
     general: dict[float, float] = {}
 
     def gains() -> dict[float, float]:
-        return {share: gain(made[0.0], made[share], questions, counts) for share in config.shares}
+        return {share: gain(made[0.0], made[share], questions, counts) for share in shares}
 
     def forgetful(share: float) -> bool:
         if dev is None:
@@ -217,7 +221,7 @@ def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:
     config = held_out.config
     held = work.store.scan(held_out.passages).filter(pl.col("part") == part).collect()
     asked = probes(held, questions=config.questions, seed=config.seed)
-    halves = labelled_halves(work.store, held_out.passages, held_out.labels, config.seed)
+    halves = labelled_halves(work.store, held_out.passages, held_out.labels, held_out.use, config.seed)
     return Questions(asked, halves.get(part))
 
 

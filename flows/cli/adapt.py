@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from storage.artifacts.refs import ReportRef
     from storage.artifacts.store import Store
 
-PRECISIONS = ("training", "evaluation")  # sections of the settings that have one
+PRECISIONS = ("training", "label_training", "evaluation")  # sections of the settings that have one
 
 
 def adapt(
@@ -38,8 +38,12 @@ def adapt(
     *,
     encoder: Annotated[str | None, Parameter(help=f"{ENCODER_FORMS} [default: embedded:mini-sentence]")] = None,
     labels: Annotated[
-        str | None, Parameter(help="file of scored pairs or of texts with a class; decides the verdict if given")
+        str | None,
+        Parameter(help="file of scored pairs or of texts with a class: half of them teach, the others judge"),
     ] = None,
+    labels_only_judge: Annotated[
+        bool, Parameter(help="learn views of the text, and let all labels judge", negative="")
+    ] = False,
     suite: Annotated[
         tuple[str, ...],
         Parameter(
@@ -69,6 +73,7 @@ def adapt(
     options = {"views": views and views.replace("-", " "), "translators": translators, **reading.given}
     changes = changes_of(with_precision(precision, PRECISIONS, settings))
     wanted = override(AdaptConfig(), *layers_of(config, options, suite, changes))
+    wanted.use_of(labels=labels is not None, only_judge=labels_only_judge)
     if suite:
         from tasks.evaluation.kinds import frozen_names
 
@@ -85,7 +90,15 @@ def adapt(
     from flows.adaptation import adapt as adapting
 
     changed = difference(AdaptConfig(), wanted)
-    ref = begun.run(adapting, [], texts=list(texts), encoder=encoder, labels=labels, config=changed or None)
+    ref = begun.run(
+        adapting,
+        [],
+        texts=list(texts),
+        encoder=encoder,
+        labels=labels,
+        labels_only_judge=labels_only_judge,
+        config=changed or None,
+    )
     if ref is None:
         return 1
     store = begun.site.open_store()
@@ -138,7 +151,7 @@ def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
         "report": ref.path,
         "page": str(page_of(store, ref)),
         "encoder": f"{store.url}/checkpoint/{inputs['adapted']}/encoder",
-        **{name: manifest.figures[name] for name in ("verdict", "reason", "advice", "missing")},
+        **{name: manifest.figures[name] for name in ("verdict", "reason", "advice", "missing", "rows")},
         "proof": store.scan(ProofRef(key=inputs["proof"])).collect().to_dicts(),
     }
 
@@ -149,6 +162,7 @@ def _conclude(outcome: dict[str, Any], start: str) -> None:
     from storage.artifacts.schemas import PROOF
     from tasks.rendering.evidence import MRR, proof_rows
 
+    print_table("Rows", [outcome["rows"]])
     proof = pl.DataFrame(outcome["proof"], schema=PROOF)
     print_table(f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof))
     print_line(f"{outcome['verdict']}: {outcome['reason']}. {outcome['advice']}")

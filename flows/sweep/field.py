@@ -151,7 +151,9 @@ def _ground(
 ) -> Ground:
     """What all methods have in common."""
     divided = read_passages(site, files, settings.hold_out)
-    corpus = learnt(site, divided, labels, True, 0)  # first: labels that are too few end the run before it takes long
+    corpus = learnt(
+        site, divided, labels, "field", 0
+    )  # first: labels that are too few end the run before it takes long
     text = HeldOutSet(
         passages=divided,
         trips=_trips(site, divided, settings, methods),

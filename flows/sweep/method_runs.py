@@ -171,7 +171,7 @@ def _ended(method: Method, taken: int, steps: int) -> tuple[str, ...]:
 def _pairs(ground: Ground, method: Method, views: AugmentConfig | None) -> PairsRef:
     if views is None:
         assert ground.text.labels is not None  # or the method is not tried
-        return pair_own_labels(ground.site, ground.text.passages, ground.text.labels)
+        return pair_own_labels(ground.site, ground.text.passages, ground.text.labels, "field", 0)
     assert method.views is not None  # it trains
     return pair(ground.site, augment(ground.site, ground.corpus, views), pairing(method.views, ground.settings))
 

@@ -2,9 +2,10 @@
 
 One rule for `bsl adapt` and `bsl field`. A label judges something only where nothing has learnt its text:
 - what speaks of held-out text judges;
-- where labels teach (`bsl field`), `JUDGING` of those on other text judge, drawn by ids, and the rest teach;
-- where they do not (`bsl adapt`), all others judge, too; but of those on learnt text only `JUDGING`, drawn alike, where
-  all of it would be most of what is learnt.
+- in `bsl field`, `JUDGING` of those on other text judge, drawn by ids, and the rest teach;
+- in `bsl adapt`, `JUDGING` of those on learnt text and half of those on other text judge, and the rest teach;
+- in `bsl adapt --labels-only-judge`, all others judge, too; but of those on learnt text only `JUDGING`, drawn alike,
+  where all of it would be most of what is learnt.
 
 No text that judges is learnt, and its sentences leave the text that all methods learn; a row that teaches may share a
 sentence with it, such as a greeting, for where texts open alike no row would be left to teach. Rows that share a text,
@@ -16,7 +17,7 @@ of rare classes are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -30,10 +31,11 @@ from models.runtime.seeded_order import scattered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Literal
 
     from numpy.typing import NDArray
 
+Use = Literal["field", "adapt", "judge"]
+"""What labels are for: some teach and the rest judge; the same with the rest in halves; all judge, in halves."""
 JUDGE, TEACH, CHOOSE, REPORT = "judge", "teach", "choose", "report"
 """What becomes of a labelled row."""
 JUDGING: Final = 0.3  # share of the rows that are drawn
@@ -41,7 +43,10 @@ FEWEST: Final = 20  # rows of a part that judges
 FOLDS: Final = 5  # of the probe that learns classes: each of them wants a teaching row of every class
 _OF_A_CLASS: Final = 7  # rows of a half, so that each of the probe's folds within folds holds one
 PARTNERS: Final = 4  # of its own class, and as many of others, for each text
+_PAIR: Final = 2  # rows of a class, one to stand beside the other
 _CLASSES: Final = 2  # fewer tell nothing apart
+_OTHERS: Final[Mapping[Use, float]] = {"field": JUDGING, "adapt": 0.5, "judge": 1.0}
+"""Share of the rows on other text that judge."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +62,24 @@ class Need:
     of_a_class: int
 
 
-LEARNT: Final[Mapping[str, Need]] = {JUDGE: Need(FEWEST, 0), TEACH: Need(0, FOLDS)}
-"""Parts of labels that some methods learn."""
-UNLEARNT: Final[Mapping[str, Need]] = {CHOOSE: Need(FEWEST, _OF_A_CLASS), REPORT: Need(FEWEST, _OF_A_CLASS)}
-"""Parts of labels that nothing learns: the half that chooses and the half that is reported."""
+_HALVES: Final[Mapping[str, Need]] = {CHOOSE: Need(FEWEST, _OF_A_CLASS), REPORT: Need(FEWEST, _OF_A_CLASS)}
+NEEDS: Final[Mapping[Use, Mapping[str, Need]]] = {
+    "field": {JUDGE: Need(FEWEST, 0), TEACH: Need(0, FOLDS)},
+    "adapt": {**_HALVES, TEACH: Need(FEWEST, _PAIR)},
+    "judge": _HALVES,
+}
+"""Parts of labels, by what labels are for."""
+_OR_ELSE: Final[Mapping[Use, str]] = {
+    "field": "or leave --labels out",
+    "adapt": "or give --labels-only-judge",
+    "judge": "or leave --labels out",
+}
+_ROWS: Final[Mapping[Use, int]] = {"field": round(FEWEST / JUDGING), "adapt": 5 * FEWEST, "judge": 3 * FEWEST}
+"""Rows on other text of which each part gets enough."""
 
 
 def parts_of(
-    labelled: pl.DataFrame, sides: Sequence[str], held: pl.Series, learnt: pl.Series, *, teach: bool, seed: int = 0
+    labelled: pl.DataFrame, sides: Sequence[str], held: pl.Series, learnt: pl.Series, *, use: Use, seed: int = 0
 ) -> pl.Series:
     """What becomes of each labelled row, by the rule above.
 
@@ -73,41 +88,35 @@ def parts_of(
         sides: its columns of text.
         held: ids of the sentences that are held out.
         learnt: ids of the sentences that are learnt, but for those of rows that judge.
-        teach: whether labels are learnt.
+        use: what the labels are for.
         seed: decides what is drawn.
 
     Returns:
-        `judge` or `teach` where labels are learnt, else `choose` or `report`; null of rows that do nothing.
+        Keys of `NEEDS[use]`; null of rows that do nothing.
     """
     texts = pl.concat([_met(labelled[side], held, learnt) for side in sides])
-    of_learnt, of_others = (0.0, JUDGING) if teach else (_share(labelled, sides, learnt), 1.0)
+    of_learnt, of_others = _share(labelled, sides, learnt, use), _OTHERS[use]
     # Both texts of a pair judge where its own share of the pairs does.
     one = 1 / len(sides)
     judging = _together(
         texts, labelled.height, _drawn(of_learnt, of_others, seed), _drawn(of_learnt**one, of_others**one, seed)
     )
-    if teach:
-        return judging.replace_strict([True, False], [JUDGE, TEACH], return_dtype=pl.String)
-    judges = judging.fill_null(value=False)
-    chosen = pl.concat([_met(labelled.filter(judges)[side], held, learnt) for side in sides])
-    half = scattered(pl.col("text"), seed) % 2 == 0
-    halves = _together(chosen, int(judges.sum()), half, half)
-    named = halves.replace_strict([True, False], [CHOOSE, REPORT], return_dtype=pl.String)
-    return pl.Series([None] * labelled.height, dtype=pl.String).scatter(judges.arg_true(), named)
+    named = judging.replace_strict([True, False], [JUDGE, TEACH], return_dtype=pl.String)
+    return named if use == "field" else _halved(named, labelled, sides, (held, learnt), use, seed)
 
 
-def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], needs: Mapping[str, Need]) -> pl.DataFrame:
+def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> pl.DataFrame:
     """The rows that do something: of no class that a part has too few rows of, none whose part is null.
 
     Args:
         rows: `label`, and `part` as `parts_of` says.
         kind: what the labels are.
-        needs: by part.
+        use: what the labels are for.
 
     Raises:
         EvaluationError: fewer than two classes are left, a part has too few rows, or all that judge have one score.
     """
-    kept = rows.drop_nulls("part")
+    kept, needs = rows.drop_nulls("part"), NEEDS[use]
     counts = [f"{rows.filter(part=part).height} {part}" for part in needs]
     found = f"{rows.height} labelled rows, of which {' and '.join(counts)}"
     if others := rows.height - kept.height:
@@ -118,27 +127,27 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], needs: Mapping
             wanted = " and ".join(f"{need.of_a_class} that {part}" for part, need in needs.items() if need.of_a_class)
             raise EvaluationError(
                 f"{found}: {classes} of {rows['label'].n_unique()} classes have rows enough, expected {_CLASSES} or "
-                f"more with {wanted}; {_who_judges(needs)}: label more rows of each class, or leave --labels out"
+                f"more with {wanted}; {_who_judges(use)}: label more rows of each class, {_OR_ELSE[use]}"
             )
     for part, need in needs.items():
         own = kept.filter(part=part)
         if own.height < need.rows:
-            more = round(FEWEST / JUDGING) if TEACH in needs else 3 * FEWEST
             raise EvaluationError(
-                f"{found}: {own.height} that {part} can be used, expected at least {need.rows}; {_who_judges(needs)}: "
-                f"label {more} rows on other text or more, or leave --labels out"
+                f"{found}: {own.height} that {part} can be used, expected at least {need.rows}; {_who_judges(use)}: "
+                f"label {_ROWS[use]} rows on other text or more, {_OR_ELSE[use]}"
             )
         if kind == "pairs" and need.rows and own["label"].cast(pl.Float64).n_unique() == 1:
             raise EvaluationError(
-                f"{found}: all that {part} have the score {own['label'][0]}, expected several; label more pairs, or "
-                "leave --labels out"
+                f"{found}: all that {part} have the score {own['label'][0]}, expected several; label more pairs, "
+                f"{_OR_ELSE[use]}"
             )
     return kept
 
 
-def _who_judges(needs: Mapping[str, Need]) -> str:
-    others = f"{JUDGING:.0%} of other text" if TEACH in needs else "other text, half of which choose"
-    return f"rows of held-out text judge and those of {others}, rows that share a text together"
+def _who_judges(use: Use) -> str:
+    share = "" if use == "judge" else f"{_OTHERS[use]:.0%} of "
+    halves = "" if use == "field" else ", half of which choose"
+    return f"rows of held-out text judge and those of {share}other text{halves}, rows that share a text together"
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:
@@ -199,10 +208,30 @@ def shares(scores: pl.Series) -> pl.Series:
     return (scores.cast(pl.Float64) - low) / (high - low)
 
 
-def _share(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series) -> float:
-    """How many of the rows of learnt text judge where none teaches: all, unless that is most of what is learnt."""
+def _share(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series, use: Use) -> float:
+    """How many of the rows of learnt text judge; where none teaches all, unless that is most of what is learnt."""
+    if use != "judge":
+        return 0.0 if use == "field" else JUDGING
     ids = sentences_of(pl.concat([labelled[side].alias("text") for side in sides]))
     return 1.0 if learnt.is_in(ids.implode()).mean() <= 0.5 else JUDGING  # type: ignore[operator]  # of Booleans
+
+
+def _halved(
+    parts: pl.Series,
+    labelled: pl.DataFrame,
+    sides: Sequence[str],
+    known: tuple[pl.Series, pl.Series],
+    use: Use,
+    seed: int,
+) -> pl.Series:
+    """Parts whose judging rows choose or are reported; those that would teach are null where labels only judge."""
+    judges = (parts == JUDGE).fill_null(value=False)
+    chosen = pl.concat([_met(labelled.filter(judges)[side], *known) for side in sides])
+    half = scattered(pl.col("text"), seed) % 2 == 0
+    halves = _together(chosen, int(judges.sum()), half, half)
+    named = halves.replace_strict([True, False], [CHOOSE, REPORT], return_dtype=pl.String)
+    rest = parts if use == "adapt" else pl.Series([None] * labelled.height, dtype=pl.String)
+    return rest.scatter(judges.arg_true(), named)
 
 
 def _met(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:

@@ -41,7 +41,10 @@ class ProofConfig(BaseModel):
     questions: int = Field(1000, ge=30)
     """Most questions of a probe."""
     shares: tuple[float, ...] = Field((0.25, 0.5, 0.75, 1.0), min_length=1)
-    """How much of the trained weights may be taken, the rest from the start."""
+    """How much of the trained weights may be taken, the rest from the start, where labels choose."""
+    share: float = Field(0.25, gt=0, le=1)
+    """The same where nothing chooses but the text: the largest share after which no labels were seen to fall
+    (BENCHMARKS.md, *When BETTER is said*)."""
     max_forgetting: float = Field(0.5, ge=0, le=100)
     """Points (figure × 100) by which a general set whose difference has an interval may fall."""
     bootstrap: BootstrapConfig = BootstrapConfig()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.labels import CHOOSE, LEARNT, REPORT, TEACH, UNLEARNT, enough, parts_of, sentences_of
+from models.corpus.labels import CHOOSE, REPORT, TEACH, enough, parts_of, sentences_of
 from models.errors import EmptyCorpusError
 from storage.sources.labels import LabelSource, read_labels
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from models.corpus.labels import Use
     from models.evaluation.labels import Labelled
     from storage.artifacts.refs import PassagesRef
     from storage.artifacts.store import Store
@@ -24,9 +25,7 @@ RARE, BETWEEN = "rare_classes", "idle_labels"
 """Figures of a corpus: rows of each class that is left out, and how many other labelled rows do nothing."""
 
 
-def labelled_rows(
-    store: Store, passages: PassagesRef, labels: LabelSource, *, teach: bool, seed: int = 0
-) -> pl.DataFrame:
+def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, use: Use, seed: int = 0) -> pl.DataFrame:
     """`text_1`, `text_2` of pairs, `label`, and `part`: what becomes of a row, as `models.corpus.labels` says.
 
     Rows of rare classes are left out, and those that do nothing.
@@ -35,7 +34,7 @@ def labelled_rows(
         store: has the passages.
         passages: the text, with its held-out parts.
         labels: the labels.
-        teach: whether labels are learnt.
+        use: what the labels are for.
         seed: decides what is drawn.
 
     Raises:
@@ -44,8 +43,8 @@ def labelled_rows(
     parts = store.scan(passages).select("sentence_id", "part").collect()
     held, learnt = (parts.filter((pl.col("part") == TRAIN) == own)["sentence_id"] for own in (False, True))
     rows = read_labels(labels)
-    divided = rows.with_columns(part=parts_of(rows, sides_of(labels), held, learnt, teach=teach, seed=seed))
-    return enough(divided, labels.kind, LEARNT if teach else UNLEARNT)
+    divided = rows.with_columns(part=parts_of(rows, sides_of(labels), held, learnt, use=use, seed=seed))
+    return enough(divided, labels.kind, use)
 
 
 def apart(own: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
@@ -80,6 +79,11 @@ def idle(rows: pl.DataFrame, labels: LabelSource) -> dict[str, JsonValue]:
     return {RARE: rare, BETWEEN: given.height - rows.height - sum(rare.values())}
 
 
+def rows_by_part(rows: pl.DataFrame) -> dict[str, JsonValue]:
+    """How many rows each part has, as figures."""
+    return {f"labels {part}": count for part, count in sorted(rows["part"].value_counts().iter_rows())}
+
+
 def said_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> list[str]:
     """For a page: what was left out of the labels, by the figures of `idle`, in sentences."""
     said = []
@@ -94,7 +98,9 @@ def said_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> lis
     return said
 
 
-def labelled_halves(store: Store, passages: PassagesRef, labels: LabelSource | None, seed: int) -> dict[str, Labelled]:
+def labelled_halves(
+    store: Store, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int
+) -> dict[str, Labelled]:
     """The half that chooses and the half that is reported, of rows that nothing learns; none without labels.
 
     Raises:
@@ -104,9 +110,11 @@ def labelled_halves(store: Store, passages: PassagesRef, labels: LabelSource | N
         return {}
     from models.evaluation.labels import labelled_of  # sklearn
 
-    rows = labelled_rows(store, passages, labels, teach=False, seed=seed)
+    rows = labelled_rows(store, passages, labels, use=use, seed=seed)
     names = tuple(sorted(rows["label"].unique())) if labels.kind == "classes" else ()
-    return {part: labelled_of(rows.filter(part=part), labels.kind, names) for part in (CHOOSE, REPORT)}
+    return {
+        part: labelled_of(rows.filter(part=part), labels.kind, names, quick=part == CHOOSE) for part in (CHOOSE, REPORT)
+    }
 
 
 def sides_of(labels: LabelSource) -> list[str]:

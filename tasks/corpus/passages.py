@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from models.corpus.labels import Use
 from models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
 from models.runtime.seeded_order import scattered
 from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.readers.read_report import ReadReport
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource, records
-from tasks.corpus.labels import TRAIN, apart, idle, labelled_rows
+from tasks.corpus.labels import TRAIN, apart, idle, labelled_rows, rows_by_part
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of, show_table
 
@@ -75,15 +76,15 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
         report.check(BAD_SHARE)
 
 
-@stage(ref=CorpusRef, version=2)
-def learnt(work: Work, passages: PassagesRef, labels: LabelSource | None, teach: bool, seed: int) -> None:
+@stage(ref=CorpusRef, version=3)
+def learnt(work: Work, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int) -> None:
     """The corpus of what is learnt: the sentences of the part `train`, each once, none that a judging label speaks of.
 
     Args:
         work: the draft.
         passages: all sentences.
         labels: labels, if there are any.
-        teach: whether some of them are learnt.
+        use: what the labels are for.
         seed: decides which labels judge.
 
     Raises:
@@ -93,8 +94,8 @@ def learnt(work: Work, passages: PassagesRef, labels: LabelSource | None, teach:
     table = work.store.scan(passages).collect()
     own, idle_labels = _corpus(table.filter(part=TRAIN)), {}
     if labels is not None:
-        rows = labelled_rows(work.store, passages, labels, teach=teach, seed=seed)
-        own, idle_labels = apart(own, rows, labels), idle(rows, labels)
+        rows = labelled_rows(work.store, passages, labels, use=use, seed=seed)
+        own, idle_labels = apart(own, rows, labels), idle(rows, labels) | rows_by_part(rows)
     work.draft.write(own)
     work.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **idle_labels})
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.corpus.labels import TEACH, class_pairs, shares
+from models.corpus.labels import TEACH, Use, class_pairs, shares
 from models.views.annotated_pairs import scored_pairs
 from storage.artifacts.refs import CorpusRef, PairsRef, PassagesRef
 from storage.sources.labels import LabelSource
@@ -28,14 +28,21 @@ def field_held(work: Work, passages: PassagesRef) -> None:
 
 
 @stage(ref=PairsRef, version=5)
-def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource) -> None:
+def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
     """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
+
+    Args:
+        work: the draft.
+        passages: the text, with its held-out parts.
+        labels: the labels.
+        use: what they are for.
+        seed: decides which of them judge.
 
     Raises:
         TrainingError: they tell nothing apart.
         EvaluationError: they are too few to prove anything.
     """
-    rows = known_labels(work.store, passages, labels).filter(part=TEACH)
+    rows = known_labels(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
     if labels.kind == "classes":
         pairs = class_pairs(rows["text_1"].to_list(), rows["class"].to_numpy())
     else:
@@ -46,12 +53,14 @@ def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource) -> N
     show_table("label-pairs", made.head(20).select("text_1", "text_2", "score").to_dicts(), "What the labels teach")
 
 
-def known_labels(store: Store, passages: PassagesRef, labels: LabelSource) -> pl.DataFrame:
+def known_labels(
+    store: Store, passages: PassagesRef, labels: LabelSource, *, use: Use = "field", seed: int = 0
+) -> pl.DataFrame:
     """`labelled_rows` of labels that teach, and what they say: `class` (a number) or `score`.
 
     Raises:
         EvaluationError: too few rows are left to judge anything.
     """
     said = pl.col("label").rank("dense").cast(pl.Int64) - 1 if labels.kind == "classes" else pl.col("label").cast(float)
-    rows = labelled_rows(store, passages, labels, teach=True)
+    rows = labelled_rows(store, passages, labels, use=use, seed=seed)
     return rows.with_columns(said.alias("class" if labels.kind == "classes" else "score"))

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from models.evaluation.verdict import Verdict, Word
-from storage.artifacts.refs import CheckpointRef, CorpusRef, PassagesRef, ProofRef, ReportRef, ViewsRef, WeighingRef
+from storage.artifacts.refs import (
+    CheckpointRef,
+    CorpusRef,
+    PairsRef,
+    PassagesRef,
+    ProofRef,
+    ReportRef,
+    ViewsRef,
+    WeighingRef,
+)
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
 from tasks.adaptation import SHARE, VERDICT
@@ -21,9 +30,14 @@ from tasks.stage.cached import StageInputs, Work, stage
 
 if TYPE_CHECKING:
     import polars as pl
+    from pydantic import JsonValue
 
+    from storage.artifacts.refs import ArtifactRef
+    from storage.artifacts.store import Store
     from tasks.rendering.blocks import Block
 
+ROWS: Final = "rows"
+"""Figure of a report: what `counts_of` gives."""
 _ROLES: Final = {"counts": "after", "guard": "before", "shown": "baseline"}
 _DRAWN: Final = (
     "The adapted encoder less the start, each with its 95 % interval; at 0 they are equal. A diamond decides, a circle "
@@ -42,10 +56,12 @@ class AdaptationArtifacts(StageInputs):
     """Sentences of the text, by part."""
     corpus: CorpusRef
     """The learnt sentences."""
-    views: ViewsRef
-    """Views of the corpus: crops, or only its sentences."""
+    views: ViewsRef | None
+    """Views of the corpus: crops, or only its sentences; None where labels teach."""
     trips: ViewsRef | None
     """Round trips of some sentences; None where none are learnt."""
+    pairs: PairsRef
+    """What was learnt."""
     trained: CheckpointRef
     """The trained encoder."""
     weighing: WeighingRef
@@ -75,7 +91,7 @@ class AdaptationSettings(StageInputs):
     """Models of the round trips."""
 
 
-@stage(ref=ReportRef, version=7)
+@stage(ref=ReportRef, version=8)
 def adaptation(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings, told: Told) -> None:
     """Write the pages and the encoder's card, and show them.
 
@@ -94,7 +110,9 @@ def adaptation(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings,
         share=float(str(work.store.manifest(made.weighing).figures[SHARE])),
         views=asked.taught,
     )
+    counts = counts_of(work.store, made, asked)
     parts = [
+        Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()})]),
         evidence_part(adapted.proof, asked.missing),
         learnt_part(adapted, work.store.scan(made.weighing).collect(), _log(work, made)),
         text_part(work.store, made.passages, _samples(made), asked.sources, _labelled(work, made, asked)),
@@ -106,7 +124,27 @@ def adaptation(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings,
     publish(work, adaptation_page(adapted, parts), PAGE)
     card = adapted_card(adapted, made.adapted, asked.sources, asked.translators if made.trips else ())
     (work.draft.folder / CARD).write_text(card, encoding="utf-8")
-    work.draft.note({VERDICT: word, "reason": reason, "advice": advice, "missing": list(asked.missing)})
+    figures: dict[str, JsonValue] = {VERDICT: word, "reason": reason, "advice": advice}
+    work.draft.note(figures | {"missing": list(asked.missing), ROWS: dict(counts)})
+
+
+def counts_of(store: Store, made: AdaptationArtifacts, asked: AdaptationSettings) -> dict[str, int]:
+    """Return how many rows were learnt from and how many were held out: labels where they decide, else sentences."""
+
+    def count(ref: ArtifactRef, name: str) -> int:
+        return int(str(store.manifest(ref).figures.get(name, 0)))
+
+    labels = asked.labels is not None
+    held = {
+        part: count(made.corpus, f"labels {part}") if labels else count(made.passages, f"{part} sentences")
+        for part in ("choose", "report")
+    }
+    return {
+        "sentences learnt from": 0 if made.views is None else count(made.corpus, "sentences"),
+        "labels learnt from": count(made.pairs, "labels"),
+        f"{'labels' if labels else 'sentences'} held out to choose": held["choose"],
+        f"{'labels' if labels else 'sentences'} held out to report": held["report"],
+    }
 
 
 def adaptation_page(adapted: Adapted, parts: list[Part]) -> Page:
@@ -150,10 +188,7 @@ def learnt_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | No
     """
     from tasks.rendering.charts import training_charts  # matplotlib
 
-    sentence = (
-        f"That {spelled(adapted.views)} of a sentence belong together, on sentences of your text. Each share of the "
-        "trained weights was asked of the half that chooses:"
-    )
+    sentence = f"That {spelled(adapted.views)}. Each share of the trained weights was asked of the half that chooses:"
     rest = "" if adapted.share == 1 else ", the rest from the start"
     taken = f"Taken: {100 * adapted.share:g} % of the trained weights{rest}."
     blocks: list[Block] = [Prose(sentence), Table.of("Figures × 100 by share", weighed(weighing)), Prose(taken)]
@@ -166,7 +201,8 @@ def _log(work: Work, made: AdaptationArtifacts) -> pl.DataFrame:
 
 
 def _samples(made: AdaptationArtifacts) -> dict[str, ViewsRef]:
-    return {"Crops of a sentence": made.views} | ({"Round trips": made.trips} if made.trips else {})
+    both = {"Crops of a sentence": made.views, "Round trips": made.trips}
+    return {title: ref for title, ref in both.items() if ref is not None}
 
 
 def _labelled(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings) -> str:

@@ -49,8 +49,10 @@ def exported(verdict: Verdict) -> str:
 
 
 def spelled(views: Sequence[str]) -> str:
-    """Return names of views as a sentence has them."""
-    return " and ".join(_TAUGHT.get(view, view) for view in views)
+    """Return what was learnt, as a clause."""
+    if "labels" in views:
+        return "texts are as alike as their labels say"
+    return f"{' and '.join(_TAUGHT.get(view, view) for view in views)} of a sentence belong together"
 
 
 def adapted_card(
@@ -79,8 +81,7 @@ def adapted_card(
         figures=[],
     )
     what = (
-        f"It learnt that {spelled(adapted.views)} of a sentence belong together; {adapted.share:g} of the trained "
-        "weights, the rest from the start."
+        f"It learnt that {spelled(adapted.views)}; {adapted.share:g} of the trained weights, the rest from the start."
         if better
         else "Training did not make it better on that text, so this is the start, byte for byte."
     )

@@ -21,8 +21,10 @@ from models.views.pairs import PairConfig
 from storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
 from storage.assets.catalog import embedded_path
 from storage.errors import SourceError
+from storage.sources.labels import label_source
 from storage.sources.own_text import sources
 from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weigh
+from tasks.corpus.labels import labelled_halves
 from tasks.corpus.passages import read_passages
 from tasks.embedding.encoders import resolve_encoder
 from tasks.stage.cached import Work, stage
@@ -138,11 +140,11 @@ def test_the_settings_name_the_start_unless_the_call_does(own, site) -> None:
         adapt([str(own)], "./elsewhere", config={"encoder": {"model": "./nowhere"}}, site=site)
 
 
-def test_labels_decide_and_are_not_learnt(own, site) -> None:
+def test_labels_that_only_judge_are_not_learnt(own, site) -> None:
     labels = own / "labels.tsv"
     rows = pl.concat([pl.read_csv(own / "first.csv"), pl.read_ndjson(own / "second.jsonl")])
     rows.filter(pl.col("body").str.len_chars() > 20).select("body", "label").head(120).write_csv(labels, separator="\t")
-    ref = adapt([str(own / "first.csv")], "embedded:bert-mini", str(labels), SMALL, site)
+    ref = adapt([str(own / "first.csv")], "embedded:bert-mini", str(labels), SMALL, site, labels_only_judge=True)
     store = site.open_store()
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
     assert proof.filter(role="counts")["evidence"].to_list() == ["labels"]
@@ -151,6 +153,41 @@ def test_labels_decide_and_are_not_learnt(own, site) -> None:
     labelled = {*pl.read_csv(labels, separator="\t")["body"]}
     assert labelled.isdisjoint(learnt["text"])
     assert labelled & {*passages.filter(part="train")["text"]}
+
+
+def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, tmp_path) -> None:
+    """200 labelled rows and no other text."""
+    rows, path = pl.read_csv(own / "first.csv").select("body", "label").head(200), tmp_path / "rows.csv"
+    rows.with_columns(label=pl.col("label") % 2).write_csv(path)
+    ref = adapt([str(path)], "embedded:bert-mini", str(path), SMALL | {"label_training": {"max_steps": 3}}, site)
+    store = site.open_store()
+    proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
+    assert proof.filter(role="counts")["evidence"].to_list() == ["labels"]
+    pairs = store.scan(PairsRef(key=made_of(site, ref, "pairs"))).collect()
+    passages = PassagesRef(key=made_of(site, ref, "passages"))
+    halves = labelled_halves(store, passages, label_source(str(path)), "adapt", 0)
+    judging = {*halves["choose"].first, *halves["report"].first}
+    learnt = {*pairs["text_1"], *pairs["text_2"]}
+    assert learnt.isdisjoint(judging)
+    assert learnt | judging <= {*rows["body"]}
+    assert store.manifest(ref).figures["rows"] == {
+        "sentences learnt from": 0,
+        "labels learnt from": len(learnt),
+        "labels held out to choose": len(halves["choose"]),
+        "labels held out to report": len(halves["report"]),
+    }
+    assert len(learnt) > 60
+    assert len(judging) > 60
+    page = (store.fetch(ref) / "report.md").read_text()
+    assert f"| labels learnt from | {len(learnt)} |" in page
+
+
+def test_what_goes_not_with_labels_is_refused() -> None:
+    with pytest.raises(ValueError, match="views 'crops' with labels that teach"):
+        AdaptConfig(views="crops").use_of(labels=True, only_judge=False)
+    with pytest.raises(ValueError, match="--labels-only-judge without --labels"):
+        AdaptConfig().use_of(labels=False, only_judge=True)
+    assert AdaptConfig(views="crops").use_of(labels=True, only_judge=True) == "judge"
 
 
 @stage(ref=PairsRef, version=1)
@@ -168,9 +205,7 @@ def mismatched(work: Work, passages: PassagesRef) -> None:
 
 
 def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own, site) -> None:
-    from storage.sources.own_text import sources
-
-    config = override(AdaptConfig(), SMALL)
+    config = override(AdaptConfig(), SMALL, {"proof": {"share": 1}})
     start, reading = resolve_encoder(site, READING)
     passages = read_passages(site, sources([str(own)]), config.hold_out)
     harm = TrainingConfig(
@@ -183,7 +218,7 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
         collapse=None,
     )
     trained = train(site, mismatched(site, passages), start, None, reading, harm)
-    held_out = HeldOut(passages=passages, labels=None, config=config.proof)
+    held_out = HeldOut(passages=passages, labels=None, use="judge", config=config.proof)
     weighing = weigh(site, held_out, start, trained, None, reading)
     merged = merge(site, start, trained, weighing, reading)
     proof = prove(site, held_out, start, merged, weighing, GeneralFigures(scores=(), comparisons=()), reading)
@@ -209,9 +244,8 @@ def test_the_command_shows_the_guess_and_refuses_what_it_cannot_read(own, site, 
 
 def test_pairs_are_of_the_views_that_are_learnt() -> None:
     config = AdaptConfig()
-    assert config.taught(others=True) == ("crops", "round trips")
-    assert config.taught(others=False) == ("crops",)
-    assert AdaptConfig(lang="fi").taught(others=True) == ("crops",)
+    assert config.taught == ("crops",)
+    assert AdaptConfig(views="both").taught == ("crops", "round trips")
     assert AdaptConfig(lang="de").trip.method == "bt-en"
     pairs = config.pairs(("crops", "round trips"))
     assert isinstance(pairs, PairConfig)

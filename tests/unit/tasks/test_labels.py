@@ -22,6 +22,8 @@ from tasks.stage.run_context import RunContext
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from models.corpus.labels import Use
+
 TEXTS = [f"The boat of captain number {n} came late again." for n in range(400)]
 
 
@@ -48,8 +50,8 @@ def _published(site: RunContext, parts: pl.DataFrame) -> PassagesRef:
     return ref
 
 
-def _learnt(site: RunContext, passages: PassagesRef, labels: LabelSource, *, teach: bool) -> CorpusRef:
-    return learnt(site, passages, labels, teach=teach, seed=0)
+def _learnt(site: RunContext, passages: PassagesRef, labels: LabelSource, *, use: Use) -> CorpusRef:
+    return learnt(site, passages, labels, use=use, seed=0)
 
 
 @pytest.fixture
@@ -61,23 +63,23 @@ def test_every_sentence_of_few_labelled_texts_is_kept_from_being_learnt(site: Ru
     apart = [f"The room of number {n} was cold and small. Nobody came when {n} rang!" for n in range(60)]
     sentences = [sentence for text in apart for sentence in split_sentences(text)]
     parts = _parts([*TEXTS, *sentences], held=10)
-    corpus = _learnt(site, _published(site, parts), _file(tmp_path, apart), teach=False)
+    corpus = _learnt(site, _published(site, parts), _file(tmp_path, apart), use="judge")
     texts = site.open_store().scan(corpus).collect()["text"]
     assert {*texts} == {*TEXTS[10:]}
 
 
-@pytest.mark.parametrize("teach", [True, False])
+@pytest.mark.parametrize("use", ["field", "judge", "adapt"])
 def test_where_the_text_is_labelled_itself_nothing_that_judges_is_learnt(
-    site: RunContext, tmp_path: Path, *, teach: bool
+    site: RunContext, tmp_path: Path, *, use: Use
 ) -> None:
     source, passages = _file(tmp_path, TEXTS), _published(site, _parts(TEXTS, held=120))
-    texts = {*site.open_store().scan(_learnt(site, passages, source, teach=teach)).collect()["text"]}
-    rows = labelled_rows(site.open_store(), passages, source, teach=teach)
+    texts = {*site.open_store().scan(_learnt(site, passages, source, use=use)).collect()["text"]}
+    rows = labelled_rows(site.open_store(), passages, source, use=use)
     judging = {*rows.filter(pl.col("part") != "teach")["text_1"]}
     assert judging == {*TEXTS} - texts
-    assert (len(texts) == 280) if teach else (0.6 < len(texts) / 280 < 0.8)
-    if not teach:
-        halves = labelled_halves(site.open_store(), passages, source, seed=0)
+    assert (len(texts) == 280) if use == "field" else (0.6 < len(texts) / 280 < 0.8)
+    if use != "field":
+        halves = labelled_halves(site.open_store(), passages, source, use, seed=0)
         assert {*halves["choose"].first, *halves["report"].first} == judging
 
 
@@ -88,7 +90,9 @@ def test_pairs_of_which_a_half_would_share_a_text_with_the_other_go_together(sit
     pl.DataFrame(pairs, schema=["one", "two"], orient="row").with_columns(score=pl.int_range(pl.len()) % 5).write_csv(
         path
     )
-    halves = labelled_halves(site.open_store(), _published(site, _parts(TEXTS, 120)), label_source(str(path)), seed=0)
+    halves = labelled_halves(
+        site.open_store(), _published(site, _parts(TEXTS, 120)), label_source(str(path)), "judge", seed=0
+    )
     choose, report = ({*half.first, *half.second} for half in (halves["choose"], halves["report"]))
     assert choose.isdisjoint(report)
     assert len(halves["choose"]) + len(halves["report"]) == 200
@@ -99,9 +103,9 @@ def test_a_rare_class_is_left_out_of_both_halves_and_told(site: RunContext, tmp_
     labels = ["rare" if n < 5 else ("bad", "good")[n % 2] for n in range(200)]
     pl.DataFrame({"text": [f"Some other text of number {n}." for n in range(200)], "label": labels}).write_csv(path)
     source, passages = label_source(str(path)), _published(site, _parts(TEXTS, held=120))
-    halves = labelled_halves(site.open_store(), passages, source, seed=0)
+    halves = labelled_halves(site.open_store(), passages, source, "judge", seed=0)
     assert halves["choose"].names == halves["report"].names == ("bad", "good")
-    figures = site.open_store().manifest(_learnt(site, passages, source, teach=False)).figures
+    figures = site.open_store().manifest(_learnt(site, passages, source, use="judge")).figures
     assert said_of(figures, source) == [
         "Left out of your labels, for too few of their rows can be used: rare (5 rows)."
     ]
@@ -120,7 +124,7 @@ def test_labels_that_leave_nothing_to_learn_are_refused(site: RunContext, tmp_pa
     texts = [*TEXTS[:20], *(f"Another text of number {n} that stands nowhere else." for n in range(60))]
     joined = _file(tmp_path, [" ".join(TEXTS[:20]), *texts])  # one group of rows would have all that is learnt
     with pytest.raises(EmptyCorpusError, match=r"all 10 sentences that could be learnt .* give text beside the labels"):
-        _learnt(site, _published(site, _parts(TEXTS[:20], held=10)), joined, teach=False)
+        _learnt(site, _published(site, _parts(TEXTS[:20], held=10)), joined, use="judge")
 
 
 def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: RunContext, tmp_path: Path) -> None:
@@ -131,6 +135,6 @@ def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: RunCon
     with pytest.raises(
         EvaluationError, match=r"24 labelled rows, of which \d+ choose .*: 0 of 2 classes have rows enough"
     ):
-        _learnt(site, passages, few, teach=False)
+        _learnt(site, passages, few, use="judge")
     with pytest.raises(EvaluationError, match=r"24 labelled rows, of which 24 judge and 0 teach: 0 of 2 classes"):
-        _learnt(site, passages, few, teach=True)
+        _learnt(site, passages, few, use="field")

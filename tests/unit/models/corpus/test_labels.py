@@ -6,9 +6,7 @@ import pytest
 
 from models.corpus.labels import (
     JUDGING,
-    LEARNT,
     PARTNERS,
-    UNLEARNT,
     class_pairs,
     enough,
     parts_of,
@@ -24,30 +22,42 @@ def ids(*texts: str) -> pl.Series:
     return sentences_of(pl.Series("text", list(texts)))
 
 
-def parts(rows, sides, held, learnt, *, teach, seed=0):
-    return parts_of(rows, sides, held, learnt, teach=teach, seed=seed).to_list()
+def parts(rows, sides, held, learnt, *, use, seed=0):
+    return parts_of(rows, sides, held, learnt, use=use, seed=seed).to_list()
 
 
 def test_a_text_with_a_held_sentence_judges_and_one_with_a_learnt_sentence_teaches():
     rows = pl.DataFrame({"text": ["It is good. I like it.", "It is bad. I dislike it.", "Held here. It is bad."]})
-    found = parts(rows, ["text"], ids("I like it.", "Held here."), ids("It is bad."), teach=True)
+    found = parts(rows, ["text"], ids("I like it.", "Held here."), ids("It is bad."), use="field")
     assert found == ["judge", "teach", "judge"]
 
 
 def test_of_other_text_a_share_judges_where_labels_teach_and_all_of_it_where_they_do_not():
     rows = pl.DataFrame({"text": [f"Sentence number {number}." for number in range(2000)]})
-    found = parts(rows, ["text"], ids("x"), ids("y"), teach=True)
+    found = parts(rows, ["text"], ids("x"), ids("y"), use="field")
     assert np.mean([part == "judge" for part in found]) == pytest.approx(JUDGING, abs=0.03)
-    assert found == parts(rows.reverse(), ["text"], ids("x"), ids("y"), teach=True)[::-1]
-    halves = parts(rows, ["text"], ids("x"), ids("y"), teach=False)
+    assert found == parts(rows.reverse(), ["text"], ids("x"), ids("y"), use="field")[::-1]
+    halves = parts(rows, ["text"], ids("x"), ids("y"), use="judge")
     assert np.mean([part == "choose" for part in halves]) == pytest.approx(0.5, abs=0.03)
     assert {*halves} == {"choose", "report"}
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_half_of_the_rows_teach_an_adaptation_and_a_quarter_each_chooses_and_is_reported(own):
+    """Of the text itself, three in ten of which are held out, and of other text."""
+    texts = [f"Sentence number {number}." for number in range(2000)]
+    held, learnt = (ids(*texts[:600]), ids(*texts[600:])) if own else (ids("x"), ids("y"))
+    found = parts(pl.DataFrame({"text": texts}), ["text"], held, learnt, use="adapt")
+    assert np.mean([part == "teach" for part in found]) == pytest.approx(0.5, abs=0.04)
+    assert np.mean([part == "choose" for part in found]) == pytest.approx(0.25, abs=0.04)
+    assert {*found} == {"teach", "choose", "report"}
+    assert not own or "teach" not in found[:600]
 
 
 def test_what_judges_where_labels_teach_judges_where_they_do_not():
     texts = [f"Sentence number {number}." for number in range(900)]
     rows, held, learnt = pl.DataFrame({"text": texts}), ids(*texts[:200]), ids(*texts[200:600])
-    both = zip(*(parts(rows, ["text"], held, learnt, teach=teach) for teach in (True, False)), strict=True)
+    both = zip(*(parts(rows, ["text"], held, learnt, use=use) for use in ("field", "judge")), strict=True)
     assert all(half in JUDGES for part, half in both if part == "judge")
 
 
@@ -55,21 +65,21 @@ def test_what_judges_where_labels_teach_judges_where_they_do_not():
 def test_labelled_text_is_not_learnt_but_for_most_of_it_where_it_is_most_of_the_text(others, share):
     texts = [f"Sentence number {number}." for number in range(900)]
     learnt = ids(*texts, *(f"Another sentence of number {number}." for number in range(others)))
-    found = parts(pl.DataFrame({"text": texts}), ["text"], ids("x"), learnt, teach=False)
+    found = parts(pl.DataFrame({"text": texts}), ["text"], ids("x"), learnt, use="judge")
     assert np.mean([part in JUDGES for part in found]) == pytest.approx(share, abs=0.04)
 
 
 def test_both_sides_of_a_pair_count():
     rows = pl.DataFrame({"sentence1": ["A cat.", "A dog."], "sentence2": ["Held.", "A bird."], "score": [1.0, 0.0]})
-    found = parts(rows, ["sentence1", "sentence2"], ids("Held."), ids("A dog."), teach=True)
+    found = parts(rows, ["sentence1", "sentence2"], ids("Held."), ids("A dog."), use="field")
     assert found == ["judge", "teach"]
 
 
-@pytest.mark.parametrize("teach", [True, False])
-def test_pairs_that_share_a_text_stay_together(teach):
+@pytest.mark.parametrize("use", ["field", "judge"])
+def test_pairs_that_share_a_text_stay_together(use):
     """200 questions with 20 answers: no answer stands in two parts."""
     rows = pl.DataFrame({"q": [f"Question {n}?" for n in range(200)], "a": [f"Answer {n % 20}." for n in range(200)]})
-    found = rows.with_columns(part=parts_of(rows, ["q", "a"], ids("x"), ids("y"), teach=teach, seed=1))
+    found = rows.with_columns(part=parts_of(rows, ["q", "a"], ids("x"), ids("y"), use=use, seed=1))
     assert found.group_by("a").agg(pl.col("part").n_unique())["part"].to_list() == [1] * 20
     counts = found["part"].value_counts()["count"]
     assert len(counts) == 2
@@ -78,33 +88,35 @@ def test_pairs_that_share_a_text_stay_together(teach):
 
 def test_pairs_are_joined_over_others_and_a_held_sentence_counts_for_all():
     rows = pl.DataFrame({"one": ["a", " b", "c", "e", "g", "g"], "two": ["b", "c", "d", "f", "h", "i"]})
-    found = parts(rows, ["one", "two"], ids("d"), ids("a", "e", "g"), teach=True)
+    found = parts(rows, ["one", "two"], ids("d"), ids("a", "e", "g"), use="field")
     assert found == [*["judge"] * 3, *["teach"] * 3]
-    assert parts(rows, ["one", "two"], ids("x"), ids("d", "e", "g"), teach=True) == ["teach"] * 6
+    assert parts(rows, ["one", "two"], ids("x"), ids("d", "e", "g"), use="field") == ["teach"] * 6
 
 
-@pytest.mark.parametrize("teach", [True, False])
+@pytest.mark.parametrize("use", ["field", "judge"])
 @pytest.mark.parametrize("seed", range(5))
-def test_pairs_that_all_hang_together_are_divided_by_their_texts(seed, teach):
+def test_pairs_that_all_hang_together_are_divided_by_their_texts(seed, use):
     """400 pairs of 40 sentences, some of which are held out or learnt."""
     draw = np.random.default_rng(seed)
     sides = {name: [f"Sentence {n}." for n in draw.integers(0, 40, 400)] for name in ("one", "two")}
     rows = pl.DataFrame(sides).with_columns(label=(pl.int_range(pl.len()) % 5).cast(pl.String))
     held, learnt = ids("Sentence 0.", "Sentence 1."), ids("Sentence 2.", "Sentence 3.")
-    found = rows.with_columns(part=parts_of(rows, ["one", "two"], held, learnt, teach=teach, seed=seed))
-    first, second = (found.filter(part=part) for part in (("judge", "teach") if teach else ("choose", "report")))
+    found = rows.with_columns(part=parts_of(rows, ["one", "two"], held, learnt, use=use, seed=seed))
+    first, second = (
+        found.filter(part=part) for part in (("judge", "teach") if use == "field" else ("choose", "report"))
+    )
     one, other = ({*part["one"], *part["two"]} for part in (first, second))
     assert one.isdisjoint(other)
-    if teach:
+    if use == "field":
         assert {"Sentence 0.", "Sentence 1."}.isdisjoint(other)
         assert {"Sentence 2.", "Sentence 3."}.isdisjoint(one)
     assert min(first.height, second.height) >= 10
-    assert enough(found, "pairs", LEARNT if teach else UNLEARNT).height == 400 - found["part"].null_count()
+    assert enough(found, "pairs", use).height == 400 - found["part"].null_count()
 
 
 def test_a_text_without_a_word_has_a_row_too():
     rows = pl.DataFrame({"text": ["", "  ", "Held."]})
-    assert parts(rows, ["text"], ids("Held."), ids(""), teach=True) == ["teach", "teach", "judge"]
+    assert parts(rows, ["text"], ids("Held."), ids(""), use="field") == ["teach", "teach", "judge"]
 
 
 def test_class_pairs_are_balanced_and_say_what_classes_say():
@@ -146,14 +158,14 @@ def divided(names=("teach", "judge"), /, **counts: tuple[int, int]) -> pl.DataFr
 
 def test_a_class_that_too_few_rows_teach_is_left_out():
     rows = divided(good=(30, 12), bad=(30, 12), rare=(4, 9), unseen=(0, 5))
-    kept = enough(rows, "classes", LEARNT)
+    kept = enough(rows, "classes", "field")
     assert kept["label"].unique().sort().to_list() == ["bad", "good"]
     assert kept.height == 84
 
 
 def test_a_class_that_a_half_has_too_few_rows_of_is_left_out():
     rows = divided(("choose", "report"), good=(30, 12), bad=(30, 12), rare=(6, 9))
-    assert enough(rows, "classes", UNLEARNT).height == 84
+    assert enough(rows, "classes", "judge").height == 84
 
 
 @pytest.mark.parametrize(
@@ -169,7 +181,7 @@ def test_a_class_that_a_half_has_too_few_rows_of_is_left_out():
 )
 def test_labels_that_judge_nothing_are_refused_with_what_they_lack(counts, kind, message):
     with pytest.raises(EvaluationError, match=message):
-        enough(divided(**counts), kind, LEARNT)
+        enough(divided(**counts), kind, "field")
 
 
 @pytest.mark.parametrize(
@@ -183,8 +195,8 @@ def test_labels_that_judge_nothing_are_refused_with_what_they_lack(counts, kind,
 )
 def test_halves_of_labels_are_refused_alike(counts, kind, message):
     with pytest.raises(EvaluationError, match=message):
-        enough(divided(("choose", "report"), **counts), kind, UNLEARNT)
+        enough(divided(("choose", "report"), **counts), kind, "judge")
 
 
 def test_pairs_that_all_judge_are_evidence_though_nothing_teaches():
-    assert enough(divided(**{"1": (0, 30), "5": (0, 30)}), "pairs", LEARNT).height == 60
+    assert enough(divided(**{"1": (0, 30), "5": (0, 30)}), "pairs", "field").height == 60

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
 from models.evaluation.proof import (
@@ -149,6 +150,24 @@ def test_labels_decide_alone() -> None:
     row = evidence(start, better, asked, ("labels",), DRAWN)[0]
     assert (row.evidence, row.metric, row.n) == ("labels", "Spearman", ROWS)
     assert row.ci_low > 0
+
+
+def test_classes_that_choose_are_told_by_the_rows_that_are_left() -> None:
+    """The closed form is ridge regression on all rows but one, for each row."""
+    draw = np.random.default_rng(3)
+    vectors = draw.normal(size=(40, 6)).astype(np.float32)
+    gold = (vectors[:, 0] + draw.normal(size=40) > 0).astype(float) + (vectors[:, 1] > 0.8)
+    told = Labelled("classes", tuple(map(str, range(40))), (), gold, ("a", "b", "c"), quick=True)
+    best = 0.0
+    for ridge in (0.1, 1.0, 10.0):
+        right = []
+        for row in range(40):
+            rest = np.arange(40) != row
+            fit = Ridge(ridge).fit(vectors[rest], np.eye(3)[gold[rest].astype(int)])
+            right.append(fit.predict(vectors[row : row + 1]).argmax() == gold[row])
+        best = max(best, float(np.mean(right)))
+    assert figure(per_row(lambda _: vectors, told), told) == pytest.approx(best, abs=1e-9)
+    assert 0.4 < best < 1
 
 
 def test_classes_are_told_by_the_exact_probe() -> None:

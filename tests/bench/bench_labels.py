@@ -1,0 +1,124 @@
+"""What some labelled rows teach an encoder: accuracy of a logistic regression on test rows that no training read.
+
+    python tests/bench/bench_labels.py ENCODER --set trec/train.parquet trec/test.parquet text coarse_label
+    python tests/bench/bench_labels.py ENCODER --set … --setfit venv/bin/python
+
+Beside each other, on the same rows: the vectors as they are, the vectors after the label training of `bsl adapt`, whole
+and merged with the start at half, and with `--setfit` those of SetFit (Tunstall et al., 2022) with its own settings, in
+a Python that has it. The head is the same for all: scikit-learn's logistic regression with its own settings, on unit
+vectors of the rows that teach.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from sklearn.linear_model import LogisticRegression
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+PEER = Path(__file__).with_name("setfit_peer.py")
+
+
+def main() -> int:
+    """Print a row for each set, number of rows a class and system."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("encoder", help="as of `bsl export`: folder, embedded:, report/")
+    parser.add_argument("--set", nargs=4, action="append", required=True, metavar=("TRAIN", "TEST", "TEXT", "LABEL"))
+    parser.add_argument("--rows", type=int, nargs="+", default=[8, 16, 64], help="rows a class")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--test", type=int, help="most test rows, the first")
+    parser.add_argument("--steps", type=int, help="steps of training, in the place of those of `bsl adapt`")
+    parser.add_argument("--lr", type=float, help="its learning rate, alike")
+    parser.add_argument("--setfit", help="Python with setfit")
+    arguments = parser.parse_args()
+    for train, test, text, label in arguments.set:
+        known, asked = (
+            pl.read_parquet(path).select(text=text, label=pl.col(label).cast(str)) for path in (train, test)
+        )
+        asked = asked.head(arguments.test) if arguments.test else asked
+        for rows in arguments.rows:
+            found: dict[str, list[tuple[float, float]]] = {}
+            for seed in range(arguments.seeds):
+                for name, figure in figures(arguments, few(known, rows, seed), asked, seed).items():
+                    found.setdefault(name, []).append(figure)
+            for name, pairs in found.items():
+                values, seconds = zip(*pairs, strict=True)
+                each = " ".join(f"{value:.1f}" for value in values)
+                spent = f"{np.mean(seconds):.0f} CPU s"
+                print(f"{Path(train).parent.name} {rows} {name}: {np.mean(values):.2f} ({each}), {spent}", flush=True)
+    return 0
+
+
+def few(known: pl.DataFrame, rows: int, seed: int) -> pl.DataFrame:
+    """So many rows of each class."""
+    return pl.concat(
+        own.sample(rows, seed=seed, shuffle=True)
+        for _, own in known.sort("label").group_by("label", maintain_order=True)
+    )
+
+
+def figures(
+    arguments: argparse.Namespace, known: pl.DataFrame, asked: pl.DataFrame, seed: int
+) -> dict[str, tuple[float, float]]:
+    """System → accuracy × 100 and CPU seconds of its training."""
+    from flows.recipes.adaptation import AdaptConfig
+    from flows.run_context import run_context_of
+    from models.corpus.labels import class_pairs
+    from models.encoder.config import EncoderConfig
+    from models.encoder.merging import merged
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.encoder.serialization.settings import saved_config
+    from models.training.loop import train
+    from models.views.annotated_pairs import scored_pairs
+    from tasks.embedding.encoders import encoder_folder, find_encoder
+
+    site = run_context_of(None)
+    folder = encoder_folder(site.open_store(), find_encoder(site, arguments.encoder, None))
+    start = SentenceEncoder.load(
+        folder, saved_config(folder, arguments.encoder) or EncoderConfig(model=arguments.encoder)
+    )
+    texts, classes = known["text"].to_list(), known["label"].rank("dense").cast(int).to_numpy() - 1
+    changes = {"max_steps": arguments.steps, "lr": arguments.lr, "seed": seed, "precision": "fp32"}
+    config = AdaptConfig().label_training.model_copy(
+        update={name: value for name, value in changes.items() if value is not None}
+    )
+    began = time.process_time()
+    result = train(scored_pairs(class_pairs(texts, classes), 1.0, "labels", 0), start, config)
+    spent = time.process_time() - began
+    learnt = start.with_network(result.encoder)
+    half = merged(start, learnt, 0.5)
+    found = {
+        "frozen": (accuracy(start.encode(texts), start.encode(asked["text"].to_list()), known, asked), 0.0),
+        "labels": (accuracy(learnt.encode(texts), learnt.encode(asked["text"].to_list()), known, asked), spent),
+        "labels, half": (accuracy(half.encode(texts), half.encode(asked["text"].to_list()), known, asked), spent),
+    }
+    return found | ({"setfit": setfit(arguments.setfit, folder, known, asked, seed)} if arguments.setfit else {})
+
+
+def accuracy(known_ND: np.ndarray, asked_MD: np.ndarray, known: pl.DataFrame, asked: pl.DataFrame) -> float:
+    """Accuracy × 100 of a logistic regression on unit vectors."""
+    unit = [vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (known_ND, asked_MD)]
+    head = LogisticRegression(max_iter=2000).fit(unit[0], known["label"].to_list())
+    return 100 * float(head.score(unit[1], asked["label"].to_list()))
+
+
+def setfit(python: str, folder: Path, known: pl.DataFrame, asked: pl.DataFrame, seed: int) -> tuple[float, float]:
+    """The same of SetFit, whose body is trained in another Python."""
+    with tempfile.TemporaryDirectory() as scratch:
+        job = Path(scratch) / "job.json"
+        texts = {"known": known["text"].to_list(), "asked": asked["text"].to_list()}
+        job.write_text(json.dumps({"folder": str(folder), "seed": seed, "labels": known["label"].to_list()} | texts))
+        subprocess.run([python, str(PEER), str(job)], check=True)
+        made = np.load(Path(scratch) / "vectors.npz")
+        return accuracy(made["known"], made["asked"], known, asked), float(made["seconds"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
