@@ -67,16 +67,21 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
     show_logs()
     changes = overrides or {}
     config, place = override(recipe(recipe_name), changes), run_context_of(site)
-    command = command_of("run", [recipe_name], {}, list(_settings(changes, "")))
+    command = command_of("run", [recipe_name], {}, list(changed_settings(changes)))
     tell_precision(place, config.precisions)
     return run(config, place, command).report
 
 
-def _settings(changes: Mapping[str, Any], place: str) -> Iterator[str]:
-    """Changes as `--set` takes them."""
+def changed_settings(changes: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """Return changes as `--set` takes them.
+
+    Args:
+        changes: field → value, nested.
+        place: of the fields, such as `training.`.
+    """
     for name, value in changes.items():
         if isinstance(value, Mapping) and value:
-            yield from _settings(value, f"{place}{name}.")
+            yield from changed_settings(value, f"{place}{name}.")
         else:
             yield f"{place}{name}={value if isinstance(value, str) else json.dumps(value, default=str)}"
 

@@ -18,6 +18,7 @@ from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text_sets import pair_own_labels
 from tasks.evaluation.sts import score
+from tasks.reporting.sweep.inputs import SweepSystem
 from tasks.stage.device import device_of
 from tasks.training.step_timing import affordable, pace_fit, pace_training, seconds_a_step
 from tasks.training.teachers import find_teachers, teach
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         CheckpointRef,
         CorpusRef,
         EmbeddingsRef,
-        PaceRef,
         PairsRef,
         TransformRef,
     )
@@ -76,44 +76,23 @@ class Ground:
         return computed(self.settings.precision, self.site)
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What a method left.
-
-    Attributes:
-        embeddings: vectors of all sets, a seed each.
-        checkpoints: its encoders; none where it leaves vectors alone.
-        steps: that it took; 0 where it takes none.
-        pace: what a step takes, where that was measured.
-        translators: memories of the translators that its views came through.
-        notes: what the page should say of it.
-    """
-
-    embeddings: tuple[EmbeddingsRef, ...]
-    checkpoints: tuple[CheckpointRef, ...] = ()
-    steps: int = 0
-    pace: PaceRef | None = None
-    translators: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
-    """What a method leaves: it is trained or fitted here, or found so.
+def entry_of(ground: Ground, contender: Contender, method: Method) -> SweepSystem:
+    """Return a method with its artifacts: it is trained or fitted here, or found so.
 
     Raises:
         ModelError: it cannot be trained from this encoder, or diverged.
     """
     if method.name == WORDS:
-        return Entry((embed_tfidf(ground.site, ground.corpus, ground.sets),))
+        return SweepSystem(label=method.title, embeddings=(embed_tfidf(ground.site, ground.corpus, ground.sets),))
     if method.objective is not None:
         return _trained(ground, contender, method)
     if method.transform is not None:
         return _fitted(ground, contender, method)
     assert method.name == START  # all others train or fit
-    return Entry((_vectors(ground, contender.encoder, contender.config),))
+    return SweepSystem(label=method.title, embeddings=(_vectors(ground, contender.encoder, contender.config),))
 
 
-def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
+def _trained(ground: Ground, contender: Contender, method: Method) -> SweepSystem:
     site, settings = ground.site, ground.settings
     views = augmentation(method.views, settings) if method.views and method.views != LABELS else None
     pairs = _pairs(ground, method, views)
@@ -130,10 +109,18 @@ def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
     vectors = tuple(_vectors(ground, checkpoint, encoder) for checkpoint in checkpoints)
     memories = _memories(site, views) if views else ()
     taken = _steps_of(site, checkpoints[0])
-    return Entry(vectors, checkpoints, taken, pace, memories, (*notes, *_ended(method, taken, steps)))
+    return SweepSystem(
+        label=method.title,
+        embeddings=vectors,
+        checkpoints=checkpoints,
+        steps=taken,
+        pace=pace,
+        translators=memories,
+        notes=(*notes, *_ended(method, taken, steps)),
+    )
 
 
-def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
+def _fitted(ground: Ground, contender: Contender, method: Method) -> SweepSystem:
     site, settings = ground.site, ground.settings
     store = site.open_store()
     own = embed(site, contender.encoder, ground.corpus, contender.config, ground.precision)
@@ -151,7 +138,14 @@ def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
     after = tuple(transform(site, before, fit) for fit in fits)
     folds = method.transform is not None and method.transform.folds
     folded = tuple(fold_transform(site, contender.encoder, contender.config, fit) for fit in fits) if folds else ()
-    return Entry(after, folded, taken, pace, notes=_ended(method, taken, steps))
+    return SweepSystem(
+        label=method.title,
+        embeddings=after,
+        checkpoints=folded,
+        steps=taken,
+        pace=pace,
+        notes=_ended(method, taken, steps),
+    )
 
 
 def _steps_of(site: RunContext, made: CheckpointRef | TransformRef) -> int:

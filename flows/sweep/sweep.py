@@ -7,6 +7,7 @@ that cannot be trained or scored leaves its point without that seed, and the tab
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from prefect import flow
@@ -14,24 +15,25 @@ from prefect.runtime import flow_run
 from pydantic import Field
 
 from flows.config import Overrides
-from flows.pipeline import Run
-from flows.run_context import run_context_of, tell_precision
+from flows.pipeline import Run, changed_settings
+from flows.run_context import command_of, run_context_of, tell_precision
 from flows.sweep.grid import Grid, grid
 from flows.sweep.points import Attempt, attempts_of, run_points, without_stopped
 from models.errors import EvaluationError
-from storage.artifacts.refs import StudyRef
+from storage.artifacts.refs import SweepRef
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.evaluation.kinds import available, frozen_names, is_drawn, kind_of
-from tasks.reporting.study import StudyRuns, StudySettings, study
+from tasks.reporting.sections import Told
+from tasks.reporting.sweep.compare import compare_systems
+from tasks.reporting.sweep.inputs import SweepSettings, SweepSystem
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from models.errors import ModelError
     from tasks.corpus.evaluation_sets import EvaluationSet
-    from tasks.reporting.study_page import Point
 
 
 def _run_name() -> str:
@@ -47,7 +49,7 @@ def ablation(
     against: list[str] | None = None,
     lanes: Annotated[int, Field(ge=1)] | None = None,
     site: RunContext | None = None,
-) -> StudyRef:
+) -> SweepRef:
     """Run a grid of configurations, and say which can be told apart.
 
     Args:
@@ -75,13 +77,8 @@ def ablation(
     if not finished:
         raise next(outcome for outcome in outcomes if not isinstance(outcome, Run))
     groups = [[ended[at] for at in sorted(ended) if at.point == point] for point in range(len(asked.points))]
-    runs = [[outcome for outcome in group if isinstance(outcome, Run)] for group in groups]
-    made = StudyRuns(
-        points=tuple(_faulty(point, group) for point, group in zip(asked.points, groups, strict=True)),
-        embeddings=tuple(tuple(left.system.embeddings for left in group) for group in runs),
-        scores=tuple(tuple(figures for left in group for figures in left.scores) for group in runs),
-    )
-    settings = StudySettings(
+    systems = tuple(_with_runs(point, group) for point, group in zip(asked.points, groups, strict=True))
+    settings = SweepSettings(
         title=f"{asked.title}; {seeds} seed{'s' if seeds > 1 else ''}",
         axis=asked.axis,
         sets=_compared_sets(finished),
@@ -90,7 +87,17 @@ def ablation(
         shown=asked.shown,
         config=asked.configs[0].evaluation.bootstrap,
     )
-    return study(place, made, settings)
+    command = _command(name, over or {}, seeds, overrides or {}, against or ())
+    return compare_systems(place, systems, settings, Told(command=command))
+
+
+def _command(
+    name: str, over: Mapping[str, list[Any]], seeds: int, changes: Mapping[str, Any], against: Sequence[str]
+) -> str:
+    axes = [word for field, values in over.items() for word in ("--over", f"{field}={json.dumps(values)}")]
+    references = [word for label in against for word in ("--against", label)]
+    options = {"seeds": str(seeds) if seeds > 1 else None}
+    return command_of("sweep", [name, *axes, *references], options, list(changed_settings(changes)))
 
 
 class _Place(NamedTuple):
@@ -128,10 +135,17 @@ def _attempts(asked: Grid, seeds: int, site: RunContext) -> dict[_Place, Attempt
     return dict(sorted(attempts.items(), key=lambda item: item[0]))
 
 
-def _faulty(point: Point, outcomes: Sequence[Run | ModelError]) -> Point:
-    """The point with what ended its runs."""
-    faults = [f"seed {seed}: {outcome}" for seed, outcome in enumerate(outcomes) if not isinstance(outcome, Run)]
-    return point.model_copy(update={"faults": tuple(faults)})
+def _with_runs(point: SweepSystem, outcomes: Sequence[Run | ModelError]) -> SweepSystem:
+    """The point with the artifacts of its runs, and what ended the others."""
+    runs = [outcome for outcome in outcomes if isinstance(outcome, Run)]
+    faults = [f"seed {seed}: {found}" for seed, found in enumerate(outcomes) if not isinstance(found, Run)]
+    return point.model_copy(
+        update={
+            "embeddings": tuple(run.system.embeddings for run in runs),
+            "scores": tuple(figures for run in runs for figures in run.scores),
+            "faults": tuple(faults),
+        }
+    )
 
 
 def _compared_sets(runs: Sequence[Run]) -> dict[str, EvaluationSet]:
