@@ -15,10 +15,9 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.run_context import command_of, run_context_of, settled, tell_precision
-from flows.sweep.method_runs import Ground, entry_of
+from flows.sweep.method_runs import MethodInputs, StartEncoder, inapplicable, run_method, start_encoder_of
 from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
-from flows.sweep.start_encoder import Contender, contender_of, inapplicable
 from models.errors import InterruptedRunError, ModelError, TranslationStoppedError
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
@@ -76,30 +75,30 @@ def field(
     chosen = settled(chosen, place)
     files, labelled = located(place, texts, labels, chosen)
     methods = contested(chosen, labelled)
-    contender = contender_of(place, encoder)
-    reasons = inapplicable(methods, contender, chosen)
+    origin = start_encoder_of(place, encoder)
+    reasons = inapplicable(methods, origin, chosen)
     tried = tuple(method for method in methods if method.name not in reasons)
     if chosen.teacher is not None and any(method.taught for method in tried):
-        contender_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
-    ground = _ground(place, files, labelled, chosen, tried)
-    reasons |= _unproved(ground, tried)
+        start_encoder_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
+    shared = _shared(place, files, labelled, chosen, tried)
+    reasons |= _unproved(shared, tried)
     for name, reason in reasons.items():
         warn("%s is %s", name, reason)
     tried = tuple(method for method in tried if method.name not in reasons)
-    systems = tuple(_tried(ground, contender, method, reasons.get(method.name)) for method in methods)
+    systems = tuple(_tried(shared, origin, method, reasons.get(method.name)) for method in methods)
     learnt_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
     settings_of_page = SweepSettings(
-        title=f"Which method helps on {', '.join(source.name for source in files)}, from {contender.title}",
+        title=f"Which method helps on {', '.join(source.name for source in files)}, from {origin.title}",
         config=chosen.bootstrap,
         own_text=OwnTextComparison(
-            held_out=ground.text,
-            corpus=ground.corpus,
+            held_out=shared.text,
+            corpus=shared.corpus,
             learnt_views=learnt_views,
-            checks=ground.checks,
+            checks=shared.checks,
             may_forget=chosen.may_forget,
             sources=files,
         ),
-        notes=_notes(ground, contender, learnt_views),
+        notes=_notes(shared, origin, learnt_views),
         settings=chosen.model_dump_json(indent=1),
     )
     command = Told(command=_command(texts, encoder, labels, chosen))
@@ -137,13 +136,13 @@ def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Meth
     return tuple(method for method in methods if method.name != LABELS)
 
 
-def _ground(
+def _shared(
     site: RunContext,
     files: tuple[TextSource, ...],
     labels: LabelSource | None,
     settings: FieldSettings,
     methods: tuple[Method, ...],
-) -> Ground:
+) -> MethodInputs:
     """What all methods have in common."""
     divided = read_passages(site, files, settings.hold_out)
     corpus = learnt(site, divided, labels, True, 0)  # first: labels that are too few end the run before it takes long
@@ -157,7 +156,7 @@ def _ground(
     if not site.open_store().defect(divided):  # of a dry run
         rows_of(text)  # too little text ends the run before anything is trained
     found = available(site, CHECKS).sets.values()
-    return Ground(
+    return MethodInputs(
         site=site,
         settings=settings,
         text=text,
@@ -176,10 +175,10 @@ def _trips(
     return augment(site, field_held(site, divided), first)
 
 
-def _unproved(ground: Ground, methods: tuple[Method, ...]) -> dict[str, str]:
+def _unproved(shared: MethodInputs, methods: tuple[Method, ...]) -> dict[str, str]:
     """Why methods that learn crops are not tried, by their names, where the text is asked nothing but crops."""
-    text = ground.text
-    if text.labels is not None or ground.site.open_store().defect(text.passages):
+    text = shared.text
+    if text.labels is not None or shared.site.open_store().defect(text.passages):
         return {}
     if questions_of(text).keys() - PROBED.values():
         return {}
@@ -187,12 +186,12 @@ def _unproved(ground: Ground, methods: tuple[Method, ...]) -> dict[str, str]:
     return {method.name: f"{reason} of several sentences, or labels" for method in methods if method.views == "crops"}
 
 
-def _tried(ground: Ground, contender: Contender, method: Method, reason: str | None) -> SweepSystem:
+def _tried(shared: MethodInputs, origin: StartEncoder, method: Method, reason: str | None) -> SweepSystem:
     """A method with its artifacts, or with why it has none."""
     if reason is not None:
         return SweepSystem(label=method.title, faults=(reason,))
     try:
-        return entry_of(ground, contender, method)
+        return run_method(shared, origin, method)
     except (InterruptedRunError, TranslationStoppedError):
         raise
     except ModelError as error:
@@ -200,22 +199,22 @@ def _tried(ground: Ground, contender: Contender, method: Method, reason: str | N
         return SweepSystem(label=method.title, faults=(str(error),))
 
 
-def _notes(ground: Ground, contender: Contender, learnt_views: tuple[str, ...]) -> tuple[str, ...]:
-    store = ground.site.open_store()
-    counts = store.manifest(ground.corpus).figures
-    settings = ground.settings
+def _notes(shared: MethodInputs, origin: StartEncoder, learnt_views: tuple[str, ...]) -> tuple[str, ...]:
+    store = shared.site.open_store()
+    counts = store.manifest(shared.corpus).figures
+    settings = shared.settings
     pace = (
         "" if settings.budget.seconds is None else ", as steps by each method's own pace, measured once by timed steps"
     )
-    asked_of = ", ".join(f"{len(asked)} of {name}" for name, asked in questions_of(ground.text).items())
+    asked_of = ", ".join(f"{len(asked)} of {name}" for name, asked in questions_of(shared.text).items())
     notes = [
         f"Learnt: {counts['sentences']:,} sentences, the same for every method. Held out from all: "
         f"{counts['held_out']:,}, in whole documents.",
         f"Asked of the held-out text: {asked_of}. Each is answered among all texts of its kind.",
         f"Budget of each method that trains: {settings.budget.spelled}{pace}. The last step is kept.",
-        f"Rates are those for {contender.said}.",
+        f"Rates are those for {origin.said}.",
     ]
     if learnt_views:
         views = " and ".join(f"{name}s" for name in learnt_views)
         notes.append(f"Shown and deciding nothing, for some methods have learnt from such: {views}.")
-    return (*notes, *said_of(counts, ground.text.labels))
+    return (*notes, *said_of(counts, shared.text.labels))

@@ -1,4 +1,4 @@
-"""A grid of configurations, each with several seeds: one table and one plot.
+"""Runs over seeds: a grid of configurations to one table and chart; a published row beside its recipe's figures.
 
 Every run goes the way of `bsl run`, so grid points share whatever they have in common, a killed sweep goes on where it
 was, and one more value costs its own training alone. Every point has its first seed before any has its second. A run
@@ -14,15 +14,19 @@ from prefect import flow
 from prefect.runtime import flow_run
 from pydantic import Field
 
-from flows.config import Overrides
+from flows.config import Overrides, override
 from flows.pipeline import Run, changed_settings
+from flows.recipes import recipe
+from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
 from flows.run_context import command_of, run_context_of, tell_precision
 from flows.sweep.grid import Grid, grid
-from flows.sweep.points import Attempt, attempts_of, run_points, without_stopped
+from flows.sweep.points import PointRun, run_points, runs_of, without_stopped
 from models.errors import EvaluationError
-from storage.artifacts.refs import SweepRef
+from models.evaluation.reproduction import MARGIN
+from storage.artifacts.refs import ReproductionRef, SweepRef
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.evaluation.kinds import available, frozen_names, is_drawn, kind_of
+from tasks.reporting.reproduction import RowComparison, reproduce
 from tasks.reporting.sections import Told
 from tasks.reporting.sweep.compare import compare_systems
 from tasks.reporting.sweep.inputs import SweepSettings, SweepSystem
@@ -125,12 +129,12 @@ def _shared_sets(asked: Grid) -> list[str]:
     return shared
 
 
-def _attempts(asked: Grid, seeds: int, site: RunContext) -> dict[_Place, Attempt]:
+def _attempts(asked: Grid, seeds: int, site: RunContext) -> dict[_Place, PointRun]:
     points = zip(asked.points, asked.recipes, asked.configs, strict=True)
     attempts = {
         _Place(seed, number): attempt
         for number, (point, recipe, config) in enumerate(points)
-        for seed, attempt in enumerate(attempts_of(point.label, recipe, config, seeds, site))
+        for seed, attempt in enumerate(runs_of(point.label, recipe, config, seeds, site))
     }
     return dict(sorted(attempts.items(), key=lambda item: item[0]))
 
@@ -161,3 +165,47 @@ def _other_figures(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
     """Dataset → its headline metrics, of sets on which nothing is drawn."""
     found = {name: wanted for finished in runs for name, wanted in finished.found.sets.items()}
     return {wanted.dataset: kind_of(name).headline for name, wanted in found.items() if not is_drawn(name)}
+
+
+def _reproduction_name() -> str:
+    return f"{flow_run.parameters['row']}, {flow_run.parameters['seeds']} seeds"
+
+
+@flow(name="bsl-reproduce", flow_run_name=_reproduction_name)
+def reproduction(
+    row: str,
+    seeds: Annotated[int, Field(ge=1)] = 1,
+    overrides: Overrides | None = None,
+    site: RunContext | None = None,
+    margin: Annotated[float, Field(gt=0)] = MARGIN,
+) -> ReproductionRef:
+    """Run the recipe behind a published row, and say whether it gives the row's figures.
+
+    Args:
+        row: Name of the row, such as `BSL-BERT`, or of a recipe.
+        seeds: Runs, each with its seed, 0, 1, …. One has no spread, so that the verdict is INCONCLUSIVE.
+        overrides: Fields of the recipe to change, each of which counts as a deviation from the row.
+        site: Store, mirror and device; by the worker's environment if absent.
+        margin: Points by which equivalent figures may differ.
+    """
+    show_logs()
+    place = run_context_of(site)
+    published, name = row_of(row)
+    config = override(recipe(name), overrides or {})
+    tell_precision(place, config.precisions)
+    outcomes = run_points(runs_of(published, name, config, seeds, place), place)
+    if fault := next((outcome for outcome in outcomes if not isinstance(outcome, Run)), None):
+        raise fault
+    reports = tuple(outcome.report for outcome in outcomes if isinstance(outcome, Run))
+    why = deviations(config, published)
+    cells, draws = cells_of(published, name), len(config.runs(2)) > 1
+    comparison = RowComparison(
+        row=published,
+        cells=cells,
+        system=config.result,
+        deviations=why,
+        records=RECORDS,
+        margin=margin,
+        draws=draws,
+    )
+    return reproduce(place, reports, comparison)
