@@ -24,9 +24,9 @@ from tasks.embedding.saved_settings import check_learns, taken_over
 from tasks.evaluation.kinds import available_frozen, tables
 from tasks.evaluation.systems import Candidate
 from tasks.reporting.evaluation import Missing
+from tasks.reporting.provenance import RunCommand
 from tasks.reporting.run.content import ReportSettings, RunArtifacts
 from tasks.reporting.run.report import report
-from tasks.reporting.sections import Told
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 from tasks.training.distributed import require_equal_shares
@@ -166,7 +166,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         settings=config.settings,
         sources=config.ingest.sources,
     )
-    page = report(site, artifacts, asked, Told(command=command))
+    page = report(site, artifacts, asked, RunCommand(command=command))
     # Fitted on each set anew, a system is several of one label.
     own = zip((words, *systems), figures, strict=True)
     outcome = tuple(scores for system, made in own if system.label == systems[-1].label for scores in made)

@@ -28,7 +28,7 @@ from tasks.corpus.passages import learnt, read_passages
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text import HeldOutSet, questions_of
 from tasks.evaluation.own_text_sets import field_held
-from tasks.reporting.sections import Told
+from tasks.reporting.provenance import RunCommand
 from tasks.reporting.sweep.compare import compare_systems
 from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings, SweepSystem
 from tasks.stage.log_context import show_logs
@@ -101,7 +101,7 @@ def field(
         notes=_notes(shared, origin, learnt_views),
         settings=chosen.model_dump_json(indent=1),
     )
-    command = Told(command=_command(texts, encoder, labels, chosen))
+    command = RunCommand(command=_command(texts, encoder, labels, chosen))
     return compare_systems(place, systems, settings_of_page, command)
 
 

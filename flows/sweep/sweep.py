@@ -26,8 +26,8 @@ from models.evaluation.reproduction import MARGIN
 from storage.artifacts.refs import ReproductionRef, SweepRef
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.evaluation.kinds import available, frozen_names, is_drawn, kind_of
+from tasks.reporting.provenance import RunCommand
 from tasks.reporting.reproduction import RowComparison, reproduce
-from tasks.reporting.sections import Told
 from tasks.reporting.sweep.compare import compare_systems
 from tasks.reporting.sweep.inputs import SweepSettings, SweepSystem
 from tasks.stage.log_context import show_logs
@@ -92,7 +92,7 @@ def ablation(
         config=asked.configs[0].evaluation.bootstrap,
     )
     command = _command(name, over or {}, seeds, overrides or {}, against or ())
-    return compare_systems(place, systems, settings, Told(command=command))
+    return compare_systems(place, systems, settings, RunCommand(command=command))
 
 
 def _command(

@@ -13,8 +13,9 @@ from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.kinds import frozen_kind
 from tasks.evaluation.own_text import held_out_draws
 from tasks.evaluation.sts import StsKind
+from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
-from tasks.reporting.sections import Told, reproduce_part, settings_part, text_part
+from tasks.reporting.sections import reproduce_part, settings_part, text_part
 from tasks.reporting.sweep.advice import TEXT, Choice, advice
 from tasks.reporting.sweep.costs import cost_table, faults_of
 from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings, SweepSystem
@@ -36,7 +37,7 @@ _CHECKS_SEED: Final = 200  # checks are drawn apart from questions and labels
 
 
 @stage(ref=SweepRef, version=1)
-def compare_systems(work: Work, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: Told) -> None:
+def compare_systems(work: Work, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand) -> None:
     """Write figures over seeds, differences to references, of own text the best system and all costs, and a page.
 
     Args:
@@ -145,7 +146,7 @@ def _choice(
     return Choice(ranked, forgets, folders, cost_table(work.store, systems, own.corpus, ranked))
 
 
-def _own_parts(work: Work, asked: SweepSettings, told: Told) -> list[Part]:
+def _own_parts(work: Work, asked: SweepSettings, told: RunCommand) -> list[Part]:
     """Return the sections on the person's text, the settings, and how to reproduce the page."""
     parts = []
     if asked.own_text is not None:

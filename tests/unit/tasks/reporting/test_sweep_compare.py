@@ -8,7 +8,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.artifacts.schemas import SCORES
 from tasks.evaluation.kinds import KINDS
-from tasks.reporting.sections import Told
+from tasks.reporting.provenance import RunCommand
 from tasks.reporting.sweep.compare import PAGE, compare_systems
 from tasks.reporting.sweep.inputs import SweepSettings, SweepSystem
 from tasks.stage.run_context import RunContext
@@ -56,7 +56,7 @@ def studied(tmp_path):
             why = (faults or {}).get(name, ())
             systems.append(SweepSystem(label=name, embeddings=vectors, scores=scores, faults=why))
         asked = SweepSettings(title="t", others=OTHERS, config=BootstrapConfig(resamples=100))
-        ref = compare_systems.run(site, {"systems": tuple(systems), "asked": asked, "told": Told()})
+        ref = compare_systems.run(site, {"systems": tuple(systems), "asked": asked, "told": RunCommand()})
         return store.scan(ref).collect(), (store.fetch(ref) / f"{PAGE}.md").read_text()
 
     return call
