@@ -153,11 +153,11 @@ KINDS: Final = (
         "`reproduction.html`, the page; `reproduction.md`",
     ),
     Kind(
-        "study",
-        "A configuration's figure over seeds, its interval and its difference to a reference.",
-        ("study",),
-        'table.select("label", "dataset", "mean", "sd", "difference", "p_value")',
-        "`study.html`, the page; `study.md`",
+        "sweep",
+        "A system's figure on a set over seeds, its interval and its difference to a reference; what a method cost.",
+        ("sweep", "costs"),
+        'table.select("label", "dataset", "mean", "difference", "verdict")',
+        "`sweep.html`, the page; `sweep.md`",
     ),
     Kind(
         "passages",
@@ -176,13 +176,6 @@ KINDS: Final = (
         "A piece of evidence for or against an adapted encoder, before and after.",
         ("proof",),
         'table.select("evidence", "role", "before", "after", "ci_low", "ci_high")',
-    ),
-    Kind(
-        "field",
-        "A method's figure on a proof, its interval and its difference to the first.",
-        ("field", "field_methods"),
-        'table.filter("decides").select("label", "mean", "difference", "verdict")',
-        "`field.html`, the page; `field.md`",
     ),
 )
 

@@ -28,7 +28,7 @@ from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
 from tasks.evaluation.own_text_sets import pair_own_labels
 from tasks.evaluation.systems import Candidate
 from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationSettings, adaptation
-from tasks.reporting.sections import Told
+from tasks.reporting.provenance import RunCommand
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 from tasks.training.train import train
@@ -177,7 +177,7 @@ def run_adapt(
         settings=config.model_dump_json(indent=1),
         translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
     )
-    return adaptation(site, artifacts, described, Told(command=command))
+    return adaptation(site, artifacts, described, RunCommand(command=command))
 
 
 def guards(site: RunContext, names: tuple[str, ...]) -> FoundSets:

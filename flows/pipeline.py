@@ -24,9 +24,9 @@ from tasks.embedding.saved_settings import check_learns, taken_over
 from tasks.evaluation.kinds import available_frozen, tables
 from tasks.evaluation.systems import Candidate
 from tasks.reporting.evaluation import Missing
+from tasks.reporting.provenance import RunCommand
 from tasks.reporting.run.content import ReportSettings, RunArtifacts
 from tasks.reporting.run.report import report
-from tasks.reporting.sections import Told
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 from tasks.training.distributed import require_equal_shares
@@ -67,16 +67,21 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
     show_logs()
     changes = overrides or {}
     config, place = override(recipe(recipe_name), changes), run_context_of(site)
-    command = command_of("run", [recipe_name], {}, list(_settings(changes, "")))
+    command = command_of("run", [recipe_name], {}, list(changed_settings(changes)))
     tell_precision(place, config.precisions)
     return run(config, place, command).report
 
 
-def _settings(changes: Mapping[str, Any], place: str) -> Iterator[str]:
-    """Changes as `--set` takes them."""
+def changed_settings(changes: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """Return changes as `--set` takes them.
+
+    Args:
+        changes: field → value, nested.
+        place: of the fields, such as `training.`.
+    """
     for name, value in changes.items():
         if isinstance(value, Mapping) and value:
-            yield from _settings(value, f"{place}{name}.")
+            yield from changed_settings(value, f"{place}{name}.")
         else:
             yield f"{place}{name}={value if isinstance(value, str) else json.dumps(value, default=str)}"
 
@@ -161,7 +166,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         settings=config.settings,
         sources=config.ingest.sources,
     )
-    page = report(site, artifacts, asked, Told(command=command))
+    page = report(site, artifacts, asked, RunCommand(command=command))
     # Fitted on each set anew, a system is several of one label.
     own = zip((words, *systems), figures, strict=True)
     outcome = tuple(scores for system, made in own if system.label == systems[-1].label for scores in made)

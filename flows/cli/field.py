@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from flows.cli.sweep import show_sweep
 from flows.cli.terminal.checks import check_encoders, check_files, check_texts
 from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
@@ -18,15 +19,13 @@ from flows.cli.terminal.options import (
     Site,
 )
 from flows.cli.terminal.overrides import changes_of
-from flows.cli.terminal.printing import TAKEN, print_json, print_line, print_table, tables_of
+from flows.cli.terminal.printing import TAKEN, print_table
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from flows.sweep.method_settings import FieldSettings
-    from storage.artifacts.refs import FieldRef
-    from storage.artifacts.store import Store
 
 
 def field(
@@ -75,12 +74,8 @@ def field(
     ref = start.run(trying, [], texts=list(texts), encoder=encoder, labels=labels, settings=chosen)
     if ref is None:
         return 1
-    store = start.site.open_store()
-    if output.json:
-        taken = {"taken": [source.told for source in files], "labels": labelled.told if labelled else None}
-        print_json(_outcome(store, ref) | taken)
-    else:
-        _conclude(store, ref)
+    taken = [source.told for source in files]
+    show_sweep(start.site.open_store(), ref, output, taken=taken, labels=labelled.told if labelled else None)
     return 0
 
 
@@ -108,22 +103,3 @@ def settings_of(budget: str, methods: str | None, options: Mapping[str, Any], ch
         said = any(value is not None for value in own.values())
         changes["budget"] = (dict.fromkeys(allowed) if said else allowed) | own
     return override(FieldSettings(), {"budget": allowed, "methods": names, **options} | changes)
-
-
-def _outcome(store: Store, ref: FieldRef) -> dict[str, Any]:
-    from tasks.reporting.field import summary_of
-    from tasks.reporting.publish import page_of
-
-    said = summary_of(store, ref).said
-    return {"field": ref.path, "page": page_of(store, ref), "said": said, **tables_of(store, ref)}
-
-
-def _conclude(store: Store, ref: FieldRef) -> None:
-    from tasks.reporting.field import summary_of
-    from tasks.reporting.publish import page_of
-
-    summary = summary_of(store, ref)
-    print_table("Your text: figures × 100, differences from the encoder as it is", summary.rows)
-    for line in summary.said:
-        print_line(line)
-    print(f"page:    {page_of(store, ref)}")

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from cyclopts import Parameter
 
 from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site
-from flows.cli.terminal.overrides import changes_of, value_of, with_precision
-from flows.cli.terminal.printing import print_json, print_line, print_table
+from flows.cli.terminal.overrides import changes_of, configured, value_of, with_precision
+from flows.cli.terminal.printing import print_json, print_line, print_table, tables_of
 from flows.cli.terminal.start import begin
+from models.evaluation.reproduction import MARGIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from storage.artifacts.refs import StudyRef
+    from storage.artifacts.refs import ReproductionRef, SweepRef
     from storage.artifacts.store import Store
 
 
@@ -78,12 +79,7 @@ def sweep(
     )
     if ref is None:
         return 1
-    store = start.site.open_store()
-    if output.json:
-        rows = store.scan(ref).collect().to_dicts()
-        print_json({"study": ref.path, **store.manifest(ref).figures, "figures": rows})
-    else:
-        _conclude(store, ref)
+    show_sweep(start.site.open_store(), ref, output)
     return 0
 
 
@@ -126,15 +122,77 @@ def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
     return last in changes
 
 
-def _conclude(store: Store, ref: StudyRef) -> None:
-    from tasks.reporting.publish import page_of
-    from tasks.reporting.study_page import comparisons, fault_lines, set_rows
+def show_sweep(store: Store, ref: SweepRef, output: Output, **more: object) -> None:
+    """Print a sweep: its tables, what it found and the path of its page; as JSON if that is asked for.
 
-    table = store.scan(ref).collect()
+    Args:
+        store: has the sweep.
+        ref: the sweep.
+        output: the form.
+        more: further fields of the JSON.
+    """
+    from tasks.reporting.publish import page_of
+    from tasks.reporting.sweep.page import comparisons, fault_lines, set_rows
+
     figures = cast("dict[str, Any]", store.manifest(ref).figures)  # as the stage notes them
+    if output.json:
+        tables = tables_of(store, ref)
+        named = {"figures": tables.pop("sweep"), **tables}
+        print_json({"sweep": ref.path, "page": page_of(store, ref), **figures, **named, **more})
+        return
+    table = store.scan(ref).collect()
     print_table("Figures × 100, mean over seeds ± standard deviation", set_rows(table, figures["faults"]))
     for heading, rows in comparisons(table, figures["shown"], figures["faults"]):
-        print_table(f"{heading}; 95 % intervals over seeds and pairs", rows)
-    for line in (*fault_lines(figures["faults"]), *figures["notes"]):
+        print_table(f"{heading}; 95 % intervals over seeds and questions", rows)
+    for line in (*figures["said"], *fault_lines(figures["faults"]), *figures["notes"]):
         print_line(line)
+    print(f"page:    {page_of(store, ref)}")
+
+
+def reproduce(
+    row: Annotated[str, Parameter(help="a published row, such as BSL-BERT, or a recipe that is compared with one")],
+    /,
+    *,
+    seeds: Annotated[int, Parameter(help="runs, with training.seed 0, 1, …; a verdict takes 2 or more")] = 1,
+    margin: Annotated[
+        float, Parameter(help="maximum distance in points from the published figure for REPRODUCED")
+    ] = MARGIN,
+    settings: Changes = (),
+    precision: AskedPrecision = None,
+    place: Site = Site(),
+    output: Output = Output(),
+) -> int:
+    """Run the recipe behind a published row, and compare it with the row."""
+    if seeds < 1:
+        raise ValueError(f"--seeds {seeds}: expected 1 or more runs")
+    if not margin > 0:
+        raise ValueError(f"--margin {margin}: expected points above 0, such as {MARGIN}")
+    from flows.recipes import recipe
+    from flows.recipes.published_rows import row_of
+
+    _, name = row_of(row)
+    asked = with_precision(precision, recipe(name).precisions, settings)
+    configs, changes = configured(name, asked).runs(1), changes_of(asked)
+    start = begin(place, output)
+    from flows.sweep.sweep import reproduction
+
+    ref = start.run(reproduction, configs, row=row, seeds=seeds, margin=margin, overrides=changes or None)
+    if ref is None:
+        return 1
+    store = start.site.open_store()
+    if output.json:
+        rows = store.scan(ref).collect().to_dicts()
+        print_json({"reproduction": ref.path, **store.manifest(ref).figures, "figures": rows})
+    else:
+        _show_reproduction(store, ref)
+    return 0
+
+
+def _show_reproduction(store: Store, ref: ReproductionRef) -> None:
+    from tasks.reporting.publish import page_of
+    from tasks.reporting.reproduction import figure_rows
+
+    for line in cast("list[str]", store.manifest(ref).figures["said"]):
+        print_line(line)
+    print_table("Published and measured, × 100", figure_rows(store.scan(ref).collect()))
     print(f"page:    {page_of(store, ref)}")

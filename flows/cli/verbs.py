@@ -30,7 +30,7 @@ VERBS: Final[dict[str, tuple[Verb, ...]]] = {
     "Run": (
         Verb("run", "run:run", "Run a recipe from raw sentences to its report."),
         Verb("sweep", "sweep:sweep", "Run a grid of configurations, each with several seeds, to one table."),
-        Verb("reproduce", "reproduce:reproduce", "Run the recipe behind a published row, and compare it with the row."),
+        Verb("reproduce", "sweep:reproduce", "Run the recipe behind a published row, and compare it with the row."),
         Verb("recipes", "recipes:recipes", "List the recipes, or print the complete configuration of one."),
     ),
     "Own text": (

@@ -15,13 +15,12 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.run_context import command_of, run_context_of, settled, tell_precision
-from flows.sweep.method_runs import Entry, Ground, entry_of
+from flows.sweep.method_runs import MethodInputs, StartEncoder, inapplicable, run_method, start_encoder_of
 from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
-from flows.sweep.start_encoder import Contender, contender_of, inapplicable
 from models.errors import InterruptedRunError, ModelError, TranslationStoppedError
 from models.views.config import AugmentConfig
-from storage.artifacts.refs import FieldRef
+from storage.artifacts.refs import SweepRef
 from storage.sources.labels import LabelSource, label_source
 from tasks.corpus.evaluation_sets import ScoredSet, rows_of
 from tasks.corpus.labels import said_of
@@ -29,8 +28,9 @@ from tasks.corpus.passages import learnt, read_passages
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text import HeldOutSet, questions_of
 from tasks.evaluation.own_text_sets import field_held
-from tasks.reporting.field import FieldArtifacts, FieldComparison, compare_field
-from tasks.reporting.sections import Told
+from tasks.reporting.provenance import RunCommand
+from tasks.reporting.sweep.compare import compare_systems
+from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings, SweepSystem
 from tasks.stage.log_context import show_logs
 from tasks.stage.progress import warn
 from tasks.stage.run_context import RunContext
@@ -59,7 +59,7 @@ def field(
     labels: str | None = None,
     settings: FieldSettings | None = None,
     site: RunContext | None = None,
-) -> FieldRef:
+) -> SweepRef:
     """Try every method on a text, and say which to use, how sure that is and what it costs.
 
     Args:
@@ -75,40 +75,34 @@ def field(
     chosen = settled(chosen, place)
     files, labelled = located(place, texts, labels, chosen)
     methods = contested(chosen, labelled)
-    contender = contender_of(place, encoder)
-    reasons = inapplicable(methods, contender, chosen)
+    origin = start_encoder_of(place, encoder)
+    reasons = inapplicable(methods, origin, chosen)
     tried = tuple(method for method in methods if method.name not in reasons)
     if chosen.teacher is not None and any(method.taught for method in tried):
-        contender_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
-    ground = _ground(place, files, labelled, chosen, tried)
-    reasons |= _unproved(ground, tried)
+        start_encoder_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
+    shared = _shared(place, files, labelled, chosen, tried)
+    reasons |= _unproved(shared, tried)
     for name, reason in reasons.items():
         warn("%s is %s", name, reason)
     tried = tuple(method for method in tried if method.name not in reasons)
-    entries, faults = _entries(ground, contender, tried)
+    systems = tuple(_tried(shared, origin, method, reasons.get(method.name)) for method in methods)
     learnt_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
-    artifacts = FieldArtifacts(
-        embeddings={name: entry.embeddings for name, entry in entries.items()},
-        checkpoints={name: entry.checkpoints for name, entry in entries.items() if entry.checkpoints},
-        paces={name: entry.pace for name, entry in entries.items() if entry.pace},
-        corpus=ground.corpus,
-    )
-    comparison = FieldComparison(
-        title=f"Which method helps on {', '.join(source.name for source in files)}, from {contender.title}",
-        methods={method.name: method.title for method in methods},
-        steps={name: entry.steps for name, entry in entries.items() if entry.steps},
-        translators={name: entry.translators for name, entry in entries.items() if entry.translators},
-        faults=reasons | faults,
-        learnt_views=learnt_views,
-        text=ground.text,
-        checks=ground.checks,
-        may_forget=chosen.may_forget,
+    settings_of_page = SweepSettings(
+        title=f"Which method helps on {', '.join(source.name for source in files)}, from {origin.title}",
         config=chosen.bootstrap,
-        notes=_notes(ground, contender, entries, learnt_views),
-        sources=files,
+        own_text=OwnTextComparison(
+            held_out=shared.text,
+            corpus=shared.corpus,
+            learnt_views=learnt_views,
+            checks=shared.checks,
+            may_forget=chosen.may_forget,
+            sources=files,
+        ),
+        notes=_notes(shared, origin, learnt_views),
         settings=chosen.model_dump_json(indent=1),
     )
-    return compare_field(place, artifacts, comparison, Told(command=_command(texts, encoder, labels, chosen)))
+    command = RunCommand(command=_command(texts, encoder, labels, chosen))
+    return compare_systems(place, systems, settings_of_page, command)
 
 
 def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: FieldSettings) -> str:
@@ -142,13 +136,13 @@ def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Meth
     return tuple(method for method in methods if method.name != LABELS)
 
 
-def _ground(
+def _shared(
     site: RunContext,
     files: tuple[TextSource, ...],
     labels: LabelSource | None,
     settings: FieldSettings,
     methods: tuple[Method, ...],
-) -> Ground:
+) -> MethodInputs:
     """What all methods have in common."""
     divided = read_passages(site, files, settings.hold_out)
     corpus = learnt(
@@ -164,7 +158,7 @@ def _ground(
     if not site.open_store().defect(divided):  # of a dry run
         rows_of(text)  # too little text ends the run before anything is trained
     found = available(site, CHECKS).sets.values()
-    return Ground(
+    return MethodInputs(
         site=site,
         settings=settings,
         text=text,
@@ -183,10 +177,10 @@ def _trips(
     return augment(site, field_held(site, divided), first)
 
 
-def _unproved(ground: Ground, methods: tuple[Method, ...]) -> dict[str, str]:
+def _unproved(shared: MethodInputs, methods: tuple[Method, ...]) -> dict[str, str]:
     """Why methods that learn crops are not tried, by their names, where the text is asked nothing but crops."""
-    text = ground.text
-    if text.labels is not None or ground.site.open_store().defect(text.passages):
+    text = shared.text
+    if text.labels is not None or shared.site.open_store().defect(text.passages):
         return {}
     if questions_of(text).keys() - PROBED.values():
         return {}
@@ -194,43 +188,35 @@ def _unproved(ground: Ground, methods: tuple[Method, ...]) -> dict[str, str]:
     return {method.name: f"{reason} of several sentences, or labels" for method in methods if method.views == "crops"}
 
 
-def _entries(
-    ground: Ground, contender: Contender, methods: tuple[Method, ...]
-) -> tuple[dict[str, Entry], dict[str, str]]:
-    """What each method left, and why the others left nothing."""
-    entries: dict[str, Entry] = {}
-    faults: dict[str, str] = {}
-    for method in methods:
-        try:
-            entries[method.name] = entry_of(ground, contender, method)
-        except (InterruptedRunError, TranslationStoppedError):
-            raise
-        except ModelError as error:
-            logger.warning("%s is left without figures: %s", method.title, error)
-            faults[method.name] = str(error)
-    return entries, faults
+def _tried(shared: MethodInputs, origin: StartEncoder, method: Method, reason: str | None) -> SweepSystem:
+    """A method with its artifacts, or with why it has none."""
+    if reason is not None:
+        return SweepSystem(label=method.title, faults=(reason,))
+    try:
+        return run_method(shared, origin, method)
+    except (InterruptedRunError, TranslationStoppedError):
+        raise
+    except ModelError as error:
+        logger.warning("%s is left without figures: %s", method.title, error)
+        return SweepSystem(label=method.title, faults=(str(error),))
 
 
-def _notes(
-    ground: Ground, contender: Contender, entries: dict[str, Entry], learnt_views: tuple[str, ...]
-) -> tuple[str, ...]:
-    store = ground.site.open_store()
-    counts = store.manifest(ground.corpus).figures
-    settings = ground.settings
+def _notes(shared: MethodInputs, origin: StartEncoder, learnt_views: tuple[str, ...]) -> tuple[str, ...]:
+    store = shared.site.open_store()
+    counts = store.manifest(shared.corpus).figures
+    settings = shared.settings
     pace = (
         "" if settings.budget.seconds is None else ", as steps by each method's own pace, measured once by timed steps"
     )
-    asked_of = ", ".join(f"{len(asked)} of {name}" for name, asked in questions_of(ground.text).items())
+    asked_of = ", ".join(f"{len(asked)} of {name}" for name, asked in questions_of(shared.text).items())
     notes = [
         f"Learnt: {counts['sentences']:,} sentences, the same for every method. Held out from all: "
         f"{counts['held_out']:,}, in whole documents.",
         f"Asked of the held-out text: {asked_of}. Each is answered among all texts of its kind.",
         f"Budget of each method that trains: {settings.budget.spelled}{pace}. The last step is kept.",
-        f"Rates are those for {contender.said}.",
+        f"Rates are those for {origin.said}.",
     ]
     if learnt_views:
         views = " and ".join(f"{name}s" for name in learnt_views)
         notes.append(f"Shown and deciding nothing, for some methods have learnt from such: {views}.")
-    notes += said_of(counts, ground.text.labels)
-    notes += [note for entry in entries.values() for note in entry.notes]
-    return tuple(notes)
+    return (*notes, *said_of(counts, shared.text.labels))

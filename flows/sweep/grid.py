@@ -10,7 +10,7 @@ from flows.config import PipelineConfig, nested, override
 from flows.recipes import RECIPES, recipe
 from flows.sweep.studies import STUDIES, Study, study
 from models.evaluation.published import AVERAGE, rows_of
-from tasks.reporting.study_page import Point
+from tasks.reporting.sweep.inputs import SweepSystem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class Grid:
 
     title: str
     axis: str
-    points: tuple[Point, ...]
+    points: tuple[SweepSystem, ...]
     recipes: tuple[str, ...]
     configs: tuple[PipelineConfig, ...]
     references: tuple[str, ...]
@@ -152,13 +152,13 @@ def _as_it_ends(training: TrainingConfig) -> dict[str, dict[str, Any]]:
     return {_TRAINING: {"collapse": None, **({"select": "best"} if training.select == "best-or-start" else {})}}
 
 
-def _point(declared: Study, values: Mapping[str, Any], axis: str, *, own: bool) -> Point:
+def _point(declared: Study, values: Mapping[str, Any], axis: str, *, own: bool) -> SweepSystem:
     names = {
         field: str(value) if field in _NAMES else f"{field.rpartition('.')[2]} {value}"
         for field, value in values.items()
     }
     published = declared.row(tuple(values.values())) if own and declared.row else None
-    return Point(
+    return SweepSystem(
         label=", ".join(names.values()),
         line=", ".join(name for field, name in names.items() if field != axis),
         place=str(values.get(axis, "untrained")),

@@ -1,23 +1,27 @@
-"""One method of a field on its way through the house: pairs, pace, training or fit, vectors."""
+"""Run one method from an encoder: pairs, step time, training or fit, vectors."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.run_context import computed
 from flows.sweep.method_settings import FieldSettings, augmentation, pairing
-from flows.sweep.methods import FOREVER, LABELS, START, WORDS, Method
-from flows.sweep.start_encoder import Contender, contender_of
+from flows.sweep.methods import FOREVER, LABELS, SMALL, START, WORDS, Method, Start
 from models.encoder.config import EncoderConfig
 from models.evaluation.significance.config import BootstrapConfig
+from storage.sources.model_sources import settings_of
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.embed import embed
+from tasks.embedding.encoders import described_folder, resolve_encoder
+from tasks.embedding.saved_settings import as_saved, can_drop, is_bare
 from tasks.embedding.tfidf import embed_tfidf
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text_sets import pair_own_labels
 from tasks.evaluation.sts import score
+from tasks.reporting.sweep.inputs import SweepSystem
 from tasks.stage.device import device_of
 from tasks.training.step_timing import affordable, pace_fit, pace_training, seconds_a_step
 from tasks.training.teachers import find_teachers, teach
@@ -27,13 +31,14 @@ from tasks.views.augment import augment
 from tasks.views.pairs import pair
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from models.runtime.precision import Computed
     from models.views.config import AugmentConfig
     from storage.artifacts.refs import (
         CheckpointRef,
         CorpusRef,
         EmbeddingsRef,
-        PaceRef,
         PairsRef,
         TransformRef,
     )
@@ -45,10 +50,85 @@ if TYPE_CHECKING:
 JUDGE: Final = "embedded:stsb/dev"
 MINI_SENTENCE, MINI_BERT = "embedded:mini-sentence", "embedded:bert-mini"
 _TRIAL: Final = 10  # steps that a pace's configuration speaks of
+_KINDS: Final = {
+    "small": "a small masked language model",
+    "raw": "a masked language model",
+    "trained": "a trained sentence encoder",
+}
 
 
 @dataclass(frozen=True)
-class Ground:
+class StartEncoder:
+    """An encoder that methods start from.
+
+    Attributes:
+        name: as a person names it.
+        encoder: where its files are.
+        config: how it is read.
+        start: what kind it is, which decides the learning rates.
+        heads: its modules after pooling; `truncate_dim` where it keeps the first dimensions alone.
+        drops: whether it has dropout to be set.
+    """
+
+    name: str
+    encoder: CheckpointRef | ResolvedModel
+    config: EncoderConfig
+    start: Start
+    heads: tuple[str, ...] = ()
+    drops: bool = True
+
+    @property
+    def title(self) -> str:
+        """What tables call it."""
+        return EncoderConfig(model=self.name).short_name
+
+    @property
+    def said(self) -> str:
+        """For notes."""
+        return _KINDS[self.start]
+
+
+def start_encoder_of(site: RunContext, name: str) -> StartEncoder:
+    """Find an encoder, read as its folder says.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError: nobody has it.
+    """
+    encoder, named = resolve_encoder(site, EncoderConfig(model=name))
+    folder = described_folder(site.open_store(), encoder)
+    if not is_bare(site, encoder):
+        from models.encoder.serialization.settings import read_saved  # transformers
+
+        saved = read_saved(folder)
+        heads = tuple(head.kind for head in saved.sentence_heads) + ("truncate_dim",) * (saved.kept is not None)
+        return StartEncoder(name, encoder, as_saved(site, encoder, named), "trained", heads, can_drop(site, encoder))
+    width = json.loads((settings_of(folder) / "config.json").read_text(encoding="utf-8")).get("hidden_size", SMALL + 1)
+    return StartEncoder(name, encoder, named, "small" if width <= SMALL else "raw")
+
+
+def inapplicable(methods: Iterable[Method], origin: StartEncoder, settings: FieldSettings) -> dict[str, str]:
+    """Why some methods cannot be tried on this text from this encoder, by their names."""
+    reasons = {}
+    for method in methods:
+        if method.views == "round trips" and not settings.trips:
+            reasons[method.name] = (
+                f"not tried: no translator of {settings.translators!r} knows a way from {settings.lang!r} and back"
+            )
+        elif method.headless and origin.heads:
+            reasons[method.name] = (
+                f"not tried: it holds token vectors against their mean, and {origin.title} has "
+                f"{', '.join(origin.heads)} after pooling; start from an encoder without"
+            )
+        elif "dropout" in method.encoder and not origin.drops:
+            reasons[method.name] = (
+                f"not tried: it reads under dropout, and {origin.title} is a table of words, which has none; start "
+                "from a transformer"
+            )
+    return reasons
+
+
+@dataclass(frozen=True)
+class MethodInputs:
     """What all methods have in common.
 
     Attributes:
@@ -76,48 +156,27 @@ class Ground:
         return computed(self.settings.precision, self.site)
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What a method left.
-
-    Attributes:
-        embeddings: vectors of all sets, a seed each.
-        checkpoints: its encoders; none where it leaves vectors alone.
-        steps: that it took; 0 where it takes none.
-        pace: what a step takes, where that was measured.
-        translators: memories of the translators that its views came through.
-        notes: what the page should say of it.
-    """
-
-    embeddings: tuple[EmbeddingsRef, ...]
-    checkpoints: tuple[CheckpointRef, ...] = ()
-    steps: int = 0
-    pace: PaceRef | None = None
-    translators: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
-    """What a method leaves: it is trained or fitted here, or found so.
+def run_method(shared: MethodInputs, origin: StartEncoder, method: Method) -> SweepSystem:
+    """Return a method with its artifacts: it is trained or fitted here, or found so.
 
     Raises:
         ModelError: it cannot be trained from this encoder, or diverged.
     """
     if method.name == WORDS:
-        return Entry((embed_tfidf(ground.site, ground.corpus, ground.sets),))
+        return SweepSystem(label=method.title, embeddings=(embed_tfidf(shared.site, shared.corpus, shared.sets),))
     if method.objective is not None:
-        return _trained(ground, contender, method)
+        return _trained(shared, origin, method)
     if method.transform is not None:
-        return _fitted(ground, contender, method)
+        return _fitted(shared, origin, method)
     assert method.name == START  # all others train or fit
-    return Entry((_vectors(ground, contender.encoder, contender.config),))
+    return SweepSystem(label=method.title, embeddings=(_vectors(shared, origin.encoder, origin.config),))
 
 
-def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
-    site, settings = ground.site, ground.settings
+def _trained(shared: MethodInputs, origin: StartEncoder, method: Method) -> SweepSystem:
+    site, settings = shared.site, shared.settings
     views = augmentation(method.views, settings) if method.views and method.views != LABELS else None
-    pairs = _pairs(ground, method, views)
-    student, teacher, notes = _taught(ground, contender) if method.taught else (contender, None, ())
+    pairs = _pairs(shared, method, views)
+    student, teacher, notes = _taught(shared, origin) if method.taught else (origin, None, ())
     encoder = student.config.model_copy(update=dict(method.encoder))
     steps, pace = settings.budget.steps, None
     if settings.budget.seconds is not None:
@@ -127,17 +186,25 @@ def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
     assert steps is not None  # a budget is one or the other
     configs = [method.configured(student.start, steps, seed, settings.precision) for seed in range(settings.seeds)]
     checkpoints = tuple(train(site, pairs, student.encoder, None, encoder, config, teacher) for config in configs)
-    vectors = tuple(_vectors(ground, checkpoint, encoder) for checkpoint in checkpoints)
+    vectors = tuple(_vectors(shared, checkpoint, encoder) for checkpoint in checkpoints)
     memories = _memories(site, views) if views else ()
     taken = _steps_of(site, checkpoints[0])
-    return Entry(vectors, checkpoints, taken, pace, memories, (*notes, *_ended(method, taken, steps)))
+    return SweepSystem(
+        label=method.title,
+        embeddings=vectors,
+        checkpoints=checkpoints,
+        steps=taken,
+        pace=pace,
+        translators=memories,
+        notes=(*notes, *_ended(method, taken, steps)),
+    )
 
 
-def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
-    site, settings = ground.site, ground.settings
+def _fitted(shared: MethodInputs, origin: StartEncoder, method: Method) -> SweepSystem:
+    site, settings = shared.site, shared.settings
     store = site.open_store()
-    own = embed(site, contender.encoder, ground.corpus, contender.config, ground.precision)
-    before = _vectors(ground, contender.encoder, contender.config)
+    own = embed(site, origin.encoder, shared.corpus, origin.config, shared.precision)
+    before = _vectors(shared, origin.encoder, origin.config)
     width = store.manifest(own).figures["dimensions"]
     assert isinstance(width, int)
     steps, pace = 0, None
@@ -150,8 +217,15 @@ def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
     taken = _steps_of(site, fits[0]) if method.steps else 0
     after = tuple(transform(site, before, fit) for fit in fits)
     folds = method.transform is not None and method.transform.folds
-    folded = tuple(fold_transform(site, contender.encoder, contender.config, fit) for fit in fits) if folds else ()
-    return Entry(after, folded, taken, pace, notes=_ended(method, taken, steps))
+    folded = tuple(fold_transform(site, origin.encoder, origin.config, fit) for fit in fits) if folds else ()
+    return SweepSystem(
+        label=method.title,
+        embeddings=after,
+        checkpoints=folded,
+        steps=taken,
+        pace=pace,
+        notes=_ended(method, taken, steps),
+    )
 
 
 def _steps_of(site: RunContext, made: CheckpointRef | TransformRef) -> int:
@@ -168,46 +242,46 @@ def _ended(method: Method, taken: int, steps: int) -> tuple[str, ...]:
     return (f"{method.title}: {FOREVER:,} passes over so little end it after {taken:,} of {steps:,} steps.",)
 
 
-def _pairs(ground: Ground, method: Method, views: AugmentConfig | None) -> PairsRef:
+def _pairs(shared: MethodInputs, method: Method, views: AugmentConfig | None) -> PairsRef:
     if views is None:
-        assert ground.text.labels is not None  # or the method is not tried
-        return pair_own_labels(ground.site, ground.text.passages, ground.text.labels, "field", 0)
+        assert shared.text.labels is not None  # or the method is not tried
+        return pair_own_labels(shared.site, shared.text.passages, shared.text.labels, "field", 0)
     assert method.views is not None  # it trains
-    return pair(ground.site, augment(ground.site, ground.corpus, views), pairing(method.views, ground.settings))
+    return pair(shared.site, augment(shared.site, shared.corpus, views), pairing(method.views, shared.settings))
 
 
-def _taught(ground: Ground, contender: Contender) -> tuple[Contender, EmbeddingsRef | None, tuple[str, ...]]:
+def _taught(shared: MethodInputs, origin: StartEncoder) -> tuple[StartEncoder, EmbeddingsRef | None, tuple[str, ...]]:
     """Who learns, the teacher's vectors, and a note of who taught whom.
 
     An encoder that is better than the embedded one teaches that, which is smaller; a worse one learns from it.
     """
-    site = ground.site
-    student, teacher = contender, ground.settings.teacher
+    site = shared.site
+    student, teacher = origin, shared.settings.teacher
     if teacher is None:
-        mini = contender_of(site, MINI_SENTENCE)
-        if _judged(ground, contender) > _judged(ground, mini):
-            student, teacher = mini, contender.name
+        mini = start_encoder_of(site, MINI_SENTENCE)
+        if _judged(shared, origin) > _judged(shared, mini):
+            student, teacher = mini, origin.name
         else:
-            student, teacher = contender, MINI_SENTENCE
+            student, teacher = origin, MINI_SENTENCE
     if student.name == teacher:
-        student = contender_of(site, MINI_BERT)
+        student = start_encoder_of(site, MINI_BERT)
     found = find_teachers(site, [EncoderConfig(model=teacher)])
-    vectors = teach(site, ground.corpus, found, ground.precision)
+    vectors = teach(site, shared.corpus, found, shared.precision)
     return student, vectors, (f"Distillation: {EncoderConfig(model=teacher).short_name} teaches {student.title}.",)
 
 
-def _judged(ground: Ground, contender: Contender) -> float:
+def _judged(shared: MethodInputs, origin: StartEncoder) -> float:
     """Spearman on the set by which it is decided who teaches."""
-    site = ground.site
+    site = shared.site
     sets = tuple(found for found in available(site, (JUDGE,)).sets.values() if isinstance(found, ScoredSet))
-    vectors = embed(site, contender.encoder, sets, contender.config, ground.precision)
-    scores = score(site, vectors, contender.title, "", sets, BootstrapConfig(resamples=100))
+    vectors = embed(site, origin.encoder, sets, origin.config, shared.precision)
+    scores = score(site, vectors, origin.title, "", sets, BootstrapConfig(resamples=100))
     table = site.open_store().scan(scores).filter(metric="spearman", protocol="all", subset="all").collect()
     return float(table["value"].item())
 
 
-def _vectors(ground: Ground, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EmbeddingsRef:
-    return embed(ground.site, encoder, ground.sets, config, ground.precision)
+def _vectors(shared: MethodInputs, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EmbeddingsRef:
+    return embed(shared.site, encoder, shared.sets, config, shared.precision)
 
 
 def _memories(site: RunContext, views: AugmentConfig) -> tuple[str, ...]:

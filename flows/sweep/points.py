@@ -40,7 +40,7 @@ _ON_POOL = 256  # runs that wait or work at a time
 
 
 @dataclass(frozen=True)
-class Attempt:
+class PointRun:
     """A run of a sweep.
 
     Attributes:
@@ -52,7 +52,7 @@ class Attempt:
     job: Job
 
 
-def attempts_of(label: str, recipe: str, config: PipelineConfig, seeds: int, site: RunContext) -> list[Attempt]:
+def runs_of(label: str, recipe: str, config: PipelineConfig, seeds: int, site: RunContext) -> list[PointRun]:
     """Return a configuration's runs, one per seed.
 
     Args:
@@ -63,7 +63,7 @@ def attempts_of(label: str, recipe: str, config: PipelineConfig, seeds: int, sit
         site: the processor whose precision `auto` means.
     """
     runs = settled(config, site).runs(seeds)
-    return [Attempt(f"{label}, seed {seed}", Job(recipe, own)) for seed, own in enumerate(runs)]
+    return [PointRun(f"{label}, seed {seed}", Job(recipe, own)) for seed, own in enumerate(runs)]
 
 
 def is_fault(error: BaseException) -> bool:
@@ -81,7 +81,7 @@ def _own(kind: type[ModelError]) -> Iterator[type[ModelError]]:
             yield from _own(narrower)
 
 
-def run_points(attempts: Sequence[Attempt], site: RunContext, lanes: int | None = None) -> list[Run | ModelError]:
+def run_points(attempts: Sequence[PointRun], site: RunContext, lanes: int | None = None) -> list[Run | ModelError]:
     """Make all runs of a sweep.
 
     Args:
@@ -108,13 +108,13 @@ def run_points(attempts: Sequence[Attempt], site: RunContext, lanes: int | None 
 
 
 def without_stopped(
-    attempts: Sequence[Attempt], outcomes: Sequence[Run | ModelError], site: RunContext
+    attempts: Sequence[PointRun], outcomes: Sequence[Run | ModelError], site: RunContext
 ) -> list[Run | ModelError]:
     """The outcomes, with the reason in place of each run whose training was stopped: its figures are of the start."""
     return [_unless_stopped(each, outcome, site) for each, outcome in zip(attempts, outcomes, strict=True)]
 
 
-def _unless_stopped(attempt: Attempt, outcome: Run | ModelError, site: RunContext) -> Run | ModelError:
+def _unless_stopped(attempt: PointRun, outcome: Run | ModelError, site: RunContext) -> Run | ModelError:
     if isinstance(outcome, ModelError) or is_planning():
         return outcome
     figures = site.open_store().manifest(outcome.report).figures
@@ -148,7 +148,7 @@ def _run_or_fault(config: PipelineConfig, site: RunContext) -> Run | ModelError:
         raise
 
 
-def _outcome(attempt: Attempt, site: RunContext) -> Run | ModelError:
+def _outcome(attempt: PointRun, site: RunContext) -> Run | ModelError:
     try:
         return _run_or_fault(attempt.job.config, site)
     except Exception as error:
@@ -156,7 +156,7 @@ def _outcome(attempt: Attempt, site: RunContext) -> Run | ModelError:
         raise
 
 
-def _said(attempt: Attempt, outcome: Result) -> Result:
+def _said(attempt: PointRun, outcome: Result) -> Result:
     """Log how a run ended."""
     if isinstance(outcome, ModelError):
         warn("%s is left without a figure: %s", attempt.name, outcome)
@@ -165,7 +165,7 @@ def _said(attempt: Attempt, outcome: Result) -> Result:
     return outcome
 
 
-def _made_elsewhere(attempts: Sequence[Attempt], site: RunContext, lanes: int) -> list[ModelError | None] | None:
+def _made_elsewhere(attempts: Sequence[PointRun], site: RunContext, lanes: int) -> list[ModelError | None] | None:
     """Make runs in other processes; what ended those that left nothing, or None where there are no such processes."""
     if is_planning():
         return None
@@ -176,7 +176,7 @@ def _made_elsewhere(attempts: Sequence[Attempt], site: RunContext, lanes: int) -
     share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)})
     off = Event()
 
-    def make(attempt: Attempt) -> ModelError | None:
+    def make(attempt: PointRun) -> ModelError | None:
         try:
             fault = run_apart(run_point, share, (attempt.job.config,), off)
         except DiedError as error:
@@ -189,7 +189,7 @@ def _made_elsewhere(attempts: Sequence[Attempt], site: RunContext, lanes: int) -
     return side_by_side(attempts, make, lanes, off)
 
 
-def _on_pool(attempts: Sequence[Attempt], site: RunContext, at_once: int) -> list[Run | ModelError]:
+def _on_pool(attempts: Sequence[PointRun], site: RunContext, at_once: int) -> list[Run | ModelError]:
     """Send runs to a work pool; one that cannot even be planned is not sent."""
     with planning():
         outcomes = [_outcome(attempt, site) for attempt in attempts]

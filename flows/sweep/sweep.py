@@ -1,4 +1,4 @@
-"""A grid of configurations, each with several seeds: one table and one plot.
+"""Runs over seeds: a grid of configurations to one table and chart; a published row beside its recipe's figures.
 
 Every run goes the way of `bsl run`, so grid points share whatever they have in common, a killed sweep goes on where it
 was, and one more value costs its own training alone. Every point has its first seed before any has its second. A run
@@ -7,31 +7,37 @@ that cannot be trained or scored leaves its point without that seed, and the tab
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from prefect import flow
 from prefect.runtime import flow_run
 from pydantic import Field
 
-from flows.config import Overrides
-from flows.pipeline import Run
-from flows.run_context import run_context_of, tell_precision
+from flows.config import Overrides, override
+from flows.pipeline import Run, changed_settings
+from flows.recipes import recipe
+from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
+from flows.run_context import command_of, run_context_of, tell_precision
 from flows.sweep.grid import Grid, grid
-from flows.sweep.points import Attempt, attempts_of, run_points, without_stopped
+from flows.sweep.points import PointRun, run_points, runs_of, without_stopped
 from models.errors import EvaluationError
-from storage.artifacts.refs import StudyRef
+from models.evaluation.reproduction import MARGIN
+from storage.artifacts.refs import ReproductionRef, SweepRef
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.evaluation.kinds import available, frozen_names, is_drawn, kind_of
-from tasks.reporting.study import StudyRuns, StudySettings, study
+from tasks.reporting.provenance import RunCommand
+from tasks.reporting.reproduction import RowComparison, reproduce
+from tasks.reporting.sweep.compare import compare_systems
+from tasks.reporting.sweep.inputs import SweepSettings, SweepSystem
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from models.errors import ModelError
     from tasks.corpus.evaluation_sets import EvaluationSet
-    from tasks.reporting.study_page import Point
 
 
 def _run_name() -> str:
@@ -47,7 +53,7 @@ def ablation(
     against: list[str] | None = None,
     lanes: Annotated[int, Field(ge=1)] | None = None,
     site: RunContext | None = None,
-) -> StudyRef:
+) -> SweepRef:
     """Run a grid of configurations, and say which can be told apart.
 
     Args:
@@ -75,13 +81,8 @@ def ablation(
     if not finished:
         raise next(outcome for outcome in outcomes if not isinstance(outcome, Run))
     groups = [[ended[at] for at in sorted(ended) if at.point == point] for point in range(len(asked.points))]
-    runs = [[outcome for outcome in group if isinstance(outcome, Run)] for group in groups]
-    made = StudyRuns(
-        points=tuple(_faulty(point, group) for point, group in zip(asked.points, groups, strict=True)),
-        embeddings=tuple(tuple(left.system.embeddings for left in group) for group in runs),
-        scores=tuple(tuple(figures for left in group for figures in left.scores) for group in runs),
-    )
-    settings = StudySettings(
+    systems = tuple(_with_runs(point, group) for point, group in zip(asked.points, groups, strict=True))
+    settings = SweepSettings(
         title=f"{asked.title}; {seeds} seed{'s' if seeds > 1 else ''}",
         axis=asked.axis,
         sets=_compared_sets(finished),
@@ -90,7 +91,17 @@ def ablation(
         shown=asked.shown,
         config=asked.configs[0].evaluation.bootstrap,
     )
-    return study(place, made, settings)
+    command = _command(name, over or {}, seeds, overrides or {}, against or ())
+    return compare_systems(place, systems, settings, RunCommand(command=command))
+
+
+def _command(
+    name: str, over: Mapping[str, list[Any]], seeds: int, changes: Mapping[str, Any], against: Sequence[str]
+) -> str:
+    axes = [word for field, values in over.items() for word in ("--over", f"{field}={json.dumps(values)}")]
+    references = [word for label in against for word in ("--against", label)]
+    options = {"seeds": str(seeds) if seeds > 1 else None}
+    return command_of("sweep", [name, *axes, *references], options, list(changed_settings(changes)))
 
 
 class _Place(NamedTuple):
@@ -118,20 +129,27 @@ def _shared_sets(asked: Grid) -> list[str]:
     return shared
 
 
-def _attempts(asked: Grid, seeds: int, site: RunContext) -> dict[_Place, Attempt]:
+def _attempts(asked: Grid, seeds: int, site: RunContext) -> dict[_Place, PointRun]:
     points = zip(asked.points, asked.recipes, asked.configs, strict=True)
     attempts = {
         _Place(seed, number): attempt
         for number, (point, recipe, config) in enumerate(points)
-        for seed, attempt in enumerate(attempts_of(point.label, recipe, config, seeds, site))
+        for seed, attempt in enumerate(runs_of(point.label, recipe, config, seeds, site))
     }
     return dict(sorted(attempts.items(), key=lambda item: item[0]))
 
 
-def _faulty(point: Point, outcomes: Sequence[Run | ModelError]) -> Point:
-    """The point with what ended its runs."""
-    faults = [f"seed {seed}: {outcome}" for seed, outcome in enumerate(outcomes) if not isinstance(outcome, Run)]
-    return point.model_copy(update={"faults": tuple(faults)})
+def _with_runs(point: SweepSystem, outcomes: Sequence[Run | ModelError]) -> SweepSystem:
+    """The point with the artifacts of its runs, and what ended the others."""
+    runs = [outcome for outcome in outcomes if isinstance(outcome, Run)]
+    faults = [f"seed {seed}: {found}" for seed, found in enumerate(outcomes) if not isinstance(found, Run)]
+    return point.model_copy(
+        update={
+            "embeddings": tuple(run.system.embeddings for run in runs),
+            "scores": tuple(figures for run in runs for figures in run.scores),
+            "faults": tuple(faults),
+        }
+    )
 
 
 def _compared_sets(runs: Sequence[Run]) -> dict[str, EvaluationSet]:
@@ -147,3 +165,47 @@ def _other_figures(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
     """Dataset → its headline metrics, of sets on which nothing is drawn."""
     found = {name: wanted for finished in runs for name, wanted in finished.found.sets.items()}
     return {wanted.dataset: kind_of(name).headline for name, wanted in found.items() if not is_drawn(name)}
+
+
+def _reproduction_name() -> str:
+    return f"{flow_run.parameters['row']}, {flow_run.parameters['seeds']} seeds"
+
+
+@flow(name="bsl-reproduce", flow_run_name=_reproduction_name)
+def reproduction(
+    row: str,
+    seeds: Annotated[int, Field(ge=1)] = 1,
+    overrides: Overrides | None = None,
+    site: RunContext | None = None,
+    margin: Annotated[float, Field(gt=0)] = MARGIN,
+) -> ReproductionRef:
+    """Run the recipe behind a published row, and say whether it gives the row's figures.
+
+    Args:
+        row: Name of the row, such as `BSL-BERT`, or of a recipe.
+        seeds: Runs, each with its seed, 0, 1, …. One has no spread, so that the verdict is INCONCLUSIVE.
+        overrides: Fields of the recipe to change, each of which counts as a deviation from the row.
+        site: Store, mirror and device; by the worker's environment if absent.
+        margin: Points by which equivalent figures may differ.
+    """
+    show_logs()
+    place = run_context_of(site)
+    published, name = row_of(row)
+    config = override(recipe(name), overrides or {})
+    tell_precision(place, config.precisions)
+    outcomes = run_points(runs_of(published, name, config, seeds, place), place)
+    if fault := next((outcome for outcome in outcomes if not isinstance(outcome, Run)), None):
+        raise fault
+    reports = tuple(outcome.report for outcome in outcomes if isinstance(outcome, Run))
+    why = deviations(config, published)
+    cells, draws = cells_of(published, name), len(config.runs(2)) > 1
+    comparison = RowComparison(
+        row=published,
+        cells=cells,
+        system=config.result,
+        deviations=why,
+        records=RECORDS,
+        margin=margin,
+        draws=draws,
+    )
+    return reproduce(place, reports, comparison)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
-_ROOTS = ("report", "evaluation", "reproduction", "study", "field")
+_ROOTS = ("report", "evaluation", "reproduction", "sweep", "study", "field")  # the last two of earlier versions
 _ARTIFACT = re.compile(r"[a-z0-9_]+(/[a-z0-9-]+)?/[0-9a-f]{64}")
 _FILE = re.compile(r"(?P<kind>[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})??)/(?P<key>[0-9a-f]{64})/(?P<name>.+)")
 _PLACED = re.compile(r"([0-9a-f]{32})/.+")

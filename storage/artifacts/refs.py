@@ -109,10 +109,10 @@ class ReportRef(ArtifactRef):
     kind: Literal["report"] = "report"
 
 
-class StudyRef(ArtifactRef):
-    """Several configurations with several seeds each, side by side."""
+class SweepRef(ArtifactRef):
+    """Several systems, configurations or methods with several seeds each, compared."""
 
-    kind: Literal["study"] = "study"
+    kind: Literal["sweep"] = "sweep"
 
 
 class ReproductionRef(ArtifactRef):
@@ -125,12 +125,6 @@ class PaceRef(ArtifactRef):
     """How long a step of a training or a fit takes."""
 
     kind: Literal["pace"] = "pace"
-
-
-class FieldRef(ArtifactRef):
-    """Several methods on one text, side by side."""
-
-    kind: Literal["field"] = "field"
 
 
 class WeighingRef(ArtifactRef):

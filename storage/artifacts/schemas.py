@@ -125,7 +125,7 @@ REPRODUCTION = pl.Schema(
         "signature": pl.String,
     }
 )
-STUDY = pl.Schema(
+SWEEP = pl.Schema(
     {
         "label": pl.String,
         "dataset": pl.String,
@@ -144,23 +144,15 @@ STUDY = pl.Schema(
         "difference_low": pl.Float64,
         "difference_high": pl.Float64,
         "p_value": pl.Float64,
+        # `above`, `below` or `no` beside the reference; null in its own rows and where nothing is drawn.
+        "verdict": pl.String,
+        # Whether the set has a say in which system is best; null where nothing is drawn.
+        "decides": pl.Boolean,
     }
 )
-FIELD = pl.Schema(
-    {
-        **STUDY,
-        # `above`, `below` or `no` beside the first label; null in its own rows.
-        "verdict": pl.String(),
-        # Whether the proof has a say in which method is best.
-        "decides": pl.Boolean(),
-    }
-)
-FIELD_METHODS = pl.Schema(
+SWEEP_COSTS = pl.Schema(
     {
         "label": pl.String,
-        "method": pl.String,
-        # Null where it was scored; else why it was not.
-        "fault": pl.String,
         "steps": pl.UInt32,
         "seconds": pl.Float64,
         # Of all its views, whether they were translated for it or for another method before.
@@ -187,10 +179,9 @@ TABLES: dict[str, pl.Schema] = {
     "scores": SCORES,
     "comparison": COMPARISON,
     "reproduction": REPRODUCTION,
-    "study": STUDY,
+    "sweep": SWEEP,
+    "costs": SWEEP_COSTS,
     "passages": PASSAGES,
-    "field": FIELD,
-    "field_methods": FIELD_METHODS,
     "weighing": WEIGHING,
     "proof": PROOF,
 }

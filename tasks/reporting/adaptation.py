@@ -23,9 +23,10 @@ from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
 from tasks.rendering.evidence import MRR, proof_rows, unasked, weighed
 from tasks.reporting.adapted_card import Adapted, adapted_card, exported, spelled
 from tasks.reporting.model_card import CARD
+from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.run.report import PAGE
-from tasks.reporting.sections import Told, reproduce_part, settings_part, text_part, use_part
+from tasks.reporting.sections import reproduce_part, settings_part, text_part, use_part
 from tasks.stage.cached import StageInputs, Work, stage
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class AdaptationSettings(StageInputs):
 
 
 @stage(ref=ReportRef, version=8)
-def adaptation(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings, told: Told) -> None:
+def adaptation(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
     """Write the pages and the encoder's card, and show them.
 
     Args:

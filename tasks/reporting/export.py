@@ -6,8 +6,11 @@ import contextlib
 import json
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
 
 from storage.artifacts.garbage_collection import readable_manifests
 from storage.artifacts.refs import ENCODER
@@ -18,12 +21,9 @@ from tasks.rendering.escaping import code
 from tasks.rendering.markdown import markdown_table
 from tasks.rendering.paper_tables import as_latex, paper_signatures, paper_tables
 from tasks.reporting.model_card import CARD, folded_card
-from tasks.reporting.mteb import Task, task_results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import polars as pl
+    from collections.abc import Callable, Iterator, Mapping
 
     from storage.artifacts.manifest import Manifest
     from storage.artifacts.refs import ArtifactRef
@@ -31,6 +31,25 @@ if TYPE_CHECKING:
 
 GRAPH = "sentence-embedding.onnx"
 _TRAINED, _FOLDED = "checkpoints.", "folded."  # inputs of a report, numbered
+_LANGUAGES: Final = {
+    "ar": "ara-Arab", "de": "deu-Latn", "en": "eng-Latn", "es": "spa-Latn", "fr": "fra-Latn", "it": "ita-Latn",
+    "ko": "kor-Hang", "nl": "nld-Latn", "tr": "tur-Latn",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Task:
+    """What MTEB calls a data set.
+
+    Attributes:
+        name: of the task.
+        subset: `default` for English, or the subset's languages, such as `es-en`.
+        revision: commit of the set that MTEB reads.
+    """
+
+    name: str
+    subset: str
+    revision: str
 
 
 def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> Path:
@@ -136,3 +155,45 @@ def _write_graph(encoder: Path, path: Path) -> None:
     from models.serving.onnx_export import export_onnx
 
     export_onnx(SentenceEncoder.load(encoder).network, path)
+
+
+def task_results(scores: pl.DataFrame, tasks: Mapping[str, Task]) -> dict[str, dict[str, Any]]:
+    """Return MTEB task name → its result object, in the layout of MTEB's `TaskResult` (since 1.11).
+
+    Only sets that declare MTEB's task are written: those whose pairs are MTEB's own.
+
+    Args:
+        scores: the figures of one system.
+        tasks: data set → its task; figures of other sets are left out.
+    """
+    whole = scores.filter((pl.col("subset") == "all") & (pl.col("protocol") == "all") & (pl.col("split") == "test"))
+    results: dict[str, dict[str, Any]] = {}
+    for (dataset,), figures in whole.group_by("dataset", maintain_order=True):
+        if (task := tasks.get(str(dataset))) is None:
+            continue
+        empty: dict[str, Any] = {
+            "dataset_revision": task.revision,
+            "evaluation_time": None,
+            "kg_co2_emissions": None,
+            "mteb_version": None,  # not computed by MTEB
+            "scores": {"test": []},
+            "task_name": task.name,
+        }
+        results.setdefault(task.name, empty)["scores"]["test"].append(_entry(figures, task.subset))
+    return results
+
+
+def _entry(figures: pl.DataFrame, subset: str) -> dict[str, Any]:
+    languages = ["en"] if subset == "default" else list(dict.fromkeys(subset.split("-")))
+    value = dict(zip(figures["metric"], figures["value"], strict=True))
+    signatures = dict(zip(figures["metric"], figures["signature"], strict=True))
+    return {
+        "hf_subset": subset,
+        "languages": [_LANGUAGES[language] for language in languages],
+        "main_score": value["spearman"],
+        "spearman": value["spearman"],
+        "pearson": value["pearson"],
+        "cosine_spearman": value["spearman"],
+        "cosine_pearson": value["pearson"],
+        "signature": signatures["spearman"],
+    }

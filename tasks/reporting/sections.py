@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from models.views.config import ORIGINAL
 from models.views.views import view_examples
-from storage.artifacts.keys import NotInKey
 from storage.artifacts.manifest import installed_versions
 from tasks.rendering.blocks import Code, Facts, Folded, Part, Prose, Table
 from tasks.rendering.numbers import shown
-from tasks.reporting.commit import commit
+from tasks.reporting.provenance import RunCommand, commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,15 +24,6 @@ if TYPE_CHECKING:
 _SAMPLES: Final = 5  # rows of each table of samples
 _SHORTEST: Final = 12  # letters of a view that shows something
 _PARTS: Final = {"train": "learnt", "choose": "that choose", "report": "that report"}
-
-
-class Told(BaseModel):
-    """What a page says of a run that decides nothing of its result."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    command: Annotated[str, NotInKey] = ""
-    """That starts the run again; empty where no command alone does."""
 
 
 def text_part(
@@ -102,7 +91,7 @@ def settings_part(settings: str, *, html_only: bool = False) -> Part:
     return Part("Settings", [Folded("All settings", [Code(settings)])], html_only=html_only)
 
 
-def reproduce_part(told: Told, seeds: Mapping[str, str] | None = None) -> Part:
+def reproduce_part(told: RunCommand, seeds: Mapping[str, str] | None = None) -> Part:
     """Return how to reproduce the page: command, commit, versions, seeds.
 
     Args:

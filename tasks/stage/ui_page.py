@@ -40,12 +40,12 @@ T = TypeVar("T")
 PLACES: Final = {
     "corpus": 1, "nli": 1, "passages": 1, "views": 2, "pairs": 3, "checkpoint": 4, "embeddings": 5,
     "transform": 6, "scores": 7, "predictions": 7, "comparison": 8, "weighing": 8, "proof": 8,
-    "report": 9, "evaluation": 9, "field": 9, "study": 9, "reproduction": 9,
+    "report": 9, "evaluation": 9, "sweep": 9, "reproduction": 9,
 }  # fmt: skip
 _LAST: Final = 9
 _ENDS: Final = {  # what each flow makes once, and last
     "bsl-pipeline": "report", "bsl-adapt": "report", "bsl-evaluate": "evaluation", "bsl-compare": "evaluation",
-    "bsl-field": "field", "bsl-ablation": "study", "bsl-reproduce": "reproduction",
+    "bsl-field": "sweep", "bsl-ablation": "sweep", "bsl-reproduce": "reproduction",
 }  # fmt: skip
 _ONCE: Final = ("ingest", "nli", "make_views")  # what a run of one recipe calls once
 _SAID: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")  # by their kind

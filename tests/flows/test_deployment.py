@@ -102,7 +102,7 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
     )
     assert figures.collect()["value"].to_list() == [found]
     sweep_on_the_pool(cluster, small)
-    (study,) = store.refs("study")
+    (study,) = store.refs("sweep")
     assert store.scan(study).filter(dataset="stsb test").collect()["mean"].to_list() == [found]
     assert set(store.refs("report")) - before == {report}
     told = published(cluster.log())

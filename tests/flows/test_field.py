@@ -8,7 +8,7 @@ from flows.sweep.method_settings import Budget, FieldSettings
 from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.store import Store
-from tasks.reporting.field_page import TEXT
+from tasks.reporting.sweep.advice import TEXT
 from tasks.stage.run_context import RunContext
 
 SETTINGS = FieldSettings(
@@ -54,7 +54,7 @@ def compared(site, text):
 
 
 def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_check(store, compared):
-    table = store.scan(compared, "field").collect()
+    table = store.scan(compared, "sweep").drop_nulls("mean").collect()
     proofs = table["dataset"].unique(maintain_order=True).to_list()
     assert proofs == [TEXT, "crop", "your labels", "stsb test"]
     names = [
@@ -69,15 +69,19 @@ def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_
     assert own["your labels", "TF-IDF"] == 1.0, "good and bad are words of the text"
     folder = store.fetch(compared)
     assert (folder / "scores.svg").read_text().startswith("<svg ")
-    page = (folder / "field.md").read_text()
-    assert "## Figures by question" in page
+    page = (folder / "sweep.md").read_text()
+    assert "## All sets" in page
     assert "fit on a larger corpus" in page
 
 
 def test_nothing_that_proves_was_learnt(store, compared):
     inputs = store.manifest(compared).provenance.inputs
-    learnt = store.scan(ref_of(inputs["corpus"])).collect()["sentence_id"]
-    held = store.scan(ref_of(inputs["text.passages"])).filter(pl.col("part") != "train").collect()["sentence_id"]
+    learnt = store.scan(ref_of(inputs["own_text.corpus"])).collect()["sentence_id"]
+    held = (
+        store.scan(ref_of(inputs["own_text.held_out.passages"]))
+        .filter(pl.col("part") != "train")
+        .collect()["sentence_id"]
+    )
     assert len(learnt) > 50
     assert len(held) > 50
     assert not learnt.is_in(held.implode()).any()
@@ -88,11 +92,11 @@ def test_one_more_method_trains_itself_alone_and_one_that_cannot_is_a_row(store,
     more = SETTINGS.model_copy(update={"methods": (*SETTINGS.methods, "flow", "tsdae"), "teacher": None})
     changed = field([text], labels=text, settings=more, site=site)
     assert len({ref.key for ref in store.refs("checkpoint")} - before) == 1
-    methods = store.scan(changed, "field_methods").collect()
+    methods = store.scan(changed, "costs").collect()
     assert methods["label"].to_list()[-2:] == ["TSDAE", "your labels"]
-    assert methods.filter(method="tsdae")["steps"].item() == 2
+    assert methods.filter(label="TSDAE")["steps"].item() == 2
     first, second = (
-        store.scan(ref, "field").filter(dataset="crop", label="masked LM").collect() for ref in (compared, changed)
+        store.scan(ref, "sweep").filter(dataset="crop", label="masked LM").collect() for ref in (compared, changed)
     )
     assert first["mean"].item() == second["mean"].item()
 
@@ -101,7 +105,7 @@ CROPS = SETTINGS.model_copy(update={"methods": ("tfidf", "crops")})
 
 
 def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, site, text):
-    table = store.scan(field([text], labels=text, settings=CROPS, site=site), "field").collect()
+    table = store.scan(field([text], labels=text, settings=CROPS, site=site), "sweep").collect()
     own = {(row["dataset"], row["label"]): row["mean"] for row in table.iter_rows(named=True)}
     names = table["label"].unique(maintain_order=True).to_list()
     assert names == ["as it is", "TF-IDF", "crops"]
@@ -112,11 +116,8 @@ def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, 
 
 def test_crops_are_not_tried_where_nothing_else_is_asked(store, site, text):
     found = field([text], settings=CROPS, site=site)
-    methods = {
-        row["method"]: row["fault"] for row in store.scan(found, "field_methods").collect().iter_rows(named=True)
-    }
-    assert "can only be asked what crops teach" in methods["crops"]
-    table = store.scan(found, "field").collect()
+    assert "can only be asked what crops teach" in store.manifest(found).figures["faults"]["crops"]
+    table = store.scan(found, "sweep").drop_nulls("mean").collect()
     assert table.filter(dataset=TEXT)["mean"].to_list() == table.filter(dataset="crop")["mean"].to_list()
 
 
@@ -128,5 +129,5 @@ def test_a_budget_of_seconds_is_measured_once_and_found_again(store, site, text)
     again = field([text], settings=settings, site=site)
     assert once == again
     assert store.refs("pace") == paces
-    steps = store.scan(once, "field_methods").filter(method="masked-lm").collect()["steps"].item()
+    steps = store.scan(once, "costs").filter(label="masked LM").collect()["steps"].item()
     assert steps >= 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.sweep.reproduce import reproduction
+from flows.sweep.sweep import reproduction
 from models.evaluation.signature import parse_signature
 from storage.artifacts.store import Store
 from tasks.reporting.reproduction import PAGE

@@ -136,7 +136,7 @@ def test_a_field_tries_the_toy_method_and_asks_the_toy_question(house, environme
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
     store = Store(str(house / "own"))
-    (ref,) = store.refs("field")
+    (ref,) = store.refs("sweep")
     table = store.scan(ref).collect()
     assert set(table["label"]) == {"as it is", "the toy"}
     assert {"toy", "crop"} <= set(table["dataset"])

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from flows.sweep.reproduce import reproduction
-from flows.sweep.sweep import ablation
+from flows.sweep.sweep import ablation, reproduction
 from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
 

@@ -31,7 +31,7 @@ def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
     assert second["mean"] - table["mean"][0] == pytest.approx(second["difference"])
     folder = store.fetch(swept)
     assert (folder / "setting.svg").read_text().startswith("<svg ")
-    page = (folder / "study.md").read_text()
+    page = (folder / "sweep.md").read_text()
     assert page.startswith("# tiny over training.objective.momentum; 2 seeds\n")
     assert "\n## stsb test (spearman, all), beside momentum 0.5\n" in page
 
@@ -63,7 +63,7 @@ def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, al
     assert [row["difference"] is None for row in rows] == [True, False, False, True]
     assert rows[1]["difference"] == -rows[2]["difference"]
     assert rows[1]["mean"] == store.scan(swept).collect()["mean"][0]
-    page = (store.fetch(study) / "study.md").read_text()
+    page = (store.fetch(study) / "sweep.md").read_text()
     assert page.startswith("# Recipes side by side; 2 seeds\n")
     assert "\n## stsb test (spearman, all), beside tiny-avg\n" in page
     assert "\n## stsb test (spearman, all), beside tiny\n" in page
@@ -77,8 +77,8 @@ def test_a_point_that_is_stopped_leaves_its_reason_and_the_others_their_table(st
     asked = ablation("tiny", {"training.collapse": [None, strict]}, 1, changes, lanes=2, site=site)
     rows = store.scan(asked).collect().rows(named=True)
     assert [(row["seeds"], row["mean"] is None) for row in rows] == [(1, False), (0, True)]
-    page = (store.fetch(asked) / "study.md").read_text()
-    assert "no figure: seed 0: " in page
+    page = (store.fetch(asked) / "sweep.md").read_text()
+    assert ": seed 0: " in page
     assert "effective rank is below 1000" in page
     with pytest.raises(TrainingError, match="effective rank is below 1000"):  # of which nothing is left
         ablation("tiny", {"training.collapse": [strict]}, 1, changes, site=site)

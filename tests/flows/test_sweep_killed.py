@@ -39,7 +39,7 @@ def test_a_sweep_killed_again_and_again_ends_with_the_undisturbed_table(tmp_path
         assert process.returncode == -signal.SIGKILL, process.stderr.decode()
     process = sweep(0, killed, undisturbed)
     assert process.returncode == 0, process.stderr.decode()
-    tables = [store.scan(ref).collect() for store in (killed, undisturbed) for ref in store.refs("study")]
+    tables = [store.scan(ref).collect() for store in (killed, undisturbed) for ref in store.refs("sweep")]
     assert len(tables) == 2
     assert tables[0].equals(tables[1])
     assert contents(killed) == contents(undisturbed)

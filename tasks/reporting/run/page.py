@@ -12,7 +12,7 @@ from tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Tab
 from tasks.rendering.paper_tables import tables_of
 from tasks.rendering.score_tables import all_scores, signatures
 from tasks.reporting.evaluation import difference_part
-from tasks.reporting.lineage import described, lineage
+from tasks.reporting.provenance import described, lineage
 from tasks.reporting.run.content import compared_sets
 from tasks.reporting.run.headline import headline
 from tasks.reporting.run.tables import lineage_of, pair_tables, stage_table
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from storage.artifacts.refs import ViewsRef
     from storage.artifacts.store import Store
     from tasks.rendering.blocks import Block
+    from tasks.reporting.provenance import RunCommand
     from tasks.reporting.run.content import Run
     from tasks.reporting.run.tables import ComparedSet
-    from tasks.reporting.sections import Told
 
 _EXAMPLES: Final = 5
 _SEEDS: Final = ("seed", "shuffle_seed")
@@ -43,7 +43,7 @@ _PUBLISHED: Final = (
 )
 
 
-def run_page(run: Run, told: Told) -> Page:
+def run_page(run: Run, told: RunCommand) -> Page:
     """Return the page.
 
     Args:

@@ -10,10 +10,10 @@ from models.evaluation.verdict import Verdict, verdict_of
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from tasks.reporting.card import model_card
 from tasks.reporting.model_card import CARD, CardSubject, card_content, folded_card
+from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.run.content import ReportSettings, Run, RunArtifacts
 from tasks.reporting.run.page import run_page
-from tasks.reporting.sections import Told
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ PAGE: Final = "report"
 
 
 @stage(ref=ReportRef, version=17)
-def report(work: Work, made: RunArtifacts, asked: ReportSettings, told: Told) -> None:
+def report(work: Work, made: RunArtifacts, asked: ReportSettings, told: RunCommand) -> None:
     """Write the page, the score table and, of what was trained, the model card."""
     table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])
     compared = [work.store.scan(ref).collect() for ref in made.comparisons]

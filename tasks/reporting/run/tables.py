@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from tasks.reporting.lineage import Artifact
+    from tasks.reporting.provenance import Artifact
 
 PAIRS: Final = 6
 _KIND_ORDER: Final = (

@@ -9,10 +9,9 @@ from flows.recipes.adaptation import AdaptConfig
 from flows.recipes.shared import ALONE, round_trips
 from flows.recipes.tiny import whole_sample
 from flows.sweep.field import contested, field, located
-from flows.sweep.method_runs import _ended, _steps_of
+from flows.sweep.method_runs import _ended, _steps_of, inapplicable, start_encoder_of
 from flows.sweep.method_settings import Budget, FieldSettings, augmentation, budget_of, pairing
 from flows.sweep.methods import METHODS, NAMES, START, methods_of
-from flows.sweep.start_encoder import contender_of, inapplicable
 from models.evaluation.significance.config import BootstrapConfig
 from models.transforms.config import FlowConfig, WhiteningConfig
 from models.translation.catalog import MINI
@@ -83,7 +82,7 @@ def test_text_goes_through_translators_of_its_language(lang, ways):
 
 def test_what_cannot_be_tried_is_known_before_the_run(tmp_path):
     site = RunContext(store=str(tmp_path / "store"), device="cpu")
-    bert, mini = (contender_of(site, f"embedded:{name}") for name in ("bert-mini", "mini-sentence"))
+    bert, mini = (start_encoder_of(site, f"embedded:{name}") for name in ("bert-mini", "mini-sentence"))
     assert inapplicable(METHODS, bert, SETTINGS) == {}
     (reason,) = inapplicable(METHODS, mini, SETTINGS).items()
     assert reason[0] == "isbert"
@@ -98,7 +97,7 @@ def test_an_encoder_that_keeps_the_first_dimensions_is_not_offered_to_isbert(tmp
     folder = tmp_path / "nested"
     write_tiny(folder)
     SentenceTransformer(str(folder), device="cpu", truncate_dim=8).save(str(tmp_path / "saved"))
-    found = contender_of(RunContext(store=str(tmp_path / "store"), device="cpu"), str(tmp_path / "saved"))
+    found = start_encoder_of(RunContext(store=str(tmp_path / "store"), device="cpu"), str(tmp_path / "saved"))
     assert "has truncate_dim after pooling" in inapplicable(METHODS, found, SETTINGS)["isbert"]
 
 

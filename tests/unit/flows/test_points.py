@@ -17,7 +17,7 @@ from flows.pipeline import Run
 from flows.pool import FailedRunError, Job, PoolError, _fault
 from flows.recipes import recipe
 from flows.sweep import points
-from flows.sweep.points import Attempt, is_fault, run_points, side_by_side, without_stopped
+from flows.sweep.points import PointRun, is_fault, run_points, side_by_side, without_stopped
 from models.errors import (
     EncoderError,
     InterruptedRunError,
@@ -35,7 +35,7 @@ from tasks.stage.progress import listening, planning
 from tasks.stage.run_context import RunContext
 from tasks.stage.shards import ClusterError
 
-POINT = Attempt("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
+POINT = PointRun("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
 
 
 class Reader:
@@ -143,7 +143,7 @@ def test_what_ended_a_run_on_a_pool_is_told_by_what_prefect_says_of_it(error, ow
 def test_a_point_that_cannot_be_planned_is_not_sent_and_the_others_are(tmp_path, caplog):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", pool=True)
     bad = Job("tiny", configured("tiny", ["encoder.model=embedded:mini-sentence", "encoder.pooling=cls"]))
-    attempts = [Attempt("cls", bad), POINT, Attempt("again cls", bad)]
+    attempts = [PointRun("cls", bad), POINT, PointRun("again cls", bad)]
     with planning():
         outcomes = run_points(attempts, site)
     assert [type(outcome) for outcome in outcomes] == [EncoderError, Run, EncoderError]

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from tasks.reporting import commit as commits
-from tasks.reporting.commit import commit
+from tasks.reporting import provenance
+from tasks.reporting.provenance import commit
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def clone(tmp_path, monkeypatch):
     (tmp_path / "a.py").write_text("1")
     git("add", "-A")
     git("commit", "-qm", "first")
-    monkeypatch.setattr(commits, "HERE", tmp_path)
+    monkeypatch.setattr(provenance, "HERE", tmp_path)
     return git("rev-parse", "HEAD"), tmp_path
 
 
@@ -33,5 +33,9 @@ def test_a_clone_names_its_commit_and_says_where_files_were_changed(clone):
 
 
 def test_a_folder_that_is_no_clone_is_not_taken_for_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(commits, "HERE", tmp_path)
+    monkeypatch.setattr(provenance, "HERE", tmp_path)
     assert commit().startswith("unknown: neither") or len(commit()) == 40
+
+
+def test_the_program_s_own_folder_is_the_root_of_its_clone():
+    assert (provenance.HERE / "tasks" / "reporting" / "provenance.py").is_file()

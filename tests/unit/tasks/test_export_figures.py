@@ -11,7 +11,7 @@ from storage.artifacts.refs import ScoresRef
 from storage.artifacts.schemas import SCORES
 from storage.artifacts.store import Store
 from storage.datasets.registry import DATASETS
-from tasks.reporting.mteb import Task, task_results
+from tasks.reporting.export import Task, task_results
 
 
 def row(dataset, metric, value, **changed):

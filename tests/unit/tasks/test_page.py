@@ -65,7 +65,7 @@ def test_runs_of_a_sweep_have_pages_of_their_own_and_one_end(store, told):
     kinds = {"corpus": "ingest", "views": "make_views", "checkpoint": "train", "report": "report"}
     keys = {key_of(made(store, kind, stage)) for kind, stage in kinds.items() for _ in range(2)}
     assert len(keys) == 2 * len(kinds)
-    assert key_of(made(store, "study", "study")) == "momentum-9-study"
+    assert key_of(made(store, "sweep", "compare_systems")) == "momentum-9-sweep"
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_runs_of_a_sweep_have_pages_of_their_own_and_one_end(store, told):
     [
         ("pipeline", "report"),
         ("evaluate", "evaluation"),
-        ("field", "field"),
-        ("ablation", "study"),
+        ("field", "sweep"),
+        ("ablation", "sweep"),
         ("adapt", "report"),
     ],
 )

@@ -10,9 +10,9 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from flows.adaptation import run_adapt
 from flows.recipes.adaptation import AdaptConfig
+from flows.sweep.method_runs import inapplicable, start_encoder_of
 from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import METHODS
-from flows.sweep.start_encoder import contender_of, inapplicable
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
@@ -47,7 +47,7 @@ def test_a_graph_is_read_as_the_folder_around_it(saved: Path, tmp_path: Path) ->
     site = RunContext(store=str(tmp_path / "store"))
     for folder in (tmp_path / "raw", saved):
         (folder / "model.onnx").touch()
-        alone, graph = (contender_of(site, str(place)) for place in (folder, folder / "model.onnx"))
+        alone, graph = (start_encoder_of(site, str(place)) for place in (folder, folder / "model.onnx"))
         assert (graph.start, graph.config.pooling) == (alone.start, alone.config.pooling)
 
 
@@ -56,7 +56,7 @@ def test_a_table_of_words_has_no_dropout(saved: Path, tmp_path: Path) -> None:
     site = RunContext(store=str(tmp_path / "store"))
     starts = [resolve_encoder(site, EncoderConfig(model=str(tmp_path / name)))[0] for name in ("raw", "saved", "words")]
     assert [can_drop(site, start) for start in starts] == [True, True, False]
-    table = contender_of(site, str(tmp_path / "words"))
+    table = start_encoder_of(site, str(tmp_path / "words"))
     named = {method.name for method in METHODS if "dropout" in method.encoder}
     assert {"simcse", "bsl"} <= named == {*inapplicable(METHODS, table, FieldSettings())}
     text = tmp_path / "own.txt"

@@ -8,7 +8,7 @@ from models.training.config import TrainingConfig
 from tasks.evaluation.kinds import tables
 from tasks.rendering.blocks import split_interval
 from tasks.rendering.paper_tables import tables_of
-from tasks.reporting.lineage import Artifact
+from tasks.reporting.provenance import Artifact
 from tasks.reporting.run.headline import role_of
 from tasks.reporting.run.report import gentler
 from tasks.reporting.run.tables import lineage_of, stage_table

@@ -6,46 +6,55 @@ import polars as pl
 
 from models.evaluation.significance.paired import Difference
 from models.evaluation.sweep import Ranking, Standing, not_chosen
-from storage.artifacts.schemas import FIELD, FIELD_METHODS
+from storage.artifacts.schemas import SWEEP, SWEEP_COSTS
 from tasks.rendering.blocks import Part, Prose
 from tasks.rendering.html import html
 from tasks.rendering.markdown import markdown
-from tasks.reporting.field_page import TEXT, FieldContent, advice, field_chart, field_page, method_rows, summary_rows
+from tasks.reporting.sweep.advice import TEXT, Choice, advice, cost_rows
+from tasks.reporting.sweep.inputs import SweepSystem
+from tasks.reporting.sweep.page import SweepContent, sweep_chart, sweep_page
 
 
 def row(label, mean, gap=None, p=None, verdict=None, dataset=TEXT):
     figures = {"mean": mean, "ci_low": mean - 0.02, "ci_high": mean + 0.02, "seeds": 1, "p_value": p}
     gaps = {} if gap is None else {"difference": gap, "difference_low": gap - 0.01, "difference_high": gap + 0.01}
+    reference = {"reference": "as it is"}
     place = {"dataset": dataset, "metric": "mean", "protocol": "all", "decides": dataset == TEXT}
-    return {"label": label, "verdict": verdict, **place, **figures, **gaps}
+    return {"label": label, "verdict": verdict, **reference, **place, **figures, **gaps}
 
 
 def standing(label, gap, p):
     return Standing(label, Difference(gap, gap - 0.01, gap + 0.01, p), p)
 
 
-METHODS = pl.DataFrame(
+COSTS = pl.DataFrame(
     [
-        {"label": "as it is", "method": "mean"},
-        {"label": "BSL", "method": "bsl", "steps": 80, "seconds": 21.3, "translation_seconds": 60.0, "checkpoint": "c"},
-        {"label": "SimCSE", "method": "simcse", "steps": 90, "seconds": 20.0, "checkpoint": "d"},
-        {"label": "VICReg", "method": "vicreg", "fault": "loss is nan at step 3"},
+        {"label": "as it is"},
+        {"label": "BSL", "steps": 80, "seconds": 21.3, "translation_seconds": 60.0, "checkpoint": "c"},
+        {"label": "SimCSE", "steps": 90, "seconds": 20.0, "checkpoint": "d"},
+        {"label": "VICReg"},
     ],
-    schema=FIELD_METHODS,
+    schema=SWEEP_COSTS,
 )
 
 
 OWN = [Part("Your text", [Prose("a <b> c")]), Part("Reproduce", [Prose("bsl field r.csv")], html_only=True)]
 
 
-def markdown_of(page):
-    return markdown(field_page(page, OWN))
+def content(rows, ranking, forgets=None):
+    systems = [SweepSystem(label=label) for label in COSTS["label"]]
+    choice = Choice(ranking, forgets or {}, {"BSL": "/store/checkpoint/c/encoder"}, COSTS)
+    faults = {"VICReg": "loss is nan at step 3"}
+    table = pl.DataFrame(rows, schema=SWEEP)
+    return SweepContent("Reviews, from bert", table, systems, "recipe", TEXT, faults, ("noted",), choice)
 
 
-def content(rows, ranking, forgets=None, methods=METHODS):
-    table = pl.DataFrame(rows, schema=FIELD)
-    folders = {"BSL": "/store/checkpoint/c/encoder"}
-    return FieldContent("Reviews, from bert", table, methods, ranking, forgets or {}, folders, ("noted",))
+def said_of(content):
+    return advice(content.table, content.choice)
+
+
+def page_of(content):
+    return sweep_page(content, said_of(content), OWN)
 
 
 ROWS = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above"), row("SimCSE", 0.44, 0.04, 0.002, "above")]
@@ -53,7 +62,7 @@ RANKED = Ranking("BSL", (standing("as it is", 0.05, 0.001), standing("SimCSE", 0
 
 
 def test_the_best_is_named_with_how_sure_and_what_it_costs():
-    said = advice(content(ROWS, RANKED))
+    said = said_of(content(ROWS, RANKED))
     assert said == [
         "Use BSL: 45.00 beside 40.00, +5.00 [+4.00, +6.00], p 0.001 on your text.",
         "It cannot be told apart from SimCSE (-0.5); it is above the other 1 for sure.",
@@ -64,26 +73,26 @@ def test_the_best_is_named_with_how_sure_and_what_it_costs():
 
 def test_a_best_that_beats_nobody_says_so_of_nobody():
     rows = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above")]
-    said = advice(content(rows, Ranking("BSL", (standing("as it is", 0.05, 0.4),))))
+    said = said_of(content(rows, Ranking("BSL", (standing("as it is", 0.05, 0.4),))))
     assert said[1] == "It cannot be told apart from as it is (-5.0)."
 
 
 def test_what_is_not_above_for_sure_is_not_recommended():
     rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no")]
-    (said,) = advice(content(rows, Ranking("BSL", (standing("as it is", 0.005, 0.3),))))
+    (said,) = said_of(content(rows, Ranking("BSL", (standing("as it is", 0.005, 0.3),))))
     assert said.startswith("Keep the encoder as it is: nothing is above it for sure; highest is BSL, 40.50")
 
 
 def test_a_start_that_is_best_is_kept():
     rows = [row("as it is", 0.40), row("BSL", 0.35, -0.05, 0.001, "below")]
-    (said,) = advice(content(rows, Ranking("as it is", (standing("BSL", 0.05, 0.001),))))
+    (said,) = said_of(content(rows, Ranking("as it is", (standing("BSL", 0.05, 0.001),))))
     assert said == "Keep the encoder as it is: no method that may be chosen is higher than its 40.00."
 
 
 def test_what_forgets_is_named_and_not_chosen():
     rows = [*ROWS, row("TF-IDF", 0.50, 0.10, 0.001, "above")]
     ranked = Ranking("BSL", (*RANKED.others, standing("TF-IDF", -0.05, 0.001)))
-    said = advice(content(rows, ranked, {"TF-IDF": -0.181}))
+    said = said_of(content(rows, ranked, {"TF-IDF": -0.181}))
     assert said[0].startswith("Use BSL")
     assert said[-1] == (
         "TF-IDF is higher on your text (50.00), but its figure on the check falls by 18.1: it is for this text alone."
@@ -94,7 +103,7 @@ def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
     rows = [*ROWS, row("flow", 0.46, 0.06, 0.2, "no")]
     forgets = {"SimCSE": -0.02}
     assert not_chosen(rows, TEXT, forgets) == {"as it is", "SimCSE", "flow"}
-    said = advice(content(rows, Ranking("BSL", (*RANKED.others, standing("flow", -0.01, 0.6))), forgets))
+    said = said_of(content(rows, Ranking("BSL", (*RANKED.others, standing("flow", -0.01, 0.6))), forgets))
     assert said[0].startswith("Use BSL")
     assert "cannot be told apart from SimCSE (-0.5), flow (+1.0)" in said[1]
     assert said[-1] == (
@@ -109,40 +118,38 @@ def test_where_nothing_is_above_for_sure_only_what_forgets_is_not_chosen():
 
 
 def test_without_other_figures_the_start_is_kept():
-    (said,) = advice(content(ROWS[:1], None))
-    assert said.startswith("Keep the encoder as it is: no other method has figures (1 of 4 could not be tried")
+    (said,) = said_of(content(ROWS[:1], None))
+    assert said.startswith("Keep the encoder as it is: no other method has figures (3 could not be tried")
 
 
-def test_every_method_has_a_row_also_those_that_ended_with_an_error():
-    rows = method_rows(content(ROWS, RANKED, {"SimCSE": -0.02}))
-    assert [found["method"] for found in rows] == ["BSL", "SimCSE", "as it is", "VICReg"]
-    assert rows[1]["check"] == "forgets (-2.0)"
-    assert [found["beside the start"] for found in rows] == ["above", "above", "the start", "no figures"]
-    assert set(summary_rows(content(ROWS, RANKED))[0]) < set(rows[0])
+def test_every_method_has_a_row_of_costs_also_those_that_ended_with_an_error():
+    rows = cost_rows(content(ROWS, RANKED, {"SimCSE": -0.02}).choice)
+    assert [found["system"] for found in rows] == ["as it is", "BSL", "SimCSE", "VICReg"]
+    assert rows[2]["check"] == "forgets (-2.0)"
+    assert [found["steps"] for found in rows] == ["", "80", "90", ""]
 
 
-def test_the_page_holds_advice_tables_reasons_and_notes():
-    page = markdown_of(content([*ROWS, *(row(r["label"], 0.5, dataset="crop") for r in ROWS)], RANKED))
-    for part in ("# Reviews, from bert", "Use BSL", "](scores.svg)", "| VICReg | loss is nan", "noted"):
+def test_the_page_has_advice_tables_reasons_and_notes():
+    crops = [row(r["label"], 0.5, dataset="crop") for r in ROWS]
+    page = html(page_of(content([*ROWS, *crops], RANKED)))
+    for part in ("Reviews, from bert", "Use BSL", "loss is nan", "noted", "One seed", "crop (mean, all), beside"):
         assert part in page
-    assert "| crop | SimCSE | mean | 50.00 |" in page
-    assert "One seed" in page
 
 
 def test_foreign_text_is_shown_as_it_is():
-    page = markdown_of(replace(content([row("as it is", 0.4)], None), title="<b>|x|</b>"))
+    page = markdown(page_of(replace(content([row("as it is", 0.4)], None), title="<b>|x|</b>")))
     assert r"# \<b\>\|x\|\</b\>" in page
 
 
 def test_equal_tables_give_equal_charts():
-    table = pl.DataFrame([*ROWS, *(row(r["label"], 0.3, dataset="crop") for r in ROWS)], schema=FIELD)
-    assert field_chart(table) == field_chart(table)
+    found = content([*ROWS, *(row(r["label"], 0.3, dataset="crop") for r in ROWS)], RANKED)
+    assert sweep_chart(found) == sweep_chart(found)
 
 
 def test_the_html_page_says_first_which_to_use_and_draws_all_beside_the_start():
-    page = html(field_page(content(ROWS, RANKED), OWN))
+    page = html(page_of(content(ROWS, RANKED)))
     assert '<p class="verdict">Use BSL: 45.00 beside 40.00' in page
-    assert 'aria-label="mean × 100 on your text. BSL: 45.0; SimCSE: 44.0; as it is: 40.0"' in page
+    assert "× 100, with 95 % interval. BSL: 45.0; SimCSE: 44.0; as it is: 40.0" in page
     assert "/store/checkpoint/c/encoder" in page
     assert "loss is nan at step 3" in page.split('id="errors"')[1]
     assert "a &lt;b&gt; c" in page

@@ -1,10 +1,17 @@
-"""What an artifact was made from, and those from what, as the manifests of the store say."""
+"""Where a page comes from: the command, the commit of the program, and the artifacts that a result was made from."""
 
 from __future__ import annotations
 
+import json
+import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
+from pydantic import BaseModel, ConfigDict
+
+from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import StorageError
 
@@ -13,6 +20,18 @@ if TYPE_CHECKING:
 
     from storage.artifacts.manifest import Manifest
     from storage.artifacts.store import Store
+
+HERE: Final = Path(__file__).parents[2]
+_SECONDS: Final = 5.0
+
+
+class RunCommand(BaseModel):
+    """The command of a run, for its page; it decides nothing of the result."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    command: Annotated[str, NotInKey] = ""
+    """The command that starts the run again; empty where no single command does."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +59,35 @@ class Artifact:
     seconds: float
     made: bool
     inputs: Sequence[str]
+
+
+def commit() -> str:
+    """The commit of the clone or of the installed package; says so if files have changed since, or it is unknown."""
+    try:
+        return _of_clone() or _of_package() or "unknown: neither a clone nor installed from one"
+    except (OSError, subprocess.SubprocessError):
+        return _of_package() or "unknown: git cannot be asked"
+
+
+def _of_clone() -> str:
+    if not (HERE / ".git").exists():
+        return ""
+    head = _git("rev-parse", "HEAD")
+    return f"{head} with changes" if _git("status", "--porcelain", "--untracked-files=no") else head
+
+
+def _git(*words: str) -> str:
+    command = ["git", "-C", str(HERE), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=True).stdout.strip()
+
+
+def _of_package() -> str:
+    """The commit that pip recorded when it installed the package (PEP 610)."""
+    try:
+        origin = json.loads(distribution("bsl-pipeline").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        return ""
+    return str(origin.get("vcs_info", {}).get("commit_id", ""))
 
 
 def lineage(store: Store, refs: Iterable[ArtifactRef]) -> list[Manifest]:

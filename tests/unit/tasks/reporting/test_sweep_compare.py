@@ -8,8 +8,9 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.artifacts.schemas import SCORES
 from tasks.evaluation.kinds import KINDS
-from tasks.reporting.study import PAGE, StudyRuns, StudySettings, study
-from tasks.reporting.study_page import Point
+from tasks.reporting.provenance import RunCommand
+from tasks.reporting.sweep.compare import PAGE, compare_systems
+from tasks.reporting.sweep.inputs import SweepSettings, SweepSystem
 from tasks.stage.run_context import RunContext
 
 MADE = Provenance(stage_version=1, config={})
@@ -41,26 +42,21 @@ def studied(tmp_path):
     store = site.open_store()
 
     def call(levels: dict[str, list[float]], faults: dict[str, tuple[str, ...]] | None = None):
-        embeddings, scores = [], []
-        for own in levels.values():
-            refs = [
-                (EmbeddingsRef(key=f"{level:.2f}"[2:] * 32), ScoresRef(key=f"{level:.2f}"[2:] * 32)) for level in own
-            ]
-            for level, (vectors, scored) in zip(own, refs, strict=True):
-                with store.draft(vectors, MADE) as draft:
+        systems = []
+        for name, own in levels.items():
+            keys = [f"{level:.2f}"[2:] * 32 for level in own]
+            vectors = tuple(EmbeddingsRef(key=key) for key in keys)
+            scores = tuple(ScoresRef(key=key) for key in keys)
+            for level, one, scored in zip(own, vectors, scores, strict=True):
+                with store.draft(one, MADE) as draft:
                     row = pl.DataFrame({"sentence_id": [0], "embedding": [[1.0]]})
                     draft.write(row.cast({"sentence_id": pl.UInt64, "embedding": pl.Array(pl.Float32, 1)}))
                 with store.draft(scored, MADE) as draft:
                     draft.write(pl.DataFrame(figures(level), schema=SCORES))
-            embeddings.append(tuple(vectors for vectors, _ in refs))
-            scores.append(tuple(scored for _, scored in refs))
-        points = [Point(label=name, line="", place=name, faults=(faults or {}).get(name, ())) for name in levels]
-        asked = StudySettings(
-            title="t", axis="recipe", sets={}, others=OTHERS, references=(), shown=None,
-            config=BootstrapConfig(resamples=100),
-        )  # fmt: skip
-        runs = StudyRuns(points=tuple(points), embeddings=tuple(embeddings), scores=tuple(scores))
-        ref = study.run(site, {"runs": runs, "asked": asked})
+            why = (faults or {}).get(name, ())
+            systems.append(SweepSystem(label=name, embeddings=vectors, scores=scores, faults=why))
+        asked = SweepSettings(title="t", others=OTHERS, config=BootstrapConfig(resamples=100))
+        ref = compare_systems.run(site, {"systems": tuple(systems), "asked": asked, "told": RunCommand()})
         return store.scan(ref).collect(), (store.fetch(ref) / f"{PAGE}.md").read_text()
 
     return call
@@ -93,7 +89,7 @@ def test_a_point_of_which_no_run_left_anything_stays_with_its_reason(studied):
     why = "seed 0: the loss is nan"
     table, page = studied({"one": [], "two": [0.40]}, {"one": (why,)})
     assert table.filter(label="one").select("mean", "seeds").unique().rows() == [(None, 0)]
-    assert f"\none: no figure: {why}\n" in page
+    assert f"\none: {why}\n" in page
     assert "| one | " + " | ".join([why] * 4) + " |" in page
 
 

@@ -3,10 +3,11 @@
 import polars as pl
 import pytest
 
-from models.evaluation.sweep import MEAN
-from storage.artifacts.schemas import STUDY
+from models.evaluation.sweep import MEAN, verdict
+from storage.artifacts.schemas import SWEEP
 from tasks.rendering.markdown import markdown
-from tasks.reporting.study_page import Point, comparisons, finding, set_rows, shown_set, study_chart, study_page
+from tasks.reporting.sweep.inputs import SweepSystem
+from tasks.reporting.sweep.page import SweepContent, comparisons, finding, set_rows, shown_set, sweep_chart, sweep_page
 
 
 def row(label: str, dataset: str, mean: float, gain: tuple[float, float, float, float] | None = None, **other: object):
@@ -14,7 +15,7 @@ def row(label: str, dataset: str, mean: float, gain: tuple[float, float, float, 
     names = ("difference", "difference_low", "difference_high", "p_value")
     differences = dict(zip(names, gain or (None,) * 4, strict=True))
     place = {"label": label, "dataset": dataset, "mean": mean, "seeds": 3, "reference": "a"}
-    return place | figure | differences | other
+    return place | figure | differences | {"verdict": verdict(differences)} | other
 
 
 @pytest.fixture
@@ -30,13 +31,21 @@ def table():
         )
     ]
     accuracy = {"metric": "accuracy", "protocol": "fast", "sd": None, "ci_low": None, "ci_high": None}
-    return pl.DataFrame([*rows, row("a", "mr all", 0.7, reference=None, **accuracy)], schema=STUDY)
+    return pl.DataFrame([*rows, row("a", "mr all", 0.7, reference=None, **accuracy)], schema=SWEEP)
 
 
 POINTS = [
-    Point(label=label, line="", place=label, published=figure)
+    SweepSystem(label=label, line="", place=label, published=figure)
     for label, figure in (("a", 52.5), ("b", None), ("c", 61.0), ("d", None))
 ]
+
+
+def content(table, systems=POINTS, axis="recipe", shown=MEAN, faults=None, notes=()):
+    return SweepContent("Systems", table, systems, axis, shown, faults or {}, notes)
+
+
+def page_of(content):
+    return markdown(sweep_page(content, [finding(content.table, content.shown)], []))
 
 
 def test_what_interval_and_corrected_p_do_not_both_say_is_not_told_apart(table):
@@ -51,7 +60,7 @@ def test_own_text_is_compared_beside_scored_pairs(table):
         row("a", "own:t title", 0.2, **question),
         row("b", "own:t title", 0.1, (-0.1, -0.2, -0.05, 0.01), **question),
     ]
-    both = pl.concat([table.filter(pl.col("dataset") == "stsb test"), pl.DataFrame(own, schema=STUDY)])
+    both = pl.concat([table.filter(pl.col("dataset") == "stsb test"), pl.DataFrame(own, schema=SWEEP)])
     headings = [heading for heading, _ in comparisons(both, "stsb test", {})]
     assert headings == ["stsb test (spearman, all), beside a", "own:t title (mean reciprocal rank, all), beside a"]
     assert "above a: b" in finding(both, "stsb test")
@@ -60,7 +69,7 @@ def test_own_text_is_compared_beside_scored_pairs(table):
 
 def test_one_column_a_set_and_a_dash_where_a_point_was_not_scored(table):
     first, second, *_ = set_rows(table, {})
-    assert list(first) == ["point", "stsb dev", "stsb test", MEAN, "mr all, accuracy"]
+    assert list(first) == ["system", "stsb dev", "stsb test", MEAN, "mr all, accuracy"]
     assert (first["mr all, accuracy"], second["mr all, accuracy"], second[MEAN]) == ("70.00", "–", "60.00 ± 1.00")
 
 
@@ -79,33 +88,33 @@ def test_sets_that_are_not_compared_have_a_table_and_a_picture_of_their_first_fi
         for label, mean in (("a", 0.3), ("b", 0.4))
         for metric in ("pearson", "spearman")
     ]
-    afs = pl.DataFrame(rows, schema=STUDY)
+    afs = pl.DataFrame(rows, schema=SWEEP)
     assert shown_set(afs, None) == "afs test"
     ((heading, lines),) = comparisons(afs, "afs test", {})
     assert heading == "afs test (spearman, unsupervised)"
-    assert [(line["point"], line["mean ± sd"]) for line in lines] == [("a", "30.00 ± 1.00"), ("b", "40.00 ± 1.00")]
-    assert list(set_rows(afs, {})[0]) == ["point", "afs test, pearson", "afs test"]
-    chart = study_chart(afs, POINTS[:2], "recipe", "afs test")
+    assert [(line["system"], line["mean ± sd"]) for line in lines] == [("a", "30.00 ± 1.00"), ("b", "40.00 ± 1.00")]
+    assert list(set_rows(afs, {})[0]) == ["system", "afs test, pearson", "afs test"]
+    chart = sweep_chart(content(afs, POINTS[:2], "recipe", "afs test"))
     assert chart is not None
-    assert "a: 30.0; b: 40.0; a (published): 52.5" in chart.label
+    assert "b: 40.0; a: 30.0; a (published): 52.5" in chart.label
 
 
 def test_beside_a_dev_set_that_chose_the_encoders_another_set_is_shown():
     own = {"metric": "average precision", "protocol": "useb", "reference": None}
     rows = [row("a", "stsb dev", 0.7), row("a", "askubuntu test", 0.5, **own)]
-    assert shown_set(pl.DataFrame(rows, schema=STUDY), None) == "askubuntu test"
+    assert shown_set(pl.DataFrame(rows, schema=SWEEP), None) == "askubuntu test"
 
 
 def test_a_point_without_a_figure_keeps_its_row_and_its_reason(table):
     nothing = {"label": "e", "dataset": MEAN, "metric": "spearman", "protocol": "all", "seeds": 0, "reference": "a"}
-    more = pl.concat([table, pl.DataFrame([nothing], schema=STUDY)])
+    more = pl.concat([table, pl.DataFrame([nothing], schema=SWEEP)])
     ((_, (*_, last)),) = comparisons(more, MEAN, {})
-    assert (last["point"], last["mean ± sd"], last["seeds"], last["told apart"]) == ("e", "no figure", "0", "")
-    stopped = Point(label="e", line="", place="e", faults=("seed 0: loss is nan",))
-    page = markdown(study_page("Systems", more, [*POINTS, stopped], "recipe", MEAN, ["No p is below 0.1."]))
-    assert "## Errors\n\ne: no figure: seed 0: loss is nan\n\n" in page
+    assert (last["system"], last["mean ± sd"], last["seeds"], last["told apart"]) == ("e", "no figure", "0", "")
+    stopped = SweepSystem(label="e", line="", place="e", faults=("seed 0: loss is nan",))
+    page = page_of(content(more, [*POINTS, stopped], faults={"e": "seed 0: loss is nan"}, notes=["No p is below 0.1."]))
+    assert "## Errors\n\ne: seed 0: loss is nan\n\n" in page
     assert "No p is below 0.1." in page
-    assert study_chart(more, [*POINTS, stopped], "recipe", MEAN) == study_chart(table, POINTS, "recipe", MEAN)
+    assert sweep_chart(content(more, [*POINTS, stopped])) == sweep_chart(content(table))
 
 
 def test_the_finding_names_what_is_above_and_below_and_counts_the_rest(table):
@@ -117,16 +126,17 @@ def test_the_finding_names_what_is_above_and_below_and_counts_the_rest(table):
 
 
 def test_values_of_a_setting_are_joined_with_their_intervals_and_the_paper_s_line(table):
-    chart = study_chart(table, POINTS, "momentum", MEAN)
+    chart = sweep_chart(content(table, axis="momentum"))
     assert chart is not None
     assert chart.label.startswith(f"{MEAN}, × 100, with 95 % interval by momentum. a: 50.0; b: 60.0")
     assert "published" in chart.svg
-    assert chart == study_chart(table, POINTS, "momentum", MEAN)
+    assert chart == sweep_chart(content(table, axis="momentum"))
 
 
-def test_the_page_leads_with_all_sets_and_shows_one_in_full(table):
-    page = markdown(study_page("Systems", table, POINTS, "recipe", MEAN, []))
+def test_the_page_leads_with_the_differences_on_one_set_and_has_all_sets(table):
+    page = page_of(content(table))
     assert page.startswith(f"# Systems\n\nOn {MEAN}, above a: b (")
-    assert "](scores.svg)\n\n## All sets\n\n" in page
-    assert "| point | stsb dev |" in page
-    assert "## mean of sets (spearman, all), beside a" in page
+    assert f"](scores.svg)\n\n## {MEAN} (spearman, all), beside a\n\n" in page
+    assert "| system | stsb dev |" in page
+    assert "## All sets\n\n" in page
+    assert "stsb dev (spearman, all), beside a" in page

@@ -1,0 +1,133 @@
+"""Which system to use on a person's text: how sure that is, what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from models.evaluation.score_row import signed
+from tasks.rendering.numbers import p_value, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from models.evaluation.sweep import Ranking
+
+TEXT: Final = "your text"
+"""The mean of what decides."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best system on a person's text.
+
+    Attributes:
+        ranking: the best and how far the others are behind; None where only one system has figures.
+        forgets: label → how much it lost on the checks, for systems that lost too much to be chosen.
+        folders: label → the folder of its encoder, for systems that have one.
+        costs: the table `costs`.
+    """
+
+    ranking: Ranking | None
+    forgets: Mapping[str, float]
+    folders: Mapping[str, str]
+    costs: pl.DataFrame
+
+
+def advice(table: pl.DataFrame, choice: Choice) -> list[str]:
+    """Return which system to use, how sure that is, what it costs: a few sentences, the first of which names it.
+
+    Args:
+        table: the table `sweep`; its first label is the encoder as it is.
+        choice: the best, and what each one costs and forgets.
+    """
+    rows = {row["label"]: row for row in table.filter(dataset=TEXT).drop_nulls("mean").iter_rows(named=True)}
+    start = next(iter(rows))
+    if choice.ranking is None:
+        without = f"{choice.costs.height - 1} could not be tried or ended with an error"
+        return [f"Keep the encoder as it is: no other method has figures ({without})."]
+    best = choice.ranking.best
+    said = [_choice(rows, start, best)]
+    if rows[best]["verdict"] == "above":
+        said += [_sureness(choice.ranking), _cost(choice, best)]
+    return said + _higher(choice, rows, best)
+
+
+def cost_rows(choice: Choice) -> list[dict[str, str]]:
+    """Return a row per system: how far behind the best, whether it forgets, steps, seconds."""
+    return [_cost_row(choice, row) for row in choice.costs.iter_rows(named=True)]
+
+
+def _choice(rows: Mapping[str, Mapping[str, Any]], start: str, best: str) -> str:
+    row = rows[best]
+    if best == start:
+        return f"Keep the encoder as it is: no method that may be chosen is higher than its {_mean(row)}."
+    held = f"{_mean(row)} beside {_mean(rows[start])}, {_difference(row)}, p {p_value(row['p_value'])}"
+    if row["verdict"] == "above":
+        return f"Use {best}: {held} on your text."
+    return f"Keep the encoder as it is: nothing is above it for sure; highest is {best}, {held} on your text."
+
+
+def _higher(choice: Choice, rows: Mapping[str, Mapping[str, Any]], best: str) -> list[str]:
+    """What has a higher figure and was not chosen, and why: the highest that is unsure, the highest that forgets."""
+    above = [label for label, row in rows.items() if row["mean"] > rows[best]["mean"]]
+    above.sort(key=lambda label: rows[label]["mean"], reverse=True)
+    unsure = next((label for label in above if label not in choice.forgets), None)
+    forgets = next((label for label in above if label in choice.forgets), None)
+    said = []
+    if unsure is not None:
+        held = f"{_difference(rows[unsure])}, p {p_value(rows[unsure]['p_value'])}"
+        said.append(
+            f"{unsure} is higher on your text ({_mean(rows[unsure])}), but not above the encoder as it is for "
+            f"sure: {held}."
+        )
+    if forgets is not None:
+        said.append(
+            f"{forgets} is higher on your text ({_mean(rows[forgets])}), but its figure on the check falls by "
+            f"{-100 * choice.forgets[forgets]:.1f}: it is for this text alone."
+        )
+    return said
+
+
+def _sureness(ranking: Ranking) -> str:
+    near = [standing for standing in ranking.others if not standing.beaten]
+    if not near:
+        return "It is above every other method for sure."
+    names = ", ".join(f"{standing.label} ({100 * -standing.behind.value:+.1f})" for standing in near)
+    beaten = len(ranking.others) - len(near)
+    return f"It cannot be told apart from {names}{f'; it is above the other {beaten} for sure' if beaten else ''}."
+
+
+def _cost(choice: Choice, best: str) -> str:
+    row = choice.costs.filter(label=best).row(0, named=True)
+    own, translation = row["seconds"] or 0.0, row["translation_seconds"] or 0.0
+    steps = f" ({row['steps']:,} steps)" if row["steps"] else ""
+    shared = f", and {translation:.0f} s of translation" if translation else ""
+    cost = f"It cost {own:.0f} s of training{steps}{shared}"
+    folder = choice.folders.get(best)
+    if folder is None:
+        return f"{cost}. It leaves no encoder that another program could open: its vectors are made by this pipeline."
+    return f"{cost}. The encoder (opens with SentenceTransformer): {folder}"
+
+
+def _cost_row(choice: Choice, row: Mapping[str, Any]) -> dict[str, str]:
+    label = row["label"]
+    lead, low, high = (row[name] for name in ("behind", "behind_low", "behind_high"))
+    return {
+        "system": label,
+        "beside the best": "" if lead is None else f"{signed(-lead, -high, -low)}, p {p_value(row['behind_p'])}",
+        "check": f"forgets ({100 * choice.forgets[label]:+.1f})" if label in choice.forgets else "",
+        "steps": f"{row['steps']:,}" if row["steps"] else "",
+        "seconds": "" if row["seconds"] is None else f"{row['seconds']:.0f}",
+        "of translation": "" if row["translation_seconds"] is None else f"{row['translation_seconds']:.0f}",
+    }
+
+
+def _mean(row: Mapping[str, Any]) -> str:
+    return spread(row["mean"], row["sd"])
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    return signed(row["difference"], row["difference_low"], row["difference_high"])

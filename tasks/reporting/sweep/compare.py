@@ -1,0 +1,209 @@
+"""Systems with several seeds each, compared on the same draws of sets or of a person's text: a table and a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from models.evaluation.significance.config import BootstrapConfig
+from storage.artifacts.refs import ENCODER, SweepRef
+from storage.artifacts.schemas import SWEEP
+from tasks.embedding.vectors import open_vectors
+from tasks.evaluation.kinds import frozen_kind
+from tasks.evaluation.own_text import held_out_draws
+from tasks.evaluation.sts import StsKind
+from tasks.reporting.provenance import RunCommand
+from tasks.reporting.publish import publish
+from tasks.reporting.sections import reproduce_part, settings_part, text_part
+from tasks.reporting.sweep.advice import TEXT, Choice, advice
+from tasks.reporting.sweep.costs import cost_table, faults_of
+from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings, SweepSystem
+from tasks.reporting.sweep.page import SweepContent, finding, shown_set, sweep_page
+from tasks.stage.cached import Work, stage
+from tasks.stage.device import limit_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from models.evaluation.sweep import SetDraws, SweepResult
+    from tasks.corpus.evaluation_sets import EvaluationSet
+    from tasks.embedding.vectors import Vectors
+    from tasks.rendering.blocks import Part
+
+PAGE: Final = "sweep"
+HTML: Final = f"{PAGE}.html"
+_CHECKS_SEED: Final = 200  # checks are drawn apart from questions and labels
+
+
+@stage(ref=SweepRef, version=1)
+def compare_systems(work: Work, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand) -> None:
+    """Write figures over seeds, differences to references, of own text the best system and all costs, and a page.
+
+    Args:
+        work: the stage's.
+        systems: with their artifacts; of own text, the encoder as it is comes first.
+        asked: sets, references and content.
+        told: how to start the same again.
+
+    Raises:
+        EvaluationError: vectors cannot be scored on a set.
+    """
+    limit_threads(work.site)
+    own, config = asked.own_text, asked.config
+    vectors = {
+        system.label: [open_vectors(work.store, ref) for ref in system.embeddings]
+        for system in systems
+        if system.embeddings
+    }
+    resamples, drawn = config.resamples, []
+    if own is not None:
+        drawn = _own_text_draws(own, list(vectors.values()), config)
+    elif asked.sets:
+        resamples = _enough_draws(config, len(vectors) - 1)
+        drawn = _set_draws(asked.sets, list(vectors.values()), config, resamples)
+    result = _result(drawn, tuple(vectors), config.seed)
+    references = tuple(label for label in asked.references if label in vectors)
+    figures = pl.DataFrame([*result.rows(references), *_other_figures(work, systems, asked.others)], schema=SWEEP)
+    table = pl.concat([figures, _without(figures, [one.label for one in systems if one.label not in vectors])])
+    choice = _choice(work, systems, result, table, own) if own is not None else None
+    shown = TEXT if own is not None else shown_set(table, asked.shown)
+    notes = [*asked.notes, *(note for system in systems for note in system.notes)]
+    if drawn and len(vectors) > 1:
+        notes.append(_draws_note(resamples, len(vectors) - 1))
+    faults = faults_of(work.store, systems)
+    content = SweepContent(asked.title, table, systems, asked.axis, shown, faults, notes, choice)
+    said = advice(table, choice) if choice is not None else [finding(table, shown)]
+    work.draft.write(table)
+    if choice is not None:
+        work.draft.write(choice.costs, "costs")
+    work.draft.note({"said": [*filter(None, said)], "shown": shown, "faults": {**faults}, "notes": [*notes]})
+    publish(work, sweep_page(content, said, _own_parts(work, asked, told)), PAGE)
+
+
+def _result(drawn: Sequence[SetDraws], labels: tuple[str, ...], seed: int) -> SweepResult:
+    from models.evaluation.sweep import SweepResult
+
+    return SweepResult(labels, tuple(drawn), seed)
+
+
+def _enough_draws(config: BootstrapConfig, comparisons: int) -> int:
+    from models.evaluation.sweep import enough_draws
+
+    return enough_draws(config.resamples, comparisons)
+
+
+def _set_draws(
+    sets: Mapping[str, EvaluationSet], vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig, resamples: int
+) -> list[SetDraws]:
+    """Return the draws of every set, and their mean for each metric that several sets have."""
+    from models.evaluation.sweep import MEAN, mean_of
+
+    compared: list[SetDraws] = []
+    for number, (name, wanted) in enumerate(sets.items()):
+        # Sets are drawn apart: their figures are averaged.
+        drawn = BootstrapConfig(resamples=resamples, seed=config.seed + number)
+        compared += frozen_kind(name).draws(wanted, vectors, drawn)
+    means = []
+    for metric in dict.fromkeys(own.metric for own in compared):
+        alike = [own for own in compared if own.metric == metric]
+        means += [mean_of(alike, MEAN, metric)] if len(alike) > 1 else []
+    return [*compared, *means]
+
+
+def _own_text_draws(
+    own: OwnTextComparison, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
+) -> list[SetDraws]:
+    """Return the mean of the questions that decide, every question, and the checks, which decide nothing."""
+    from models.evaluation.sweep import mean_of
+
+    questions = [
+        question.named(question.name, "" if question.name in own.learnt_views else question.group)
+        for question in held_out_draws(own.held_out, vectors, config)
+    ]
+    checks: list[SetDraws] = []
+    for number, scored in enumerate(own.checks):
+        drawn = BootstrapConfig(resamples=config.resamples, seed=config.seed + _CHECKS_SEED + number)
+        checks += [found.named(found.name, "") for found in StsKind().draws(scored, vectors, drawn)]
+    return [mean_of([*questions, *checks], TEXT), *questions, *checks]
+
+
+def _choice(
+    work: Work, systems: Sequence[SweepSystem], result: SweepResult, table: pl.DataFrame, own: OwnTextComparison
+) -> Choice:
+    """Return the best system on the person's text, and what each one costs and forgets."""
+    from models.evaluation.sweep import forgetful, not_chosen
+
+    scored = table.drop_nulls("mean").to_dicts()
+    checks = {found.name for found in result.sets if found.metric == "spearman" and not found.group}
+    forgets = forgetful(scored, checks, own.may_forget)
+    ranked = result.ranking(TEXT, not_chosen(scored, TEXT, forgets)) if len(result.labels) > 1 else None
+    folders = {
+        system.label: f"{work.store.url}/{system.checkpoints[0].path}/{ENCODER}"
+        for system in systems
+        if system.checkpoints
+    }
+    return Choice(ranked, forgets, folders, cost_table(work.store, systems, own.corpus, ranked))
+
+
+def _own_parts(work: Work, asked: SweepSettings, told: RunCommand) -> list[Part]:
+    """Return the sections on the person's text, the settings, and how to reproduce the page."""
+    parts = []
+    if asked.own_text is not None:
+        text = asked.own_text.held_out
+        views = {"Round trips of held-out sentences": text.trips} if text.trips else {}
+        labels = text.labels.told if text.labels else ""
+        parts = [text_part(work.store, text.passages, views, asked.own_text.sources, labels)]
+    return [*parts, *([settings_part(asked.settings)] if asked.settings else []), reproduce_part(told)]
+
+
+def _draws_note(draws: int, comparisons: int) -> str:
+    from models.evaluation.sweep import smallest_p
+
+    return (
+        f"{draws:,} draws and {comparisons} comparison{'s' if comparisons > 1 else ''}: the smallest p that a "
+        f"difference can reach here is {smallest_p(draws, comparisons):.4f}."
+    )
+
+
+def _other_figures(
+    work: Work, systems: Sequence[SweepSystem], wanted: Mapping[str, tuple[str, ...]]
+) -> Iterator[dict[str, object]]:
+    """Figures of sets on which nothing is drawn, such as accuracies: over seeds, without a comparison."""
+    from models.evaluation.reproduction import measured
+
+    headlines = [pl.col("dataset").eq(name) & pl.col("metric").is_in(metrics) for name, metrics in wanted.items()]
+    place = ("dataset", "split", "metric", "protocol")
+    for system in systems:
+        if not system.scores:
+            continue
+        rows = pl.concat([work.store.scan(ref).collect() for ref in system.scores])
+        own = rows.filter(pl.any_horizontal(*headlines, False), pl.col("subset").is_in(["all", "mean"]))
+        for (dataset, split, metric, protocol), seeds in own.group_by(place, maintain_order=True):
+            ends = [pl.col(end).fill_null(pl.col("value")) for end in ("ci_low", "ci_high")]
+            figure = measured(seeds.select("value", *ends).rows())
+            known = seeds["ci_low"].null_count() == 0 or figure.sd is not None  # else nothing was drawn
+            low, high = figure.interval if known else (None, None)
+            yield {
+                "label": system.label,
+                "dataset": f"{dataset} {split}",
+                "metric": metric,
+                "protocol": protocol,
+                "mean": figure.mean / 100,
+                "sd": _share(figure.sd),
+                "ci_low": _share(low),
+                "ci_high": _share(high),
+                "seeds": seeds.height,
+            }
+
+
+def _share(figure: float | None) -> float | None:
+    """Of a figure × 100."""
+    return None if figure is None else figure / 100
+
+
+def _without(figures: pl.DataFrame, labels: list[str]) -> pl.DataFrame:
+    """A row without a figure wherever the others have one, for systems of which no run left any."""
+    places = figures.select("dataset", "metric", "protocol", "reference", "decides").unique(maintain_order=True)
+    rows = [{"label": label, **place, "seeds": 0} for label in labels for place in places.rows(named=True)]
+    return pl.DataFrame(rows, schema=SWEEP)

@@ -1,0 +1,93 @@
+"""The inputs of a sweep's comparison: systems, sets, and the person's text if it decides."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.evaluation.significance.config import BootstrapConfig
+from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef, PaceRef, ScoresRef
+from storage.sources.own_text import TextSource
+from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
+from tasks.evaluation.own_text import HeldOutSet
+from tasks.stage.cached import StageInputs
+
+SYSTEMS: Final = "recipe"
+"""The axis of a sweep whose systems have no order."""
+
+
+class SweepSystem(BaseModel):
+    """A configuration or a method of a sweep, and its artifacts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    label: str
+    """Its name in tables."""
+    line: str = ""
+    """The line of the chart that it is on; empty if there is only one."""
+    place: str = ""
+    """Its place on the chart's horizontal axis."""
+    published: float | None = None
+    """The paper's figure × 100; None where none is printed."""
+    faults: tuple[str, ...] = ()
+    """Why runs of it left no figure."""
+    embeddings: tuple[EmbeddingsRef, ...] = ()
+    """Vectors of all sets, one a seed; none where no run left any."""
+    scores: tuple[ScoresRef, ...] = ()
+    """All figures of its encoders."""
+    checkpoints: tuple[CheckpointRef, ...] = ()
+    """Its encoders."""
+    steps: int = 0
+    """Training steps that it took."""
+    pace: PaceRef | None = None
+    """Measured time of a step."""
+    translators: tuple[str, ...] = ()
+    """Memories of the translators of its views."""
+    notes: tuple[str, ...] = ()
+    """Notes on the page."""
+
+
+class OwnTextComparison(BaseModel):
+    """A person's text that decides which system is best."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    held_out: HeldOutSet
+    """The held-out text, and labels."""
+    corpus: CorpusRef
+    """The sentences that were learnt from."""
+    learnt_views: tuple[str, ...]
+    """Questions that are made as a system's views are; shown, but not decisive."""
+    checks: tuple[ScoredSet, ...]
+    """Scored pairs on which a system must not lose."""
+    may_forget: float
+    """Largest drop on the checks."""
+    sources: tuple[TextSource, ...]
+    """The files."""
+
+
+class SweepSettings(StageInputs):
+    """Sets, references and content of the page that no artifact has."""
+
+    title: str
+    """Title of the page."""
+    config: BootstrapConfig
+    """Settings of the intervals; more draws where sets are given and comparisons are many (`enough_draws`)."""
+    own_text: OwnTextComparison | None = None
+    """The text that decides; None where `sets` are compared."""
+    axis: str = SYSTEMS
+    """Horizontal axis of the chart."""
+    sets: dict[str, EvaluationSet] = Field(default_factory=dict)
+    """Name → set, of the sets on which systems are compared, by the hierarchical bootstrap over seeds and questions."""
+    others: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Dataset → its headline metrics, for sets on which nothing is drawn."""
+    references: tuple[str, ...] = ()
+    """Labels of the systems that all others are compared with. Those without figures are left out; the first system
+    with figures is used if none is left."""
+    shown: str | None = None
+    """Set that the chart draws, by its declared name; the mean of all if None."""
+    notes: tuple[str, ...] = ()
+    """Notes on the page."""
+    settings: str = ""
+    """All settings as JSON; empty where recipes have them."""

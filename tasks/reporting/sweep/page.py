@@ -1,0 +1,282 @@
+"""The page of a sweep: a verdict and a chart, differences to each reference, costs, every system on every set."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from models.evaluation.score_row import signed
+from models.evaluation.sweep import MEAN
+from tasks.rendering.blocks import Charts, Folded, Page, Part, Prose, Table
+from tasks.rendering.numbers import interval, p_value, spread
+from tasks.reporting.sweep.advice import cost_rows
+from tasks.reporting.sweep.inputs import SYSTEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tasks.rendering.svg import Chart
+    from tasks.reporting.sweep.advice import Choice
+    from tasks.reporting.sweep.inputs import SweepSystem
+
+_LEGEND: Final = (
+    "Figures × 100, mean over seeds ± standard deviation, with the 95 % interval of the hierarchical bootstrap over "
+    "seeds and test pairs, or questions about a text (drawn by document, of long ones by run); of one seed, over pairs "
+    "or questions alone. Difference is from the system that is named above, on the same draws, with p after Holm's "
+    "correction for all comparisons of the table: above or below only where its interval leaves out 0 and p is below "
+    "0.05. On the chart a diamond is above the line and a cross below it in that sense, a square cannot be told apart. "
+    "Figures of sets that are not drawn (accuracies, precisions, V-measures, argument facets) are not compared: their "
+    "interval is Student's over seeds beside the set's own, and of seeds alone where a set has none."
+)
+_CHOICE: Final = (
+    "Beside the best is corrected over all pairs of systems, for which one is best was not known before; the best is "
+    "the highest of those above, if there are any. Forgets: the figure on the check fell by more than it may, sure or "
+    "not; such a system is not chosen."
+)
+_ONE_SEED: Final = (
+    "One seed: another one would move every trained figure by what the intervals do not know. Run again with "
+    "--seeds 3 before a small difference decides anything."
+)
+_PREFERRED: Final = "spearman"
+_ROLES: Final = {"above": "after", "below": "published"}
+
+
+@dataclass(frozen=True)
+class SweepContent:
+    """The content of the page.
+
+    Attributes:
+        title: its heading.
+        table: the table `sweep`.
+        systems: in the order of the table.
+        axis: name of the setting; `SYSTEMS` if the systems have no order.
+        shown: the set that the chart draws.
+        faults: label → why runs of that system left no figure, or collapsed.
+        notes: on the figures.
+        choice: the best system on a person's text; None where no text decides.
+    """
+
+    title: str
+    table: pl.DataFrame
+    systems: Sequence[SweepSystem]
+    axis: str
+    shown: str
+    faults: Mapping[str, str]
+    notes: Sequence[str]
+    choice: Choice | None = None
+
+
+def sweep_page(content: SweepContent, said: Sequence[str], own: Sequence[Part]) -> Page:
+    """Return the page.
+
+    Args:
+        content: systems, figures, choice.
+        said: the finding or advice, a sentence each.
+        own: the sections on the text, the settings and how to reproduce the page.
+    """
+    table, faults = content.table, content.faults
+    chart = sweep_chart(content)
+    notes = [*content.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
+    return Page(
+        title=content.title,
+        word="",
+        sentence=" ".join(said[:1]),
+        lead=[*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])],
+        parts=[
+            *(
+                Part(heading, [Table.of("Figures × 100", rows)])
+                for heading, rows in comparisons(table, content.shown, faults)
+            ),
+            Part("Cost", _costs(content.choice) if content.choice else []),
+            Part("All sets", _all_sets(content) if table["dataset"].n_unique() > 1 else []),
+            Part("Errors", [Prose(line) for line in fault_lines(faults)]),
+            Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
+            *own,
+        ],
+    )
+
+
+def _costs(choice: Choice) -> list[Table | Prose]:
+    return [Table.of("Steps, seconds, and what is lost on the check", cost_rows(choice)), Prose(_CHOICE, note=True)]
+
+
+def _all_sets(content: SweepContent) -> list[Table | Folded]:
+    """Return every system on every set, and differences on the sets that have no section of their own."""
+    own = {name.partition(" by ")[0] for name in headline_sets(content.table, content.shown)}
+    others = content.table.filter(~pl.col("dataset").is_in(list(own)))
+    tables = [Table.of(heading, figure_rows(rows, content.faults)) for heading, rows in _headed(_by_figure(others))]
+    means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(content.table, content.faults))
+    return [means, *([Folded("Differences on every other set", tables)] if tables else [])]
+
+
+def finding(table: pl.DataFrame, shown: str) -> str:
+    """Return which systems are above and below each reference, and how many are not told apart from it.
+
+    Args:
+        table: the table `sweep`.
+        shown: the set that the chart draws.
+    """
+    sets = headline_sets(table, shown)
+    return " ".join(line for name, rows in sets.items() for line in _findings(rows, name))
+
+
+def _findings(own: pl.DataFrame, shown: str) -> Iterator[str]:
+    for reference in own["reference"].drop_nulls().unique(maintain_order=True):
+        rows = [row for row in own.filter(reference=reference).iter_rows(named=True) if row["difference"] is not None]
+        named = {word: [_gap(row) for row in rows if row["verdict"] == word] for word in ("above", "below")}
+        said = [f"{word} {reference}: {', '.join(labels)}" for word, labels in named.items() if labels]
+        same = len(rows) - sum(map(len, named.values()))
+        said += [f"not told apart from {reference}: {same}"] if same else []
+        if said:
+            yield f"On {shown}, {'; '.join(said)}."
+
+
+def _gap(row: Mapping[str, Any]) -> str:
+    return f"{row['label']} ({signed(row['difference'], row['difference_low'], row['difference_high'])})"
+
+
+def sweep_chart(content: SweepContent) -> Chart | None:
+    """Return the figure of each system on the set that is shown, with its interval; None without figures.
+
+    Along a setting it is a line; of systems a row each, the highest first, the first reference as the line to pass.
+    """
+    from tasks.rendering.charts import Mark, mark_of, score_chart  # matplotlib
+    from tasks.rendering.setting_chart import SettingPoint, setting_chart
+
+    own = shown_rows(content.table, content.shown).drop_nulls("mean")
+    rows = {row["label"]: row for row in own.unique("label", keep="first", maintain_order=True).iter_rows(named=True)}
+    known = [system for system in content.systems if system.label in rows]
+    if not known:
+        return None
+    marks = {
+        label: mark_of(label, _role(row), row["mean"], row["ci_low"], row["ci_high"]) for label, row in rows.items()
+    }
+    name = f"{content.shown}, × 100, with 95 % interval"
+    if content.axis != SYSTEMS:
+        along = [SettingPoint(one.line, one.place, marks[one.label], one.published) for one in known]
+        return setting_chart(along, content.axis, name)
+    reference = rows.get(rows[known[0].label]["reference"])
+    printed = [Mark(f"{one.label} (published)", "system", one.published) for one in known if one.published]
+    ranked = sorted((marks[one.label] for one in known), key=lambda mark: -mark.value)
+    return score_chart([*ranked, *printed], name, line=None if reference is None else 100 * reference["mean"])
+
+
+def _role(row: Mapping[str, Any]) -> str:
+    return "before" if row["label"] == row["reference"] else _ROLES.get(row["verdict"] or "", "baseline")
+
+
+def fault_lines(faults: Mapping[str, str]) -> list[str]:
+    """Return a line for each system of which runs left no figure, or collapsed."""
+    return [f"{label}: {reason}" for label, reason in faults.items()]
+
+
+def shown_set(table: pl.DataFrame, wanted: str | None) -> str:
+    """The set that the chart draws: the wanted one, else the mean of all, else the last that most systems have.
+
+    Args:
+        table: the table `sweep`.
+        wanted: a declared name without its split; test sets follow development sets.
+    """
+    counts = dict(table.group_by("dataset", maintain_order=True).agg(pl.col("label").n_unique()).rows())
+    names = [name for name, count in counts.items() if count == max(counts.values())]
+    own = [name for name in names if wanted is not None and name.split(" ")[0] == wanted]
+    own = own or [name for name in names if name == MEAN]
+    tests = [name for name in names if not name.endswith(" dev")] or names
+    compared = set(table.drop_nulls("reference")["dataset"])
+    return str((own or [name for name in tests if name in compared] or tests)[-1])
+
+
+def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
+    """The rows of a set's first figure: Spearman where it has several, such as an accuracy and an F1.
+
+    Args:
+        table: the table `sweep`.
+        shown: the set.
+    """
+    own = table.filter(dataset=shown)
+    preferred = own.filter(metric=_PREFERRED)
+    first = (preferred if preferred.height else own).row(0, named=True)
+    return own.filter(metric=first["metric"], protocol=first["protocol"])
+
+
+def headline_sets(table: pl.DataFrame, shown: str) -> dict[str, pl.DataFrame]:
+    """Return name → rows of the set that is shown, and of one set per other metric that systems are compared by.
+
+    Args:
+        table: the table `sweep`.
+        shown: the set.
+    """
+    own = shown_rows(table, shown)
+    drawn = table.drop_nulls("reference").filter(pl.col("metric") != own["metric"][0])
+    others = {}
+    for rows in drawn.partition_by("metric", maintain_order=True):
+        name = shown_set(rows, None)
+        others[name if name != shown else f"{name} by {rows['metric'][0]}"] = rows.filter(dataset=name)
+    return {shown: own, **others}
+
+
+def set_rows(table: pl.DataFrame, faults: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return a row per system, a column per set: mean ± deviation, or why there is none.
+
+    Args:
+        table: the table `sweep`.
+        faults: label → why runs of that system left no figure.
+    """
+    firsts = table.unique(["label", "dataset", "metric"], keep="first", maintain_order=True)
+    columns = {(row["dataset"], row["metric"]): "–" for row in firsts.iter_rows(named=True)}
+    lines: dict[str, dict[tuple[str, str], str]] = {}
+    for row in firsts.iter_rows(named=True):
+        lines.setdefault(row["label"], dict(columns))[row["dataset"], row["metric"]] = _cell(row, faults)
+    heads = [name if metric == "spearman" else f"{name}, {metric}" for name, metric in columns]
+    return [{"system": label} | dict(zip(heads, cells.values(), strict=True)) for label, cells in lines.items()]
+
+
+def _cell(row: Mapping[str, Any], faults: Mapping[str, str]) -> str:
+    """Mean ± deviation, or the first clause of why there is none."""
+    if row["mean"] is None and row["label"] in faults:
+        return re.split(r", expected|; | \(", faults[row["label"]])[0]
+    return spread(row["mean"], row["sd"])
+
+
+def comparisons(
+    table: pl.DataFrame, shown: str, faults: Mapping[str, str]
+) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Return a heading and `figure_rows` for each headline set and system that the others are compared with."""
+    for heading, rows in _headed(headline_sets(table, shown).items()):
+        yield heading, figure_rows(rows, faults)
+
+
+def _by_figure(table: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    """Return name → rows of each set and metric that systems are compared by."""
+    parts = table.drop_nulls("reference").partition_by("dataset", "metric", "protocol", maintain_order=True)
+    return [(part["dataset"][0], part) for part in parts]
+
+
+def _headed(sets: Iterable[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Return a heading and the rows for each set and reference."""
+    for name, own in sets:
+        head = f"{name} ({own['metric'][0]}, {own['protocol'][0]})"
+        references = own["reference"].drop_nulls().unique(maintain_order=True).to_list()
+        for reference in references:
+            yield f"{head}, beside {reference}", own.filter(reference=reference)
+        if not references:
+            yield head, own
+
+
+def figure_rows(table: pl.DataFrame, faults: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return a row per row of the table `sweep`, of one set and reference, for people."""
+    return [
+        {
+            "system": row["label"],
+            "mean ± sd": _cell(row, faults),
+            "95 % interval": interval(row["ci_low"], row["ci_high"]),
+            "seeds": str(row["seeds"]),
+            "difference": signed(row["difference"], row["difference_low"], row["difference_high"]),
+            "p": p_value(row["p_value"]),
+            "told apart": row["verdict"] or "",
+        }
+        for row in table.iter_rows(named=True)
+    ]
