@@ -12,7 +12,7 @@ from flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
 from models.encoder.config import EncoderConfig
 from models.objectives.config import DistilConfig
 from models.training.config import congen_config, distil_config, multilingual_distil_config
-from models.translation.catalog import OPUS_MT
+from models.translation.config import OPUS_MT
 from models.translation.filters import UNFILTERED
 from models.views.config import AugmentConfig
 from models.views.pairs import PairConfig

@@ -15,11 +15,10 @@ from models.training.config import (
     supervised_config,
     supervised_released_config,
 )
-from models.translation.catalog import OPUS_MT
+from models.translation.config import OPUS_MT
 from models.translation.filters import UNFILTERED
-from models.views.config import AugmentConfig, GivenView, translation
+from models.views.config import AugmentConfig, GivenView, MaskedView, SynonymView, translation
 from models.views.pairs import PairConfig
-from models.views.rewritings import MaskedView, SynonymView
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 

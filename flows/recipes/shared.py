@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from models.evaluation.config import EvaluationConfig
 from models.translation.filters import UNFILTERED
-from models.views.config import ORIGINAL, AugmentConfig, TranslatedView, round_trip
+from models.views.config import ORIGINAL, AugmentConfig, EntailView, TranslatedView, round_trip
 from models.views.pairs import PairConfig, ViewPair
-from models.views.rewritings import EntailView
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 

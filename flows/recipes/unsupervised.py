@@ -20,9 +20,8 @@ from models.objectives.config import (
 )
 from models.training.config import TrainingConfig, paper_config
 from models.translation.filters import UNFILTERED
-from models.views.config import ORIGINAL, AugmentConfig
+from models.views.config import ORIGINAL, AugmentConfig, DeletedView
 from models.views.pairs import PairConfig, ViewPair
-from models.views.rewritings import DeletedView
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 

@@ -10,7 +10,7 @@ from flows.sweep.method_settings import FieldSettings, augmentation, pairing
 from flows.sweep.methods import FOREVER, LABELS, START, WORDS, Method
 from flows.sweep.start_encoder import Contender, contender_of
 from models.encoder.config import EncoderConfig
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.embed import embed
 from tasks.embedding.tfidf import embed_tfidf

@@ -23,10 +23,9 @@ import polars as pl
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from models.corpus.normalize import normalize, sentence_ids
-from models.corpus.sentence_splitting import split_sentences
+from models.corpus.normalize import normalize, sentence_ids, split_sentences
 from models.errors import EvaluationError, TrainingError
-from models.runtime.seeded_order import scattered
+from models.runtime.random_state import scattered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,14 +8,14 @@ import polars as pl
 
 from models.corpus.nli import ENTAILMENT
 from models.runtime.partitions import Partitions, in_range, scratch_folder
-from models.runtime.seeded_order import scattered
+from models.runtime.random_state import scattered
 from models.views.views import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from models.views.rewritings import EntailView
+    from models.views.config import EntailView
 
 _CHOSEN: Final = pl.Schema({"sentence_id": pl.UInt64, "method": pl.String, "hypothesis_id": pl.UInt64})
 

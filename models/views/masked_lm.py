@@ -23,13 +23,13 @@ from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from models.errors import ModelError
-from models.runtime.arithmetic import arithmetic
+from models.runtime.precision import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-    from models.views.rewritings import MaskedView
+    from models.views.config import MaskedView
 
 _SPACE_MARKS: Final = ("Ġ", "▁")  # how byte-level BPE and SentencePiece begin a word
 _CONTINUATION: Final = "##"  # how WordPiece goes on with one

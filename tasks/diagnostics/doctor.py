@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from models.views.wordnet import FILES
+from models.views.synonyms import FILES
 from storage.errors import HubError, SourceError
 from storage.filesystem.os_errors import writing
-from storage.sources.wordnet import find_wordnet
+from storage.sources.word_vectors import find_wordnet
 from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
 from tasks.diagnostics.inspection import look_at_encoder, look_at_model, look_at_source, look_at_translator
 from tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names

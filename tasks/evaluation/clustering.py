@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from storage.datasets.clustering import CLUSTERING
+from storage.datasets.benchmarks import CLUSTERING
 from storage.datasets.registry import suites_of
 from storage.errors import SourceError
 from storage.readers.benchmarks.clustering import read_clusters
@@ -116,7 +116,7 @@ def clustering_figures(
 def _figure(
     wanted: ClusterSet, vectors: Vectors, config: BootstrapConfig, on_progress: Callable[[int, int, str], None] | None
 ) -> dict[str, Any]:
-    from models.evaluation.clustering import v_measure
+    from models.evaluation.metrics import v_measure
     from models.evaluation.significance.bootstrap import mean_resamples, percentile_interval
 
     table = rows_of(wanted)[_SPLIT]

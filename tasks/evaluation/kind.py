@@ -15,8 +15,7 @@ from tasks.stage.ui import show_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.evaluation.config import ScoringConfig
-    from models.evaluation.significance.config import BootstrapConfig
+    from models.evaluation.config import BootstrapConfig, ScoringConfig
     from models.evaluation.sweep import SetDraws
     from storage.artifacts.refs import ComparisonRef, ScoresRef
     from tasks.embedding.vectors import Vectors

@@ -17,8 +17,8 @@ import polars as pl
 from models.corpus.labels import FOLDS, JUDGE, TEACH
 from models.corpus.passages import HoldOutConfig, LeftOut, whole
 from models.errors import EvaluationError
+from models.evaluation.config import BootstrapConfig
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
-from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
 from storage.artifacts.store import Store
@@ -303,7 +303,7 @@ def _label_draws(
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
     """Whether the exact linear classifier, fitted on the other texts, classes each judging text right: (N,)."""
-    from models.evaluation.probe.config import ProbeConfig
+    from models.evaluation.config import ProbeConfig
     from models.evaluation.probe.problem import Part, make_problem
     from models.evaluation.probe.search import probe
 

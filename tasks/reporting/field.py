@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 from pydantic import BaseModel
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import (
     ENCODER,
     CheckpointRef,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef, StudyRef
 from storage.artifacts.schemas import STUDY
 from tasks.corpus.evaluation_sets import EvaluationSet

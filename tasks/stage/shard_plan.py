@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from models.runtime.partitions import Partitions, equal_frames
 from storage.artifacts.keys import NotInKey
-from storage.artifacts.row_groups import rows_of_groups
+from storage.artifacts.schemas import rows_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from models.views.rewritings import CropView
+from models.views.config import CropView
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.views.slices import rewrite_corpus
@@ -22,7 +22,7 @@ def make_crop(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: Cro
 @stage(ref=ViewsRef, version=1)
 def crop(work: Work, corpus: CorpusRef, view: CropView) -> None:
     """Some of the words of each sentence of the language, as often as asked."""
-    from models.views.cropping import crop_words
+    from models.views.shortening import crop_words
 
     for number, method in enumerate(view.methods, start=1):
         rewrite_corpus(work, corpus, method, view.lang, view.seed, partial(crop_words, view=view, number=number))

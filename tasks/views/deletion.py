@@ -6,7 +6,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from models.views.rewritings import DeletedView
+from models.views.config import DeletedView
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.views.slices import rewrite_corpus
@@ -28,6 +28,6 @@ def deleted(
     view: DeletedView,
 ) -> None:
     """Each sentence of the language without some of its words."""
-    from models.views.deletion import delete_words
+    from models.views.shortening import delete_words
 
     rewrite_corpus(work, corpus, view.name, view.lang, view.seed, partial(delete_words, view=view))

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from models.runtime.partitions import bits_for
+from models.views.config import EntailView
 from models.views.entailment import entailed_views
-from models.views.rewritings import EntailView
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from storage.errors import SourceError
 from tasks.stage.cached import Work, stage

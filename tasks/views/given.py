@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from models.views.config import GivenView
-from models.views.given import given_views
+from models.views.views import given_views
 from storage.artifacts.refs import CorpusRef, ViewsRef
 from storage.errors import SourceError
 from storage.readers.read_report import ReadReport

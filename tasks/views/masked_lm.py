@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from models.views.rewritings import MaskedView
+from models.views.config import MaskedView
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import resolve_named_model

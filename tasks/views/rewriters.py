@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from models.views.rewritings import CropView, DeletedView, EntailView, MaskedView, Rewriting, SynonymView
+from models.views.config import CropView, DeletedView, EntailView, MaskedView, Rewriting, SynonymView
 from tasks.views.cropping import make_crop
 from tasks.views.deletion import make_deleted
 from tasks.views.entailment import make_entail

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.corpus.normalize import normalize
-from models.runtime.seeded_order import scattered
+from models.runtime.random_state import scattered
 from storage.filesystem.atomic import whole
 from storage.filesystem.os_errors import writing
 from tasks.stage.ui import progress_of

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.views.rewritings import SynonymView
-from models.views.wordnet import FILES
+from models.views.config import SynonymView
+from models.views.synonyms import FILES
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
-from storage.sources.wordnet import ResolvedWordNet, find_wordnet
+from storage.sources.word_vectors import ResolvedWordNet, find_wordnet
 from tasks.stage.cached import Work, stage
 from tasks.views.slices import SLICE_ROWS, rewrite_corpus
 

@@ -13,9 +13,8 @@ from prefect import flow
 import tasks.views.slices
 from models.corpus.normalize import sentence_ids
 from models.translation.filters import UNFILTERED, FilterConfig
-from models.views.config import AugmentConfig
+from models.views.config import AugmentConfig, CropView, DeletedView, EntailView, MaskedView, SynonymView
 from models.views.pairs import PairConfig, ViewPair
-from models.views.rewritings import CropView, DeletedView, EntailView, MaskedView, SynonymView
 from models.views.views import view_samples
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast, get_args
 import numpy as np
 import polars as pl
 
-from models.evaluation.config import FOLDS_OF, Supervision
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import FOLDS_OF, BootstrapConfig, Supervision
 from models.views.annotated_pairs import both_orders, graded_pairs
 from storage.artifacts.refs import PredictionsRef, ScoresRef
 from storage.artifacts.schemas import PREDICTIONS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from models.views.annotated_pairs import graded_pairs
 from storage.artifacts.refs import ScoresRef
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set

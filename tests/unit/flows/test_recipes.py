@@ -13,8 +13,7 @@ from flows.recipes.untrained import GLOVE
 from flows.sweep.grid import grid
 from models.evaluation.published import rows_of
 from models.translation.filters import UNFILTERED, FilterConfig
-from models.views.config import ORIGINAL, AugmentConfig
-from models.views.rewritings import SynonymView
+from models.views.config import ORIGINAL, AugmentConfig, SynonymView
 from storage.assets.catalog import EMBEDDED
 from tasks.translation.pinned_translations import embedded_pins
 from tests.every import every

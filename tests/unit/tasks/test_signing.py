@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from models.encoder.config import EncoderConfig
+from models.evaluation.config import BootstrapConfig
 from models.evaluation.signature import parse_signature
-from models.evaluation.significance.config import BootstrapConfig
 from models.transforms.config import WhiteningConfig
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef

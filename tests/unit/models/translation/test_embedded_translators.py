@@ -10,8 +10,7 @@ from transformers import MarianMTModel, MarianTokenizer
 from models.errors import SmokeTestError
 from models.translation import loading
 from models.translation.batching import BatchedTranslator
-from models.translation.catalog import MINI
-from models.translation.config import TranslatorConfig
+from models.translation.config import MINI, TranslatorConfig
 from models.translation.filters import FilterConfig, verdict
 from models.translation.marian import load_translator
 from models.translation.smoke_test import smoke_test
