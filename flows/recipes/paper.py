@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flows.config import PipelineConfig
-from flows.recipes.encoders import ENCODERS
-from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, NLI, as_printed, beside_original, round_trips
+from flows.recipes.shared import ACROSS, ENCODERS, ENTAIL, LANGUAGES, NLI, as_printed, beside_original, round_trips
 from models.training.config import (
     multilingual_released_config,
     paper_config,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import afs, nli
-from flows.recipes.shared import ALONE, NO_VIEWS
+from flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS
 from flows.recipes.tiny import TRAINING, whole_sample
 from models.encoder.config import EncoderConfig
 from models.objectives.config import (

@@ -12,8 +12,7 @@ from flows.sweep.start_encoder import Contender, contender_of
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import BootstrapConfig
 from tasks.corpus.evaluation_sets import ScoredSet
-from tasks.embedding.embed import embed
-from tasks.embedding.tfidf import embed_tfidf
+from tasks.embedding.embed import embed, embed_tfidf
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text_sets import pair_own_labels

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from flows.sweep.methods import SMALL, Start
 from models.encoder.config import EncoderConfig
 from storage.sources.model_sources import settings_of
-from tasks.embedding.encoders import described_folder, resolve_encoder
-from tasks.embedding.saved_settings import as_saved, can_drop, is_bare
+from tasks.embedding.encoders import as_saved, can_drop, described_folder, is_bare, resolve_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

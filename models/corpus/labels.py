@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import connected_components
 
 from models.corpus.normalize import normalize, sentence_ids, split_sentences
 from models.errors import EvaluationError, TrainingError
-from models.runtime.random_state import scattered
+from models.runtime.seeded_order import scattered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

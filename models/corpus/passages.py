@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from models.corpus.normalize import normalize, sentence_ids, split_sentences
 from models.errors import EmptyCorpusError
-from models.runtime.random_state import scattered
+from models.runtime.seeded_order import scattered
 
 Part = Literal["train", "choose", "report"]
 

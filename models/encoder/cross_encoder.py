@@ -21,8 +21,8 @@ from models.encoder.network import Encoder
 from models.encoder.pooling import precise
 from models.encoder.sentence_encoder import evaluating, tokens_a_pass
 from models.encoder.tokenization import Tokens, budget_batches
+from models.runtime.arithmetic import arithmetic
 from models.runtime.distributed import gather_shares, own_share
-from models.runtime.precision import arithmetic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

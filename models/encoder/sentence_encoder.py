@@ -16,8 +16,8 @@ import torch
 
 from models.encoder.tokenization import budget_batches, surrounding_ids, tokenise
 from models.errors import NoEmbeddingError
+from models.runtime.arithmetic import arithmetic
 from models.runtime.device import Download, one_ahead
-from models.runtime.precision import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

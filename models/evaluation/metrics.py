@@ -1,4 +1,4 @@
-"""Figures of vectors: rankings of candidates, the geometry of the space, clusters.
+"""Figures of vectors: rankings of candidates, and the geometry of the space.
 
 Shapes: Q queries, P texts to be found, N texts, D width, K places of a ranking.
 """
@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.sparse import csr_array
-from sklearn.cluster import MiniBatchKMeans
-from sklearn.metrics import v_measure_score
 from sklearn.preprocessing import normalize
 
 from models.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -188,25 +185,3 @@ def effective_rank(u_ND: NDArray[np.float64]) -> float:
     share = singular / singular.sum()
     share = share[share > 0]
     return float(np.exp(-np.sum(share * np.log(share))))
-
-
-BATCH: Final = 500
-
-
-def v_measure(vectors_ND: Features, labels: Sequence[str], seed: int) -> float:
-    """Harmonic mean of homogeneity and completeness of as many clusters as there are labels, in [0, 1].
-
-    Mini-batch k-means, batches of 500, one start by k-means++ (MTEB's ClusteringEvaluator). Deviation: the start has a
-    seed, which MTEB leaves to chance.
-
-    Raises:
-        EvaluationError: There are fewer than two labels.
-    """
-    groups = len(set(labels))
-    if groups < 2:
-        raise EvaluationError(f"{len(labels)} texts of {groups} group, expected two groups at least; leave the set out")
-    if isinstance(vectors_ND, csr_array):
-        places = (vectors_ND.indices.astype(np.int32), vectors_ND.indptr.astype(np.int32))  # k-means takes no others
-        vectors_ND = csr_array((vectors_ND.data, *places), shape=vectors_ND.shape)
-    found = MiniBatchKMeans(groups, batch_size=BATCH, n_init=1, random_state=seed).fit(vectors_ND).labels_
-    return float(v_measure_score(labels, found))

@@ -14,7 +14,7 @@ from models.corpus.passages import DRAWN, FEWEST_UNITS
 from models.errors import EvaluationError
 from models.evaluation.questions import FEWEST, Asked, HeldText, crop, neighbour, round_trip, title
 from models.evaluation.retrieval import Retrieval
-from models.runtime.random_state import scattered
+from models.runtime.seeded_order import scattered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

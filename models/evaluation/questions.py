@@ -7,7 +7,7 @@ from typing import Final
 
 import polars as pl
 
-from models.views.shortening import halves
+from models.views.cropping import halves
 
 FEWEST: Final = 30  # questions of a kind that must be asked, and titles among which is chosen
 

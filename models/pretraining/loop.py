@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from models.errors import TrainingError
-from models.runtime.precision import arithmetic, settled
+from models.runtime.arithmetic import arithmetic
+from models.runtime.precision import settled
 from models.training.metrics import check_finite
 from models.training.optimizer import (
     clip_gradients,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.runtime.precision import arithmetic
+from models.runtime.arithmetic import arithmetic
 from models.training.distributed import agree_on_gradients
 from models.training.metrics import StepMetrics, check_finite
 from models.training.optimizer import clip_gradients, learning_rate, set_step

@@ -8,7 +8,7 @@ import polars as pl
 
 from models.corpus.normalize import normalize, sentence_ids
 from models.runtime.partitions import Partitions, in_range, scratch_folder
-from models.runtime.random_state import scattered
+from models.runtime.seeded_order import scattered
 from models.views.pairs import SHUFFLED
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import polars as pl
 
 from models.corpus.nli import ENTAILMENT
 from models.runtime.partitions import Partitions, in_range, scratch_folder
-from models.runtime.random_state import scattered
+from models.runtime.seeded_order import scattered
 from models.views.views import VIEWS
 
 if TYPE_CHECKING:

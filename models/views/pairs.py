@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from models.errors import ModelError
 from models.runtime.partitions import Partitions, scratch_folder
-from models.runtime.random_state import scattered
+from models.runtime.seeded_order import scattered
 from models.views.word_subsampling import WordCounts, thinned
 
 if TYPE_CHECKING:

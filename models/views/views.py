@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.corpus.normalize import normalize, sentence_ids
-from models.runtime.random_state import scattered
+from models.runtime.seeded_order import scattered
 from models.translation.filters import FilterConfig, closeness, verdict
 from models.views.config import ORIGINAL
 

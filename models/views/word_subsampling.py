@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from models.runtime.random_state import scattered
+from models.runtime.seeded_order import scattered
 
 _ROWS = 65_536  # texts whose words are held at a time; a word takes fifty bytes, a sentence some twenty words
 _COUNT = pl.len().cast(pl.UInt64)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
-from models.runtime.random_state import scattered
+from models.runtime.seeded_order import scattered
 from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.readers.read_report import ReadReport
 from storage.sources.labels import LabelSource

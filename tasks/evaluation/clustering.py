@@ -16,8 +16,7 @@ from storage.sources.read import local_files
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, publish_scores
-from tasks.evaluation.signatures import digests, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of
@@ -116,7 +115,7 @@ def clustering_figures(
 def _figure(
     wanted: ClusterSet, vectors: Vectors, config: BootstrapConfig, on_progress: Callable[[int, int, str], None] | None
 ) -> dict[str, Any]:
-    from models.evaluation.metrics import v_measure
+    from models.evaluation.clustering import v_measure
     from models.evaluation.significance.bootstrap import mean_resamples, percentile_interval
 
     table = rows_of(wanted)[_SPLIT]

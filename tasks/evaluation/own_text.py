@@ -28,9 +28,8 @@ from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.corpus.labels import TRAIN, sides_of
 from tasks.corpus.passages import sentences_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
+from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
 from tasks.evaluation.own_text_sets import known_labels
-from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:

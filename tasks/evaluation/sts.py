@@ -17,8 +17,7 @@ from storage.assets.catalog import EMBEDDED
 from storage.datasets.registry import DATASETS, suites_of
 from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
 from tasks.embedding.vectors import SparseVectors, Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
-from tasks.evaluation.signatures import digests, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 

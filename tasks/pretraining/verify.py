@@ -19,7 +19,7 @@ from models.translation.config import MINI
 from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
 from tasks.stage.device import cores
 from tasks.stage.ui import progress_of
-from tasks.translation.pinned_translations import PINNED, record_pins
+from tasks.translation.translator import PINNED, record_pins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch.nn import functional
 
+from models.runtime.arithmetic import arithmetic
 from models.runtime.device import wait
-from models.runtime.precision import arithmetic
 from tasks.diagnostics.benchmark.results import Check, Rate, not_run
 
 if TYPE_CHECKING:

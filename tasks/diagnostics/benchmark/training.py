@@ -12,7 +12,7 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.tokenization import tokenise
 from models.objectives.config import BSLConfig
 from models.objectives.registry import build_objective
-from models.runtime.precision import arithmetic
+from models.runtime.arithmetic import arithmetic
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.metrics import Throughput

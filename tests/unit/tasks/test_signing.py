@@ -14,10 +14,9 @@ from storage.datasets.declaration import Dataset
 from storage.datasets.registry import DATASETS
 from storage.sources.model_sources import resolve_model
 from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.embedding.embed import embed
-from tasks.embedding.tfidf import embed_tfidf
+from tasks.embedding.embed import embed, embed_tfidf
 from tasks.embedding.transforms import fit_transform, transform
-from tasks.evaluation.signatures import digest_of, digests
+from tasks.evaluation.kind import digest_of, digests
 from tasks.evaluation.sts import score
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny

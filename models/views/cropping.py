@@ -1,12 +1,7 @@
-"""Views that are shorter than their sentence: a cropped run of words, or words deleted at random.
+"""Crops: a run of a sentence's words, the rest left out at both ends.
 
 Two crops of a text share some of what it says and no translator made them; as views they teach more than dropout does
 (González-Márquez et al., 2025, arXiv 2508.03453, who cut runs of sentences out of long texts; here runs of words).
-
-Sentences with words left out are what TSDAE writes whole again (Wang et al., 2021, section 3).
-Words are those of nltk's `NLTKWordTokenizer` (punctuation marks and the parts of contractions are words), which is what
-its `word_tokenize` calls for each sentence; a sentence of the corpus is one, so no sentence splitter is asked, which
-would need a download. What is left is joined by `TreebankWordDetokenizer`. Both as sentence-transformers' noise.
 """
 
 from __future__ import annotations
@@ -15,14 +10,10 @@ import re
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from nltk.tokenize import NLTKWordTokenizer
-from nltk.tokenize.treebank import TreebankWordDetokenizer
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.views.config import CropView, DeletedView
-
+    from models.views.config import CropView
 
 MIN_WORDS: Final = 2
 """Words that a crop keeps at least; a text with no more stays whole."""
@@ -71,26 +62,3 @@ def halves(text: str) -> tuple[str, str]:
         return text, ""
     middle = spans[len(spans) // 2][0]
     return text[:middle].rstrip(), text[middle:]
-
-
-def delete_words(texts: Sequence[str], seeds: Sequence[int], view: DeletedView) -> list[str]:
-    """Each text without some of its words, of which one stays at least; a text without words stays as it is.
-
-    Args:
-        texts: Sentences.
-        seeds: A number of each sentence's own, which alone decides which words go.
-        view: The probability of a word to go.
-    """
-    split, join = NLTKWordTokenizer(), TreebankWordDetokenizer()
-
-    def damaged(text: str, random: Random) -> str:
-        words = split.tokenize(text)
-        # Random.random() is promised to give the same numbers in every version of Python.
-        drawn = [random.random() for _ in words]
-        kept = [word for word, draw in zip(words, drawn, strict=True) if draw >= view.share]
-        if not kept and words:
-            kept = [words[drawn.index(max(drawn))]]
-        joined: str = join.detokenize(kept)
-        return joined or text
-
-    return [damaged(text, Random(seed)) for text, seed in zip(texts, seeds, strict=True)]
