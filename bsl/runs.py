@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     import polars as pl
     from pydantic import JsonValue
 
-    from models.evaluation.objects import TextEncoder
     from storage.artifacts.refs import ArtifactRef
     from storage.artifacts.store import Store
+    from tasks.embedding.python_encoders import TextEncoder
 
 
 @dataclass(frozen=True)

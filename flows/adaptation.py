@@ -22,8 +22,7 @@ from storage.sources.labels import label_source
 from tasks.adaptation import GeneralFigures, HeldOut, check_asked, merge, prove, settle, weigh
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.passages import learnt, read_passages, translated
-from tasks.embedding.encoders import resolve_encoder
-from tasks.embedding.saved_settings import can_drop, check_learns, is_bare, taken_over
+from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, taken_over
 from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
 from tasks.evaluation.own_text_sets import pair_own_labels
 from tasks.evaluation.systems import Candidate

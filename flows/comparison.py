@@ -6,7 +6,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.run_context import run_context_of
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.lookup import find_reports
 from storage.artifacts.refs import EvaluationRef, ReportRef
 from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set

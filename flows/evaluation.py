@@ -10,8 +10,7 @@ from prefect.runtime import flow_run
 
 from flows.run_context import computed, run_context_of, settled, tell_precision
 from storage.artifacts.refs import EvaluationRef
-from tasks.embedding.embed import embed
-from tasks.embedding.tfidf import TITLE, embed_tfidf
+from tasks.embedding.embed import TITLE, embed, embed_tfidf
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available, kind_of, names_of, tables
 from tasks.evaluation.systems import Candidate, EvaluationSettings, System, find_candidates

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from flows.recipes import RECIPES
-from flows.recipes.encoders import ENCODERS
+from flows.recipes.shared import ENCODERS
 from storage.artifacts.lookup import MADE_HERE
 from storage.assets.catalog import EMBEDDED
 from storage.datasets.registry import DATASETS

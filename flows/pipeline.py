@@ -17,10 +17,8 @@ from flows.recipes import RecipeName, recipe
 from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from tasks.corpus.evaluation_sets import ScoredSet, resolve_scored_set
-from tasks.corpus.ingest import ingest, locate_sources
-from tasks.corpus.nli import nli
-from tasks.embedding.encoders import resolve_encoder
-from tasks.embedding.saved_settings import check_learns, taken_over
+from tasks.corpus.ingest import ingest, locate_sources, nli
+from tasks.embedding.encoders import check_learns, resolve_encoder, taken_over
 from tasks.evaluation.kinds import available_frozen, tables
 from tasks.evaluation.systems import Candidate
 from tasks.reporting.evaluation import Missing
@@ -33,7 +31,7 @@ from tasks.training.distributed import require_equal_shares
 from tasks.training.teachers import check_teaching, find_teachers, teach
 from tasks.training.train import train
 from tasks.views.augment import augment
-from tasks.views.given import views_of_sources
+from tasks.views.methods import views_of_sources
 from tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from models.encoder.config import EncoderConfig
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from models.training.config import afs_config, stsb_config, stsb_cross_config
 from storage.artifacts.refs import ArtifactRef
 from storage.datasets.registry import DATASETS

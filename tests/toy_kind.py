@@ -11,8 +11,7 @@ from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.assets.catalog import embedded_path
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, publish_scores
-from tasks.evaluation.signatures import digests, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.evaluation.systems import System
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage

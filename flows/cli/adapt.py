@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.checks import check_encoders, check_files, check_texts
 from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
     ENCODER_FORMS,
@@ -18,6 +17,9 @@ from flows.cli.terminal.options import (
     Output,
     Reading,
     Site,
+    check_encoders,
+    check_files,
+    check_texts,
 )
 from flows.cli.terminal.overrides import changes_of, with_precision
 from flows.cli.terminal.printing import BROWSE, TAKEN, print_json, print_line, print_table

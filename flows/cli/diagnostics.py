@@ -1,4 +1,4 @@
-"""`bsl doctor RECIPE`: will this run find everything it needs? `bsl bench gpu|cpu`: parity and rates of a device."""
+"""Verbs about this machine: `bsl doctor RECIPE`, `bsl bench gpu|cpu`, `bsl ui`, `bsl completion`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.cli.terminal.log_lines import be_quiet
-from flows.cli.terminal.options import Changes, Output, Site
+from flows.cli.terminal.options import Changes, Debug, Output, Site
 from flows.cli.terminal.overrides import configured
 from flows.cli.terminal.printing import print_json
 from flows.prefect_server.server import check_server, use_server
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tasks.diagnostics.benchmark.results import Check as BenchCheck
     from tasks.diagnostics.benchmark.results import Rate
     from tasks.diagnostics.doctor import Check
+
 
 _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a person needs the beginning
 
@@ -114,3 +116,38 @@ def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> i
         else:
             print(markdown(title, found), flush=True)
     return 1 if any(isinstance(row, BenchCheck) and row.verdict == "MISSED" for row in found) else 0
+
+
+def completion(
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], Parameter(help='for bash: eval "$(bsl completion bash)" in ~/.bashrc')
+    ],
+    /,
+    *,
+    debug: Debug = False,  # noqa: ARG001 - every verb has it
+) -> int:
+    """Print the script that makes your shell complete verbs and options."""
+    from flows.cli.main import app
+
+    print(app.generate_completion(shell=shell))
+    return 0
+
+
+def ui(
+    *,
+    port: Annotated[int, Parameter(help="port on this machine")] = 4200,
+    debug: Debug = False,  # noqa: ARG001 - every verb has it
+) -> int:
+    """Serve the Prefect UI over the runs of this folder."""
+    from flows.prefect_server.server import is_alone, named_server, use_server
+
+    server = use_server()
+    if address := named_server():
+        print(f"{server} serves its own UI: {address.removesuffix('/api')}")
+        return 0
+    is_alone(inherited=True)  # so that no other command takes its runs for dead
+    url = f"http://127.0.0.1:{port}"
+    os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page asks the default port
+    print(f"{server}\nruns and artifacts: {url}   (stop with Ctrl-C)", flush=True)
+    prefect = str(Path(sys.executable).with_name("prefect"))
+    os.execv(prefect, [prefect, "server", "start", "--host", "127.0.0.1", "--port", str(port)])

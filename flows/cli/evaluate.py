@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.checks import check_encoders
-from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site
+from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site, check_encoders
 from flows.cli.terminal.overrides import changes_of
 from flows.cli.terminal.printing import print_figures, print_json, print_line, print_table, tables_of
 from flows.cli.terminal.start import begin

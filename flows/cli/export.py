@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.checks import check_encoders, check_files
-from flows.cli.terminal.options import ENCODER_FORMS, Output, Site
+from flows.cli.terminal.options import ENCODER_FORMS, Output, Site, check_encoders, check_files
 from flows.cli.terminal.printing import print_json, print_table
 
 _OPTIONS_OF: Final = {
@@ -71,7 +70,7 @@ def export(
     from flows.run_context import run_context_of
     from storage.hub.upload import check_repository, push
     from tasks.serving.compress import Wanted, export_variants
-    from tasks.serving.compression_card import TITLE
+    from tasks.serving.measures import TITLE
 
     wanted = Wanted.model_validate({name: value for name, value in asked.items() if value is not None})
     if push_to_hub:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from flows.cli.sweep import show_sweep
-from flows.cli.terminal.checks import check_encoders, check_files, check_texts
 from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
     ENCODER_FORMS,
@@ -17,6 +16,9 @@ from flows.cli.terminal.options import (
     Output,
     Reading,
     Site,
+    check_encoders,
+    check_files,
+    check_texts,
 )
 from flows.cli.terminal.overrides import changes_of
 from flows.cli.terminal.printing import TAKEN, print_table

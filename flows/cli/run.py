@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.checks import check_encoders
 from flows.cli.terminal.log_lines import be_quiet, spinner
-from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site
+from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site, check_encoders
 from flows.cli.terminal.overrides import changes_of, with_precision
 from flows.cli.terminal.printing import BROWSE, print_json, print_line, print_table
 from flows.cli.terminal.start import failed, wait_for

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from flows.cli.terminal.checks import check_encoders, check_files
 from flows.cli.terminal.log_lines import printable
-from flows.cli.terminal.options import ENCODER_FORMS, AskedPrecision, Output, Place
+from flows.cli.terminal.options import ENCODER_FORMS, AskedPrecision, Output, Place, check_encoders, check_files
 from flows.cli.terminal.printing import print_json, print_table
 
 if TYPE_CHECKING:

@@ -64,9 +64,9 @@ VERBS: Final[dict[str, tuple[Verb, ...]]] = {
         Verb("assets build", "assets:build", "Train all models from a mirror of licensed collections."),
         Verb("mirror", "hub:mirror", "Fill a cache of the Hub with what recipes read, to be used as HF_HOME."),
         Verb("pins", "hub:pins", "List the Hub's commits that recipes read; compare them with the Hub."),
-        Verb("ui", "ui:ui", "Serve the Prefect UI over the runs of this folder."),
+        Verb("ui", "diagnostics:ui", "Serve the Prefect UI over the runs of this folder."),
         Verb(
-            "completion", "completion:completion", "Print the script that makes your shell complete verbs and options."
+            "completion", "diagnostics:completion", "Print the script that makes your shell complete verbs and options."
         ),
     ),
 }

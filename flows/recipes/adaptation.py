@@ -13,11 +13,9 @@ from models.evaluation.config import EvaluationConfig
 from models.evaluation.proof import ProofConfig
 from models.objectives.config import ContrastiveConfig, RegressionConfig
 from models.training.config import TrainingConfig
-from models.translation.catalog import CATALOGS, OPUS_MT
-from models.translation.config import TranslatorConfig
-from models.views.config import AugmentConfig, TranslatedView
+from models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
+from models.views.config import AugmentConfig, CropView, TranslatedView
 from models.views.pairs import PairConfig, ViewPair
-from models.views.rewritings import CropView
 from storage.sources.own_text import sources
 
 if TYPE_CHECKING:

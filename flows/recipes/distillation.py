@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import multilingual, multilingual_sup, nli
-from flows.recipes.shared import ACROSS, ALONE, beside_original, round_trips
+from flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, round_trips
 from flows.recipes.supervised import sbert_nli_stsb
 from flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
 from models.encoder.config import EncoderConfig
 from models.objectives.config import DistilConfig
 from models.training.config import congen_config, distil_config, multilingual_distil_config
-from models.translation.catalog import OPUS_MT
+from models.translation.config import OPUS_MT
 from models.translation.filters import UNFILTERED
 from models.views.config import AugmentConfig
 from models.views.pairs import PairConfig

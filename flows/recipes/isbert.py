@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
-from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import nli
-from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE, as_printed
+from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.objectives.config import ISBERTConfig
 from models.training.config import TrainingConfig

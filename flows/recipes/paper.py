@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flows.config import PipelineConfig
-from flows.recipes.encoders import ENCODERS
-from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, NLI, as_printed, beside_original, round_trips
+from flows.recipes.shared import ACROSS, ENCODERS, ENTAIL, LANGUAGES, NLI, as_printed, beside_original, round_trips
 from models.training.config import (
     multilingual_released_config,
     paper_config,
@@ -15,11 +14,10 @@ from models.training.config import (
     supervised_config,
     supervised_released_config,
 )
-from models.translation.catalog import OPUS_MT
+from models.translation.config import OPUS_MT
 from models.translation.filters import UNFILTERED
-from models.views.config import AugmentConfig, GivenView, translation
+from models.views.config import AugmentConfig, GivenView, MaskedView, SynonymView, translation
 from models.views.pairs import PairConfig
-from models.views.rewritings import MaskedView, SynonymView
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 

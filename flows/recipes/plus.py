@@ -16,8 +16,8 @@ from flows.recipes.shared import ENTAIL, beside_original
 from flows.recipes.tiny import TRAINING, whole_sample
 from models.objectives.config import BSLConfig
 from models.training.config import paper_config
+from models.views.config import CropView
 from models.views.pairs import ViewPair
-from models.views.rewritings import CropView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

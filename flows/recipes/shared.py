@@ -1,14 +1,21 @@
-"""What recipes share: corpora, sets, views, and how views are paired."""
+"""What recipes share: corpora, sets, views, and how views are paired.
+
+The encoders that recipes start from or learn from, each pinned to a commit where a public source names one.
+
+Where this was written the Hub could not be asked. A model without a commit takes the newest of its repository: keys
+hold the digest of its files, so two runs still tell whether they began alike.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.translation.filters import UNFILTERED
-from models.views.config import ORIGINAL, AugmentConfig, TranslatedView, round_trip
+from models.views.config import ORIGINAL, AugmentConfig, EntailView, TranslatedView, round_trip
 from models.views.pairs import PairConfig, ViewPair
-from models.views.rewritings import EntailView
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from models.translation.config import TranslatorConfig
+
 
 ENTAIL: Final = EntailView(hypotheses=4)  # of 22,471 premises of SNLI, 1 has more
 LANGUAGES: Final = ("ar", "es", "tr", "de", "fr")
@@ -69,3 +77,84 @@ def trips_of(
 def beside_original(*methods: str) -> PairConfig:
     """The sentence and one view of it, for each of the views (section 4.4: one augmented view does best)."""
     return PairConfig(pairings=tuple(ViewPair(view_1=ORIGINAL, view_2=method) for method in methods))
+
+
+@dataclass(frozen=True)
+class PinnedEncoder:
+    """An encoder of the Hub.
+
+    Attributes:
+        model: Its id.
+        revision: Its commit; None where none is known.
+        note: What it is in the paper, and where the commit stands or why there is none.
+    """
+
+    model: str
+    revision: str | None
+    note: str
+
+    @property
+    def config(self) -> EncoderConfig:
+        """Mean-pooled, at its own length."""
+        return EncoderConfig(model=self.model, revision=self.revision)
+
+
+_CITED: Final = "commit cited by public code with the model's files"
+_UNKNOWN: Final = "no commit in any source at hand; give one by `--set encoder.revision=…`"
+
+_ENCODERS: Final = (
+    PinnedEncoder(
+        "google-bert/bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594", f"BERT-base, Table 8; {_CITED}"
+    ),
+    PinnedEncoder(
+        "FacebookAI/roberta-base", "e2da8e2f811d1448a5b465c236feacd80ffbac7b", f"RoBERTa-base, Table 1; {_CITED}"
+    ),
+    PinnedEncoder(
+        "google-bert/bert-base-multilingual-cased",
+        "3f076fdb1ab68d5b2880cb87a0886f315b8146f8",
+        f"mBERT, section 4.3 and Appendix A; {_CITED}",
+    ),
+    PinnedEncoder(
+        "sentence-transformers/bert-base-nli-mean-tokens", None, f"SBERT by softmax on NLI, Table 1; {_UNKNOWN}"
+    ),
+    PinnedEncoder(
+        "sentence-transformers/roberta-base-nli-mean-tokens", None, f"SRoBERTa by softmax on NLI, Table 1; {_UNKNOWN}"
+    ),
+    PinnedEncoder(
+        "sentence-transformers/nli-roberta-base-v2",
+        None,
+        f"by multiple negatives on NLI; start of the authors' code since 2022 (cfacb3b), of no row; {_UNKNOWN}",
+    ),
+    PinnedEncoder(
+        "google/bert_uncased_L-8_H-512_A-8", None, f"BERT of 8 layers, width 512 (SCL, section 4.2); {_UNKNOWN}"
+    ),
+    PinnedEncoder(
+        "sentence-transformers/stsb-xlm-r-multilingual", None, f"XLM-R distilled from SBERT-nli-stsb; {_UNKNOWN}"
+    ),
+    PinnedEncoder(
+        "FacebookAI/xlm-roberta-base", "e73636d4f797dec63c3081bb6ed5c7b0bb3f2089", f"XLM-R, Table 3; {_CITED}"
+    ),
+    PinnedEncoder(
+        "sentence-transformers/LaBSE", "e34fab64a3011d2176c99545a93d5cbddc9a91b7", f"LaBSE, Table 3; {_CITED}"
+    ),
+    PinnedEncoder(
+        "sentence-transformers/paraphrase-multilingual-mpnet-base-v2",
+        "79f2382ceacceacdf38563d7c5d16b9ff8d725d6",
+        f"of no row of the paper; {_CITED}",
+    ),
+    *(
+        PinnedEncoder(model, None, f"{row}; {_UNKNOWN}")
+        for model, row in (
+            ("sentence-transformers/bert-base-nli-stsb-mean-tokens", "SBERT tuned on STS-B after NLI"),
+            ("sentence-transformers/roberta-base-nli-stsb-mean-tokens", "SRoBERTa tuned on STS-B after NLI"),
+            ("princeton-nlp/unsup-simcse-bert-base-uncased", "SimCSE without labels"),
+            ("princeton-nlp/unsup-simcse-roberta-base", "SimCSE without labels, RoBERTa"),
+            ("princeton-nlp/sup-simcse-bert-base-uncased", "SimCSE on NLI"),
+            ("princeton-nlp/sup-simcse-roberta-base", "SimCSE on NLI, RoBERTa"),
+            ("princeton-nlp/unsup-simcse-roberta-large", "SimCSE without labels, teacher of ConGen"),
+            ("nreimers/MiniLM-L6-H384-uncased", "MiniLM-L6, student of ConGen"),
+        )
+    ),
+)
+ENCODERS: Final[Mapping[str, PinnedEncoder]] = {encoder.model.partition("/")[2]: encoder for encoder in _ENCODERS}
+"""Every encoder by its id without the owner."""

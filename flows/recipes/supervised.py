@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
-from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import nli, sbert, sroberta
-from flows.recipes.shared import ALONE, NO_VIEWS, as_printed
+from flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, as_printed
 from flows.recipes.tiny import tiny_entail
 from models.encoder.config import EncoderConfig
 from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig

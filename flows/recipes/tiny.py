@@ -11,7 +11,7 @@ from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
-from models.translation.catalog import MINI
+from models.translation.config import MINI
 from models.views.config import AugmentConfig, translation
 from models.views.pairs import PairConfig, ViewPair
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
-from flows.recipes.encoders import ENCODERS
-from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE, as_printed
+from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed
 from models.encoder.config import EncoderConfig
 from models.transforms.config import FlowConfig, WhiteningConfig
 

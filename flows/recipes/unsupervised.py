@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import afs, nli
-from flows.recipes.shared import ALONE, NO_VIEWS
+from flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS
 from flows.recipes.tiny import TRAINING, whole_sample
 from models.encoder.config import EncoderConfig
 from models.objectives.config import (
@@ -20,9 +19,8 @@ from models.objectives.config import (
 )
 from models.training.config import TrainingConfig, paper_config
 from models.translation.filters import UNFILTERED
-from models.views.config import ORIGINAL, AugmentConfig
+from models.views.config import ORIGINAL, AugmentConfig, DeletedView
 from models.views.pairs import PairConfig, ViewPair
-from models.views.rewritings import DeletedView
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 

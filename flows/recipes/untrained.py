@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
-from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import multilingual
-from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE, as_printed
+from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed
 from models.encoder.config import EncoderConfig
 
 if TYPE_CHECKING:

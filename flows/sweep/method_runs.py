@@ -10,13 +10,11 @@ from flows.run_context import computed
 from flows.sweep.method_settings import FieldSettings, augmentation, pairing
 from flows.sweep.methods import FOREVER, LABELS, SMALL, START, WORDS, Method, Start
 from models.encoder.config import EncoderConfig
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.sources.model_sources import settings_of
 from tasks.corpus.evaluation_sets import ScoredSet
-from tasks.embedding.embed import embed
-from tasks.embedding.encoders import described_folder, resolve_encoder
-from tasks.embedding.saved_settings import as_saved, can_drop, is_bare
-from tasks.embedding.tfidf import embed_tfidf
+from tasks.embedding.embed import embed, embed_tfidf
+from tasks.embedding.encoders import as_saved, can_drop, described_folder, is_bare, resolve_encoder
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text_sets import pair_own_labels

@@ -13,13 +13,12 @@ from flows.recipes.shared import CROPS, NO_VIEWS, trips_of
 from flows.recipes.tiny import whole_sample
 from flows.sweep.methods import NAMES
 from models.corpus.passages import HoldOutConfig
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from models.runtime.precision import Precision
-from models.translation.catalog import CATALOGS
+from models.translation.config import CATALOGS
 from models.translation.filters import UNFILTERED
-from models.views.config import ORIGINAL, AugmentConfig
+from models.views.config import ORIGINAL, AugmentConfig, CropView, DeletedView
 from models.views.pairs import PairConfig, ViewPair
-from models.views.rewritings import CropView, DeletedView
 
 if TYPE_CHECKING:
     from flows.sweep.methods import Views

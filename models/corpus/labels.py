@@ -24,8 +24,7 @@ import polars as pl
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from models.corpus.normalize import normalize, sentence_ids
-from models.corpus.sentence_splitting import split_sentences
+from models.corpus.normalize import normalize, sentence_ids, split_sentences
 from models.errors import EvaluationError, TrainingError
 from models.runtime.seeded_order import scattered
 

@@ -25,8 +25,7 @@ from typing import Final, Literal
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.corpus.normalize import normalize, sentence_ids
-from models.corpus.sentence_splitting import split_sentences
+from models.corpus.normalize import normalize, sentence_ids, split_sentences
 from models.errors import EmptyCorpusError
 from models.runtime.seeded_order import scattered
 

@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from models.errors import EvaluationError
 from models.evaluation.config import FOLDS_OF
-from models.evaluation.score_row import WHOLE
+from models.evaluation.signature import WHOLE
 from models.evaluation.sts import sts_scores
 
 if TYPE_CHECKING:

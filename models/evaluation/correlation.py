@@ -14,6 +14,7 @@ from models.errors import EvaluationError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+    from scipy.sparse import csr_array
 
 
 def cosine_scores(vectors_1: NDArray[np.floating], vectors_2: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -99,3 +100,29 @@ def _pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     # Scaled first: squares of very small or very large scores would leave the range of float64.
     a, b = a / np.abs(a).max(), b / np.abs(b).max()
     return float(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0))
+
+
+def sparse_cosines(first_NV: csr_array, second_NV: csr_array) -> NDArray[np.float64]:
+    """Cosine of row i of one matrix with row i of the other: (N,), in [-1, 1]; a zero vector has cosine 0 with all.
+
+    Raises:
+        EvaluationError: shapes differ, or a value is not finite.
+    """
+    if first_NV.shape != second_NV.shape:
+        raise EvaluationError(
+            f"embeddings of shapes {first_NV.shape} and {second_NV.shape}, expected two equal (n, d); embed both sides "
+            "of every pair with one system"
+        )
+    if not (np.isfinite(first_NV.data).all() and np.isfinite(second_NV.data).all()):
+        raise EvaluationError(
+            "a sparse vector holds a value that is not finite, expected numbers; look at the system that made it"
+        )
+    dots, squares_1, squares_2 = (
+        np.asarray(one.multiply(two).sum(axis=1), dtype=np.float64).ravel()
+        for one, two in ((first_NV, second_NV), (first_NV, first_NV), (second_NV, second_NV))
+    )
+    norms = np.sqrt(squares_1 * squares_2)
+    # Vectors of length 1 up to rounding, as TF-IDF's, are not divided: their cosine is the product that peers take.
+    norms[np.isclose(norms, 1.0, rtol=0, atol=1e-9)] = 1.0
+    cosines: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+    return np.clip(cosines, -1.0, 1.0)

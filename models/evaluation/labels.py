@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from models.evaluation.config import ProbeConfig
 from models.evaluation.correlation import cosine_scores, spearman
-from models.evaluation.probe.config import ProbeConfig
 from models.evaluation.probe.problem import Part, make_problem, senteval_order
 from models.evaluation.retrieval import mean_difference
 from models.evaluation.significance.paired import Difference, paired_difference

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.evaluation.config import BootstrapConfig
 from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
 from models.evaluation.questions import PREDICTS
 from models.evaluation.retrieval import Retrieval, compare_ranks, reciprocal_ranks, tells
-from models.evaluation.significance.config import BootstrapConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import polars as pl
 
 from models.errors import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
 
 BAR: Final = "|"
 DIGITS: Final = 12  # hexadecimal: 48 bits, enough to tell any two copies of a data set apart
@@ -87,3 +91,34 @@ def rows_digest(tables: Iterable[tuple[str, Iterable[tuple[object, ...]]]]) -> s
 
 def _spelled(value: object) -> str:
     return _SPELLED[value] if value is None or isinstance(value, bool) else str(value)
+
+
+WHOLE: Final = "all"
+"""Subset of figures over a whole set."""
+PLACE: Final = ("dataset", "split", "metric", "protocol")
+_ONE_A_SET: Final = pl.col("subset").is_in([WHOLE, "mean"]) & ~pl.col("protocol").is_in(["mean", "wmean"])
+PRINTED: Final = _ONE_A_SET & ((pl.col("metric") != "pearson") | (pl.col("dataset") == "afs"))
+"""The figures that pages print; Pearson is reported beside Spearman on AFS alone."""
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One figure, with its meaning and its uncertainty; value and interval in [0, 1], of correlations in [-1, 1]."""
+
+    dataset: str
+    subset: str
+    split: str
+    metric: str
+    protocol: str
+    value: float
+    n: int
+    ci_low: float
+    ci_high: float
+
+
+def signed(value: float | None, low: float | None, high: float | None) -> str:
+    """Return `value × 100 [low, high]`, each with its sign; without an interval the value alone, of None nothing."""
+    if value is None:
+        return ""
+    ends = "" if low is None or high is None else f" [{100 * low:+.2f}, {100 * high:+.2f}]"
+    return f"{100 * value:+.2f}{ends}"

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from models.errors import EvaluationError
-from models.evaluation.score_row import WHOLE, ScoreRow
+from models.evaluation.signature import WHOLE, ScoreRow
 from models.evaluation.significance.bootstrap import FIGURE, RESAMPLES, percentile_interval
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from models.evaluation.correlation import spearman
-from models.evaluation.rankings import (
+from models.evaluation.metrics import (
     average_precision,
     found_precision,
     gain,
@@ -23,7 +23,7 @@ from models.evaluation.rankings import (
     tied_precision,
     trec_precision,
 )
-from models.evaluation.score_row import WHOLE, ScoreRow
+from models.evaluation.signature import WHOLE, ScoreRow
 from models.evaluation.significance.bootstrap import (
     mean_resamples,
     percentile_interval,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.evaluation.rankings import Ranking
-    from models.evaluation.significance.config import BootstrapConfig
+    from models.evaluation.config import BootstrapConfig
+    from models.evaluation.metrics import Ranking
 
 PRECISION: Final = "average precision"
 """The figure of each set that USEB averages."""

@@ -10,7 +10,7 @@ import polars as pl
 
 from models.evaluation.own_text import ENOUGH, TOO_FEW
 from models.evaluation.proof import Evidence
-from models.evaluation.score_row import PLACE, PRINTED, signed
+from models.evaluation.signature import PLACE, PRINTED, signed
 from models.evaluation.significance.paired import forgets
 from models.evaluation.sweep import MEAN
 

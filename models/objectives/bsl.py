@@ -22,8 +22,8 @@ from torch import nn
 from torch.nn import functional
 
 from models.objectives.bsl_plus import TargetNorm, further_terms
+from models.objectives.info_nce import VectorQueue
 from models.objectives.objective import VectorObjective, full_precision
-from models.objectives.queue import VectorQueue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from models.objectives.config import BSLConfig, TwoBranchConfig
-    from models.objectives.queue import VectorQueue
+    from models.objectives.info_nce import VectorQueue
 
 FLOOR = 1e-6  # smallest standard deviation divided by: a constant dimension stays finite
 Views = tuple[torch.Tensor, torch.Tensor]

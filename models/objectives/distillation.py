@@ -17,9 +17,8 @@ from torch.nn import functional
 from models.encoder.heads import Dense
 from models.encoder.sentence_encoder import encode_tokens
 from models.errors import TrainingError
-from models.objectives.info_nce import off_diagonal
+from models.objectives.info_nce import VectorQueue, off_diagonal
 from models.objectives.objective import VectorObjective, full_precision
-from models.objectives.queue import VectorQueue
 from models.runtime.device import uploaded
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from models.encoder.cross_encoder import CrossEncoder
 from models.encoder.sentence_encoder import encode_tokens
 from models.errors import EvaluationError
 from models.evaluation.correlation import cosine_scores, spearman
-from models.evaluation.geometry import geometry
+from models.evaluation.metrics import geometry
 from models.training.batches import permutation, tokenise_pairs
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class DevSet:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one evaluation saw; quantities as in `models.evaluation.geometry.Geometry`.
+    """What one evaluation saw; quantities as in `models.evaluation.metrics.Geometry`.
 
     Attributes:
         step: Optimizer steps done.

@@ -19,8 +19,7 @@ import torch
 
 from models.errors import EvaluationError, InterruptedRunError
 from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot
-from models.transforms.flat_adam import FlatAdam
-from models.transforms.glow import Glow
+from models.transforms.glow import FlatAdam, Glow
 from models.transforms.transform import Transform
 
 if TYPE_CHECKING:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from models.runtime.named_config import named
-from models.transforms.settings import TransformSettings
+
+
+class TransformSettings(BaseModel):
+    """Settings of a post-hoc transform.
+
+    Attributes:
+        folds: Whether the transform is a matrix, which an encoder can take in (`Transform.linear`).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    folds: ClassVar[bool] = False
 
 
 class WhiteningConfig(TransformSettings):

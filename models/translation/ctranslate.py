@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import ctranslate2
 
 from models.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
-from models.translation.batching import BatchedTranslator
+from models.translation.batching import BatchedTranslator, Decoded
 from models.translation.gpu import REMEDY, compute_type, gpus, is_of_the_gpu
-from models.translation.translator import Decoded
 from models.translation.vocabulary import Vocabulary
 from storage.filesystem.atomic import whole
 

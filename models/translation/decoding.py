@@ -24,7 +24,7 @@ from transformers import (
     NoRepeatNGramLogitsProcessor,
 )
 
-from models.translation.translator import Decoded
+from models.translation.batching import Decoded
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from models.translation.batching import Decoded
     from models.translation.config import TranslatorConfig
-    from models.translation.translator import Decoded
 
 CPU_TOKEN_BUDGET = 2048  # 6.5 M parameters, greedy, NLI premises: 57, 74, 87, 88, 85 sentences/s at 512, 1,024 … 8,192
 GPU_TOKEN_BUDGET = 65_536  # about 4,096 NLI sentences: where a decode step stops being bound by memory (PERF A4)

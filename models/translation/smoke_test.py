@@ -17,8 +17,8 @@ from models.translation.filters import FilterConfig, verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from models.translation.batching import Translator
     from models.translation.config import Pin, TranslatorConfig
-    from models.translation.translator import Translator
 
 PLAIN_SENTENCES: Mapping[str, tuple[str, ...]] = {
     "en": ("The boy is reading a book.", "Two dogs are running in the snow.", "She bought bread and milk today."),

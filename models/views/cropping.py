@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.views.rewritings import CropView
+    from models.views.config import CropView
 
 MIN_WORDS: Final = 2
 """Words that a crop keeps at least; a text with no more stays whole."""

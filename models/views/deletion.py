@@ -16,7 +16,7 @@ from nltk.tokenize.treebank import TreebankWordDetokenizer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.views.rewritings import DeletedView
+    from models.views.config import DeletedView
 
 
 def delete_words(texts: Sequence[str], seeds: Sequence[int], view: DeletedView) -> list[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from models.views.rewritings import EntailView
+    from models.views.config import EntailView
 
 _CHOSEN: Final = pl.Schema({"sentence_id": pl.UInt64, "method": pl.String, "hypothesis_id": pl.UInt64})
 

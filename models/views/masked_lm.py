@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-    from models.views.rewritings import MaskedView
+    from models.views.config import MaskedView
 
 _SPACE_MARKS: Final = ("Ġ", "▁")  # how byte-level BPE and SentencePiece begin a word
 _CONTINUATION: Final = "##"  # how WordPiece goes on with one

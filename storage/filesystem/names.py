@@ -5,15 +5,14 @@ A manifest may come from anybody who can write to the store, so a name of it is 
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, Annotated, Final
+from pathlib import Path
+from typing import Annotated, Final
 
 from pydantic import AfterValidator
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MANIFEST: Final = "manifest.json"
 _MOST_BYTES: Final = 1024  # of a name; S3 takes as many of a whole key
@@ -71,3 +70,28 @@ def kind_of(mode: int) -> str:
     """What a mode of `os.stat` stands for, in words."""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link", stat.S_IFREG: "a file", stat.S_IFIFO: "a named pipe"}
     return kinds.get(stat.S_IFMT(mode), "a device or socket")
+
+
+_MOST = 10_000  # entries of a folder that are looked at
+_CUTOFF = 0.7  # of `difflib`; a name of the same suffix alone has 0.5
+
+
+def perhaps_path(path: str) -> str:
+    """Return ` (did you mean 'letters/own.txt'?)` for a local path that does not exist, or "" if no name is near.
+
+    Args:
+        path: a path of which a folder or the last name is wrong.
+    """
+    if "://" in path:
+        return ""
+    wanted = Path(path).expanduser()
+    try:
+        missing = next((part for part in (*reversed(wanted.parents), wanted) if not part.exists()), None)
+        if missing is None:
+            return ""
+        names = [entry.name for _, entry in zip(range(_MOST), missing.parent.iterdir(), strict=False)]
+    except (OSError, ValueError):  # a name that no disk takes, a folder that may not be read
+        return ""
+    near = difflib.get_close_matches(missing.name, names, n=1, cutoff=_CUTOFF)
+    found = [missing.parent / name / wanted.relative_to(missing) for name in near]
+    return "".join(f" (did you mean {str(place)!r}?)" for place in found if place.exists())

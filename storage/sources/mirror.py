@@ -13,9 +13,8 @@ from storage.readers.benchmarks.clustering import read_clusters
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
 from storage.sources.model_sources import find_mirrored
 from storage.sources.read import check_columns, local_files
-from storage.sources.scored_sets import read_declared_pairs
+from storage.sources.scored_sets import read_declared_pairs, read_transfer_table
 from storage.sources.sources import SourceSpec, resolve_source, spec_of
-from storage.sources.transfer_sets import read_transfer_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,7 @@ from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.filesystem.atomic import whole
 from storage.filesystem.digests import content_sha256, folder_sha256s
-from storage.filesystem.names import is_inside
-from storage.filesystem.nearest import perhaps_path
+from storage.filesystem.names import is_inside, perhaps_path
 from storage.filesystem.urls import at_home, reachable
 from storage.hub.models import HubModel, pin_model
 from storage.record import Record

@@ -17,7 +17,7 @@ from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import EMBEDDED, embedded_manifest
 from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
-from storage.filesystem.nearest import perhaps_path
+from storage.filesystem.names import perhaps_path
 from storage.filesystem.urls import reachable, without_password
 from storage.hub.datasets import table_files
 from storage.readers.columns import Columns, require

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import fsspec
 
 from storage.errors import SourceError
-from storage.filesystem.nearest import perhaps_path
+from storage.filesystem.names import perhaps_path
 from storage.readers.blocks import require_file
 from storage.readers.formats import SUFFIXES, is_readable
 

@@ -8,6 +8,7 @@ both to be seen, so the number of numbers is what most of the first lines agree 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import warnings
 from collections import Counter
@@ -19,8 +20,8 @@ import numpy as np
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
-from storage.filesystem.digests import source_sha256
-from storage.filesystem.nearest import perhaps_path
+from storage.filesystem.digests import file_sha256, source_sha256
+from storage.filesystem.names import perhaps_path
 from storage.readers.blocks import open_bytes
 from storage.record import Record
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
 
 SUFFIXES: Final = (".txt", ".vec", ".gz", ".zip")
 SEEN: Final = 100  # first lines that say how many numbers a word has
@@ -150,3 +152,45 @@ def _word(path: Path, name: bytes, line: int) -> str:
 def _shown(line: bytes) -> str:
     text = line.decode("utf-8", "replace").strip()
     return repr(text if len(text) <= 60 else f"{text[:40]} … {text[-15:]}")
+
+
+_SYSTEM: Final = (Path("/usr/share/wordnet"), Path("/usr/local/share/wordnet"))  # where packages put it
+_MARK: Final = "data.noun"
+
+
+class ResolvedWordNet(Record):
+    """A WordNet database that was found."""
+
+    folder: Annotated[Path, NotInKey]
+    """Local folder with its index, data and exception files."""
+    identity: str
+    """`sha256:…` over those files; belongs into artifact keys."""
+
+
+def find_wordnet(files: tuple[str, ...], folders: tuple[Path, ...] | None = None) -> ResolvedWordNet:
+    """Find the database among nltk's data or where the system's package installs it.
+
+    Args:
+        files: Names of the files that must be there; they make the identity.
+        folders: Where to look; nltk's and the system's places unless given.
+
+    Raises:
+        SourceError: it is nowhere, or files are missing; with the command that installs it.
+    """
+    tried = tuple(_folders()) if folders is None else folders
+    folder = next((folder for folder in tried if (folder / _MARK).is_file()), None)
+    remedy = "install it by `apt-get install wordnet-base` or `python -m nltk.downloader wordnet` (then unzip it)"
+    if folder is None:
+        raise SourceError(f"no WordNet database ({_MARK}) in {', '.join(map(str, tried))}; {remedy}")
+    if missing := [name for name in files if not (folder / name).is_file()]:
+        raise SourceError(f"{folder} holds a WordNet database without {', '.join(missing)}; {remedy}")
+    digests = "".join(f"{name}\0{file_sha256(folder / name)}\0" for name in files)
+    return ResolvedWordNet(folder=folder, identity=f"sha256:{hashlib.sha256(digests.encode()).hexdigest()}")
+
+
+def _folders() -> Iterator[Path]:
+    import nltk.data
+
+    for place in nltk.data.path:
+        yield Path(place) / "corpora" / "wordnet"
+    yield from _SYSTEM

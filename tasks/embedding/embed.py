@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
+from models.runtime.partitions import bits_for, in_range
 from models.runtime.precision import Computed
 from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
 from tasks.embedding.encode import Encoding
 from tasks.embedding.encoders import encoder_folder
-from tasks.embedding.reuse import ReusableVectors
-from tasks.embedding.shards import EMBED_VERSION, WHAT, CorpusVectors, encoded, is_large
-from tasks.embedding.vectors import MADE, encoder_made
+from tasks.embedding.shards import EMBED_VERSION, WHAT, CorpusVectors, ReusableVectors, encoded, is_large
+from tasks.embedding.vectors import MADE, SPARSE, encoder_made, sparse_table
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from pydantic import JsonValue
 
     from storage.artifacts.store import Store
 
@@ -86,3 +88,31 @@ def _place(texts: Sequence[EvaluationSet] | CorpusRef, text: str) -> str:
         return str(texts)
     rows = ((wanted, (wanted.sentences() == text).arg_true()) for wanted in texts)
     return next(wanted.place(numbers[0]) for wanted, numbers in rows if len(numbers))
+
+
+TITLE: Final = "Unigram TF-IDF"
+"""What tables call it."""
+
+
+@stage(ref=EmbeddingsRef, version=2)
+def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...] | CorpusRef) -> None:
+    """Fit TF-IDF on the corpus that an encoder is trained on, and embed the sentences of all sets, or of a corpus.
+
+    Raises:
+        EvaluationError: the corpus has no words.
+    """
+    from models.encoder.tfidf import TfIdf
+
+    fitted = TfIdf(rows["text"].to_list() for rows in _lots(work.store, corpus))
+    lots = _lots(work.store, sets) if isinstance(sets, CorpusRef) else [unique_sentences(sets)]
+    rows = work.draft.write_all(
+        (sparse_table(lot["sentence_id"], fitted.vectors(lot["text"].to_list())) for lot in lots), SPARSE
+    )
+    made: dict[str, JsonValue] = {"vectors": "tfidf", "fitted": str(corpus)}
+    work.draft.note({"sentences": rows, "dimensions": fitted.width, MADE: made})
+
+
+def _lots(store: Store, corpus: CorpusRef) -> Iterator[pl.DataFrame]:
+    """The sentences of a corpus in the order of their ids, so many at a time as are held."""
+    table, bits = store.scan(corpus).select("sentence_id", "text"), bits_for(store.manifest(corpus).rows)
+    return (in_range(table, number, bits).collect() for number in range(1 << bits))

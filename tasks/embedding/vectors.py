@@ -125,7 +125,7 @@ class SparseVectors(Vectors):
 
     def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
         """As `Vectors.cosines`; a sentence without a known word has cosine 0 with all."""
-        from models.evaluation.sparse import sparse_cosines
+        from models.evaluation.correlation import sparse_cosines
 
         return sparse_cosines(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
 

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.errors import SourceError
 from storage.readers.benchmarks.afs import TOPICS, read_afs, topic_file
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, place_in_pairs, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, publish_scores
-from tasks.evaluation.signatures import digests, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from storage.datasets.clustering import CLUSTERING
+from storage.datasets.benchmarks import CLUSTERING
 from storage.datasets.registry import suites_of
 from storage.errors import SourceError
 from storage.readers.benchmarks.clustering import read_clusters
@@ -16,8 +16,7 @@ from storage.sources.read import local_files
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, publish_scores
-from tasks.evaluation.signatures import digests, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of

@@ -1,22 +1,27 @@
-"""What a kind of evaluation is. To add one: a file that says all this, and its line in `kinds.KINDS`."""
+"""What a kind of evaluation is, and the signature of its figures.
+
+To add a kind: a file that says all this, and its line in `kinds.KINDS`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import polars as pl
 
+from models.evaluation.signature import rows_digest, signature
 from storage.artifacts.schemas import COMPARISON, SCORES
-from tasks.corpus.evaluation_sets import EvaluationSet
+from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from tasks.embedding.vectors import versions_of
 from tasks.rendering.score_tables import difference_rows, score_rows
 from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.evaluation.config import ScoringConfig
-    from models.evaluation.significance.config import BootstrapConfig
+    from models.evaluation.config import BootstrapConfig, ScoringConfig
     from models.evaluation.sweep import SetDraws
     from storage.artifacts.refs import ComparisonRef, ScoresRef
     from tasks.embedding.vectors import Vectors
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from tasks.rendering.paper_tables import PaperTable
     from tasks.stage.cached import Work
     from tasks.stage.run_context import RunContext
+
 
 S = TypeVar("S", bound=EvaluationSet)
 
@@ -169,3 +175,59 @@ def publish_comparison(
     comparison = table.select(COMPARISON.names()).cast(COMPARISON)
     work.draft.write(comparison)
     show_table("comparison-table", difference_rows(comparison), title)
+
+
+_WHOLE = "all"  # the subset of a figure over all of them
+
+
+def signed(
+    figures: pl.DataFrame, data: Mapping[tuple[str, str], str], made: Mapping[str, object], **by: object
+) -> pl.DataFrame:
+    """Figures with the column `signature`.
+
+    Args:
+        figures: rows with dataset, subset, split, metric and protocol.
+        data: data set and split of the rows → digest of what was scored, as `digests`.
+        made: fields that say how the vectors were made.
+        by: fields of the kind: what a figure is computed by.
+    """
+    version = versions_of("bsl-pipeline")["bsl-pipeline"]
+    lines = [
+        signature(
+            {
+                "set": "/".join(part for part in (row["dataset"], row["split"], row["subset"]) if part != _WHOLE),
+                "metric": row["metric"],
+                "protocol": row["protocol"],
+                **by,
+                "data": data[row["dataset"], row["split"]],
+                **made,
+                "bsl": version,
+            }
+        )
+        for row in figures.iter_rows(named=True)
+    ]
+    return figures.with_columns(signature=pl.Series(lines, dtype=pl.String))
+
+
+def digests(figures: pl.DataFrame, sets: Sequence[EvaluationSet]) -> dict[tuple[str, str], str]:
+    """Data set and split of figures → digest of the set behind them.
+
+    Two splits of one data set may be two sets; a split that names no rows of its own stands for the whole set.
+    """
+    places = figures.select("dataset", "split").unique(maintain_order=True).rows()
+    return {(dataset, split): digest_of(_behind(dataset, split, sets)) for dataset, split in places}
+
+
+@lru_cache(maxsize=64)
+def digest_of(wanted: EvaluationSet) -> str:
+    """Digest of all rows of a set, split by split.
+
+    Raises:
+        SourceError: as `rows_of`.
+    """
+    return rows_digest((split, rows.iter_rows()) for split, rows in rows_of(wanted).items())
+
+
+def _behind(dataset: str, split: str, sets: Sequence[EvaluationSet]) -> EvaluationSet:
+    own = [wanted for wanted in sets if wanted.dataset == dataset]
+    return next((wanted for wanted in own if split in rows_of(wanted)), own[0])

@@ -17,8 +17,8 @@ import polars as pl
 from models.corpus.labels import FOLDS, JUDGE, TEACH
 from models.corpus.passages import HoldOutConfig, LeftOut, whole
 from models.errors import EvaluationError
+from models.evaluation.config import BootstrapConfig
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
-from models.evaluation.significance.config import BootstrapConfig
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
 from storage.artifacts.store import Store
@@ -28,9 +28,8 @@ from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.corpus.labels import TRAIN, sides_of
 from tasks.corpus.passages import sentences_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
+from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
 from tasks.evaluation.own_text_sets import known_labels
-from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
@@ -303,7 +302,7 @@ def _label_draws(
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
     """Whether the exact linear classifier, fitted on the other texts, classes each judging text right: (N,)."""
-    from models.evaluation.probe.config import ProbeConfig
+    from models.evaluation.config import ProbeConfig
     from models.evaluation.probe.problem import Part, make_problem
     from models.evaluation.probe.search import probe
 

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.corpus.normalize import sentence_ids
-from models.evaluation.config import ScoringConfig
-from models.evaluation.objects import TextEncoder, embed_texts, name_of
-from models.evaluation.probe.config import ProbeConfig
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from storage.errors import SourceError
+from tasks.embedding.python_encoders import TextEncoder, embed_texts, name_of
 from tasks.embedding.vectors import DenseVectors, Vectors
 from tasks.evaluation.kinds import available, kind_of, names_of
 from tasks.stage.device import device_of

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.errors import EvaluationError
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from models.evaluation.sweep import MEAN
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.assets.catalog import EMBEDDED
 from storage.datasets.registry import DATASETS, suites_of
 from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
 from tasks.embedding.vectors import SparseVectors, Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
-from tasks.evaluation.signatures import digests, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 
@@ -144,11 +143,11 @@ def score(
 
 
 def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Every figure of scored sets, columns as `models.evaluation.score_row.ScoreRow`, and their signatures.
+    """Every figure of scored sets, columns as `models.evaluation.signature.ScoreRow`, and their signatures.
 
     Sparse vectors give a set no figure if no pair of it shares a known word.
     """
-    from models.evaluation.score_row import ScoreRow
+    from models.evaluation.signature import ScoreRow
     from models.evaluation.sts import sts_scores
 
     figures = []

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from models.evaluation.probe.config import ProbeConfig
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig, ProbeConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.registry import DATASETS, headings_of, suites_of
 from storage.errors import SourceError
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
+from storage.sources.scored_sets import CLASS, read_transfer_table
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
-from storage.sources.transfer_sets import CLASS, read_transfer_table
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, publish_scores
-from tasks.evaluation.signatures import digests, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 from tasks.stage.device import device_of, limit_threads

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from storage.datasets.benchmarks import USEB
 from storage.datasets.registry import DATASETS, suites_of
-from storage.datasets.useb import USEB
 from storage.errors import SourceError
 from storage.readers.benchmarks.useb import READERS
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
-from tasks.evaluation.signatures import digests, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from models.evaluation.config import ScoringConfig
-    from models.evaluation.rankings import Ranking
+    from models.evaluation.metrics import Ranking
     from models.evaluation.useb import Part
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
@@ -150,7 +149,7 @@ def compare_useb(
 
 
 def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Every figure of sets of USEB, columns as `models.evaluation.score_row.ScoreRow`, and their signatures."""
+    """Every figure of sets of USEB, columns as `models.evaluation.signature.ScoreRow`, and their signatures."""
     from models.evaluation.useb import useb_rows
 
     found = [row for wanted in sets for row in useb_rows(wanted.dataset, wanted.split, _parts(wanted, vectors, config))]
@@ -181,7 +180,7 @@ def _rankings(rows: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]
 
 
 def _of_candidates(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
-    from models.evaluation.rankings import ranked
+    from models.evaluation.metrics import ranked
 
     asked = queries.select("query", sentence1="text", answers="relevant")
     pairs = documents.select("query", "document", sentence2="text").join(
@@ -200,7 +199,7 @@ def _of_candidates(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vect
 
 
 def _from_pool(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
-    from models.evaluation.rankings import nearest, ranked
+    from models.evaluation.metrics import nearest, ranked
     from models.evaluation.useb import PLACES
 
     names = documents["document"].to_list()

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from storage.artifacts.manifest import describe_files
-from storage.assets.catalog import AssetManifest, AssetSource
-from storage.assets.licences import INSTRUCTIONS, MULTINLI, NOVELS, SNLI, SNLI_TEST, TATOEBA, TEACHER, WIKITEXT
+from storage.assets.catalog import (
+    INSTRUCTIONS,
+    MULTINLI,
+    NOVELS,
+    SNLI,
+    SNLI_TEST,
+    TATOEBA,
+    TEACHER,
+    WIKITEXT,
+    AssetManifest,
+    AssetSource,
+)
 from storage.filesystem.atomic import whole
 from storage.filesystem.names import MANIFEST
 from tasks.pretraining.pretrain import MODEL

@@ -15,11 +15,11 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from models.pretraining.corpora import LANGUAGES
-from models.translation.catalog import MINI
+from models.translation.config import MINI
 from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
 from tasks.stage.device import cores
 from tasks.stage.ui import progress_of
-from tasks.translation.pinned_translations import PINNED, record_pins
+from tasks.translation.translator import PINNED, record_pins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,7 +116,7 @@ def _measure_forward(sentences: int, root: Path | None) -> dict[str, float]:
 
 
 def _measure_back(sentences: int, root: Path | None) -> dict[str, float]:
-    from models.pretraining.bleu import round_trip_quality
+    from models.pretraining.translation import round_trip_quality
 
     figures = _qualities(BACK, sentences, root)
     originals = _held_out("snli")["text"].head(sentences).to_list()
@@ -174,7 +174,7 @@ def _sts_spearman(folder: Path, asset: str, pooling: Literal["mean", "cls"], spl
 
 
 def _qualities(name: str, sentences: int, root: Path | None) -> dict[str, float]:
-    from models.pretraining.bleu import translation_quality
+    from models.pretraining.translation import translation_quality
 
     figures: dict[str, float] = {}
     for config in directions(name):

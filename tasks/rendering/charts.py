@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 
-from models.evaluation.score_row import PLACE, PRINTED
+from models.evaluation.signature import PLACE, PRINTED
 from tasks.rendering.svg import AFTER, BASELINE, BEFORE, GRID, MUTED, PUBLISHED, SERIES, inline, new_figure, styled
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from models.evaluation.score_row import signed
+from models.evaluation.signature import signed
 from tasks.rendering.numbers import p_value
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.evaluation.score_row import PLACE, PRINTED, signed
-from models.evaluation.signature import joint_signature
+from models.evaluation.signature import PLACE, PRINTED, joint_signature, signed
 from tasks.rendering.blocks import Folded, Table
 from tasks.rendering.numbers import MISSING, p_value
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
 
-from models.evaluation.score_row import signed
+from models.evaluation.signature import signed
 from models.evaluation.sweep import MEAN
 from storage.artifacts.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
 from storage.errors import ArtifactMissingError

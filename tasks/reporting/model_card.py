@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from models.evaluation.score_row import PRINTED
+from models.evaluation.signature import PRINTED
 from storage.assets.catalog import EMBEDDED, embedded_manifest
-from storage.datasets.model_licences import MODEL_LICENCES
-from storage.datasets.registry import DATASETS
+from storage.datasets.registry import DATASETS, MODEL_LICENCES
 from tasks.rendering.score_tables import score_rows
 from tasks.reporting.card import CardContent, Material
 from tasks.reporting.card_header import Header, Measured

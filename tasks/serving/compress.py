@@ -25,8 +25,7 @@ from storage.readers.read_report import ReadReport
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_sources
 from tasks.embedding.encoders import encoder_folder, find_encoder
-from tasks.serving.compression_card import card_of, write_cards
-from tasks.serving.measures import dev_scorer, measured, stsb
+from tasks.serving.measures import card_of, dev_scorer, measured, stsb, write_cards
 from tasks.stage.device import limit_threads
 
 if TYPE_CHECKING:

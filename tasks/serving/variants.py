@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from models.evaluation.correlation import spearman
-from models.evaluation.score_row import signed
+from models.evaluation.signature import signed
 from models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
 from models.evaluation.significance.paired import paired_difference
 

@@ -29,10 +29,9 @@ from storage.artifacts.keys import artifact_key, canonical
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import ArtifactRef
 from tasks.stage.device import device_of
-from tasks.stage.leases import lease
 from tasks.stage.metrics import metrics_of
 from tasks.stage.progress import StageRun, listeners, planned
-from tasks.stage.records import ArtifactKey, ManifestRecords
+from tasks.stage.records import ArtifactKey, ManifestRecords, lease
 from tasks.stage.ui_page import collected, in_run
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from storage.artifacts.lookup import find
 from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.errors import SourceError
 from tasks.embedding.embed import embed
-from tasks.embedding.encoders import TAUGHT, resolve_encoder
-from tasks.embedding.saved_settings import as_saved
+from tasks.embedding.encoders import TAUGHT, as_saved, resolve_encoder
 from tasks.embedding.vectors import MADE, made_of
 from tasks.stage.cached import Work, stage
 

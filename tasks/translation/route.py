@@ -24,8 +24,7 @@ from models.views.views import (
     sentences_ahead,
 )
 from storage.artifacts.translation_memory import TranslationMemory
-from tasks.translation.memory_lookup import MemoryLookup
-from tasks.translation.translate import translate_missing
+from tasks.translation.translate import MemoryLookup, translate_missing
 from tasks.translation.translator import ResolvedTranslator
 
 if TYPE_CHECKING:

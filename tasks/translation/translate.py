@@ -10,28 +10,35 @@ Design choices
   lengths differ, and two workers rarely meet.
 - The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does.
 - SIGTERM stops between two shards: what was begun is published, and the next run goes on from there.
+
+What a translator's memory holds of some sentences, put into ranges of their ids.
+
+A memory is in the order in which it was translated: by shard, and within a shard by length. To be joined with sentences
+that are in the order of their ids, it is read once, part by part, and what the sentences need of it is set aside by id.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import time
 from contextlib import closing
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from models.errors import TranslationStoppedError, TranslatorLoadError
+from models.runtime.partitions import Partitions
 from models.translation.config import TRANSLATION_VERSION
 from storage.artifacts.refs import ArtifactRef
 from tasks.stage.cached import Stage, Work, stage
 from tasks.stage.device import cores, device_of, limit_threads
-from tasks.stage.shard_plan import Shard, plan_shards, scattered
-from tasks.stage.shards import run_shards
+from tasks.stage.shards import Shard, plan_shards, run_shards, scattered
 from tasks.stage.sigterm import stop_requested
 from tasks.stage.ui import progress_of
 from tasks.translation.translator import ResolvedTranslator
@@ -46,8 +53,9 @@ if TYPE_CHECKING:
     from models.translation.batching import BatchedTranslator
     from models.translation.config import TranslatorConfig
     from storage.artifacts.store import Store
+    from storage.artifacts.translation_memory import TranslationMemory
     from tasks.stage.run_context import RunContext
-    from tasks.translation.memory_lookup import MemoryLookup
+
 
 logger = logging.getLogger(__name__)
 
@@ -225,3 +233,62 @@ def _target_tokens(store: Store, part: ArtifactRef) -> int:
 
 def _shard_rows(site: RunContext) -> int:
     return CPU_SHARD_ROWS if device_of(site) == "cpu" else GPU_SHARD_ROWS
+
+
+_ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "part": pl.UInt64})
+_SLOTS_A_SENTENCE: Final = 8
+_MOST_SLOT_BITS: Final = 28  # 256 MiB
+
+
+class MemoryLookup:
+    """The translations of some sentences, as far as there are any.
+
+    Args:
+        memory: the translator's.
+        scratch: an empty folder.
+        bits: as `models.runtime.partitions.Partitions`.
+        sentences: how many are asked for, roughly; a wrong number costs time only.
+    """
+
+    def __init__(self, memory: TranslationMemory, scratch: Path, bits: int, sentences: int) -> None:
+        self._memory = memory
+        self._table = Partitions(scratch, _ROWS, bits=bits, tidy=_each_once)
+        self._seen: set[str] = set()
+        # A memory may be a thousand times the corpus: a row is set aside only if its id falls into a slot that an id
+        # of the corpus falls into. Ids are hashes, so their top bits do for a slot; a stranger costs space alone.
+        slot_bits = min(_MOST_SLOT_BITS, 10 + math.ceil(math.log2(1 + _SLOTS_A_SENTENCE * sentences / 1024)))
+        self._wanted = np.zeros(1 << slot_bits, dtype=np.bool_)
+        self._shift = np.uint64(64 - slot_bits)
+
+    def __len__(self) -> int:
+        """How many ranges there are."""
+        return len(self._table)
+
+    def __getitem__(self, number: int) -> pl.DataFrame:
+        """The translations in a range: sentence_id (of the sentence translated), text (its translation)."""
+        return self._table[number].drop("part")
+
+    def ask_for(self, sentences: Ranges) -> None:
+        """Say which sentences matter, before anything is read."""
+        for number in range(len(self)):
+            ids = sentences(number).select("sentence_id").collect().to_series().to_numpy()
+            self._wanted[ids >> self._shift] = True
+
+    def read(self) -> None:
+        """Take what the memory holds, or what has come to it since the last call."""
+        for ref, part in self._memory.whole_parts(self._seen):
+            self._seen.add(ref.key)
+            rows = part.select("sentence_id", "text", part=pl.lit(int(ref.key[:16], 16), dtype=pl.UInt64)).collect()
+            is_wanted = self._wanted[rows["sentence_id"].to_numpy() >> self._shift]
+            self._table.add(rows.filter(pl.Series(is_wanted)))
+
+    def missing(self, number: int, sentences: pl.LazyFrame) -> pl.DataFrame:
+        """Those sentences of a range that have no translation: sentence_id, text."""
+        known = self._table[number].lazy()
+        return sentences.select("sentence_id", "text").join(known, on="sentence_id", how="anti").collect()
+
+
+def _each_once(rows: pl.DataFrame) -> pl.DataFrame:
+    """Of a sentence's translations the first by the name of its part, so that every reader sees the same."""
+    ordered = rows.sort("sentence_id", "part", maintain_order=True)
+    return ordered.filter((pl.col("sentence_id") != pl.col("sentence_id").shift(1)).fill_null(value=True))

@@ -1,23 +1,115 @@
-"""A translator that was found: what decides its translations, and how another process finds the same one."""
+"""A translator that was found: what decides its translations, and how another process finds the same one.
+
+Pinned translations of the embedded translators: recorded when they are packed, demanded before they are used.
+
+Recorded is what both backends write at full precision and CTranslate2 writes at int8, there with the CPU's newest
+instructions and with those of 2013, whose sums saturate: so a pin holds on every CPU. A sentence on which they differ
+is left out. Other precisions, which need a GPU, have no pins.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
+from models.translation.config import TRANSLATION_VERSION, Pin, TranslatorConfig
 from models.translation.loading import resolve
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.translation_memory import translator_fingerprint
+from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import resolve_named_model
 from tasks.stage.device import device_of
-from tasks.translation.pinned_translations import embedded_pins
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from tasks.stage.run_context import RunContext
+
+
+logger = logging.getLogger(__name__)
+
+PINNED = "pinned"
+"""Name of the figures that hold the translations."""
+BEAMS = (1, 2, 4)
+_INT8 = {"backend": "ctranslate2", "precision": "int8"}
+_ENGINES: Sequence[tuple[Mapping[str, str], Sequence[Mapping[str, str]]]] = (
+    ({}, ({"backend": "transformers", "precision": "fp32"}, {"backend": "ctranslate2", "precision": "fp32"}, _INT8)),
+    ({"DNNL_MAX_CPU_ISA": "AVX2"}, (_INT8,)),
+)
+"""Changes of the environment, which oneDNN reads once a process, and of the configuration under it."""
+_PRECISIONS = ("fp32", "int8")
+
+
+def embedded_pins(config: TranslatorConfig) -> tuple[Pin, ...]:
+    """What an embedded translator must reproduce; nothing for other models and what no pin was recorded with."""
+    if not config.model.startswith(EMBEDDED) or config.precision not in _PRECISIONS:
+        return ()
+    recorded = embedded_manifest(config.model.removeprefix(EMBEDDED)).figures.get(PINNED, {})
+    found = recorded.get(_search(config)) if isinstance(recorded, dict) else None
+    told = found if isinstance(found, dict) else {}
+    return tuple(Pin(source=source, translation=str(text)) for source, text in told.items())
+
+
+def record_pins(name: str, directions: list[TranslatorConfig], root: Path) -> dict[str, JsonValue]:
+    """Translations of plain sentences on which every engine agrees, by direction and beam.
+
+    Args:
+        name: An embedded translator.
+        directions: What it translates; backend, precision and beam are set here.
+        root: Folder of the models.
+    """
+    from models.translation.smoke_test import PLAIN_SENTENCES
+
+    configs = [direction.model_copy(update={"beam": beam}) for direction in directions for beam in BEAMS]
+    outputs: list[list[str]] = []
+    with TemporaryDirectory() as scratch:
+        for environment, changes in _ENGINES if configs else ():
+            asked = [config.model_copy(update=change) for change in changes for config in configs]
+            outputs += _in_a_process(environment, embedded_path(name, root), asked, Path(scratch) / "converted")
+    pins: dict[str, JsonValue] = {}
+    for number, config in enumerate(configs):
+        found = outputs[number :: len(configs)]
+        sentences = PLAIN_SENTENCES[config.source_lang]
+        agreed = {text: told[0] for text, *told in zip(sentences, *found, strict=True) if len(set(told)) == 1}
+        logger.info("%s, %s: %d of %d sentences pinned", name, _search(config), len(agreed), len(sentences))
+        pins[_search(config)] = dict(agreed)
+    return pins
+
+
+def _in_a_process(
+    environment: Mapping[str, str], folder: Path, configs: list[TranslatorConfig], converted: Path
+) -> list[list[str]]:
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_settle, initargs=(environment,)) as pool:
+        return pool.submit(_translations, folder, configs, converted).result()
+
+
+def _settle(environment: Mapping[str, str]) -> None:
+    os.environ.update(environment)
+
+
+def _translations(folder: Path, configs: list[TranslatorConfig], converted: Path) -> list[list[str]]:
+    from models.translation.loading import load_translator
+    from models.translation.smoke_test import PLAIN_SENTENCES
+
+    translators = (load_translator(folder, config, "cpu", converted, cores=1) for config in configs)
+    return [
+        [translation.text for translation in translator.translate(PLAIN_SENTENCES[config.source_lang])]
+        for config, translator in zip(configs, translators, strict=True)
+    ]
+
+
+def _search(config: TranslatorConfig) -> str:
+    repeats = f", no repeated {config.no_repeat_ngram}-grams" if config.no_repeat_ngram else ""
+    return f"{config.source_lang}-{config.target_lang} beam {config.beam}{repeats}"
 
 
 class ResolvedTranslator(BaseModel):

@@ -23,7 +23,7 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.ui import show_table
 from tasks.translation.route import Journey, Route
 from tasks.translation.translator import find_translator
-from tasks.views.rewriters import rewritten
+from tasks.views.methods import rewritten
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

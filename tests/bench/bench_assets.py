@@ -15,8 +15,8 @@ import polars as pl
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from models.pretraining.bleu import round_trip_quality, translation_quality  # noqa: E402
-from models.translation.catalog import MINI  # noqa: E402
+from models.pretraining.translation import round_trip_quality, translation_quality  # noqa: E402
+from models.translation.config import MINI  # noqa: E402
 from models.translation.loading import load_translator  # noqa: E402
 from storage.assets.catalog import embedded_path  # noqa: E402
 from tasks.pretraining.verify import ENCODER, MULTILINGUAL_ENCODER, measure  # noqa: E402

@@ -32,7 +32,7 @@ from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.network import Encoder  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
-from models.evaluation.geometry import unit  # noqa: E402
+from models.evaluation.metrics import unit  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.training.config import TrainingConfig  # noqa: E402
 from models.training.dev_evaluation import DevSet, Evaluation  # noqa: E402

@@ -100,7 +100,7 @@ def ingest_few(folder: Path, _count: int) -> str:
 def plan(folder: Path, count: int) -> None:
     """A memory that holds nothing yet: all sentences sorted by length, cut into shards and written."""
     from models.runtime.partitions import bits_for, in_range
-    from tasks.stage.shard_plan import plan_shards
+    from tasks.stage.shards import plan_shards
     from tasks.translation.translate import CPU_SHARD_ROWS
 
     store, ref = site(folder).open_store(), made(folder, "corpus")
@@ -143,7 +143,7 @@ def pair_thinned(folder: Path, _count: int) -> str:
 
 def tfidf(folder: Path, _count: int) -> str:
     """TF-IDF fitted on the corpus, of the sentences of a small one."""
-    from tasks.embedding.tfidf import embed_tfidf
+    from tasks.embedding.embed import embed_tfidf
 
     arguments = {"corpus": made(folder, "corpus"), "sets": made(folder, "small corpus")}
     return embed_tfidf.run(site(folder), arguments).key

@@ -23,8 +23,8 @@ from sklearn.linear_model import LogisticRegression
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from models.evaluation.config import ProbeConfig  # noqa: E402
 from models.evaluation.probe.adam import fit_adam  # noqa: E402
-from models.evaluation.probe.config import ProbeConfig  # noqa: E402
 from models.evaluation.probe.logistic import fit_logistic  # noqa: E402
 from models.evaluation.probe.problem import Fit, Part, Problem, make_problem  # noqa: E402
 from models.evaluation.probe.search import DECAYS, STRENGTHS, probe  # noqa: E402

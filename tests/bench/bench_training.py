@@ -34,7 +34,7 @@ from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.objectives.objective import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
-from models.runtime.arithmetic import arithmetic  # noqa: E402
+from models.runtime.precision import arithmetic  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402

@@ -154,7 +154,7 @@ def compare(name: str, folder: Path, converted: Path, count: int, rounds: int, *
 
 def parity(count: int) -> bool:
     """Share of sentences that both backends translate alike, greedy and at full precision, in four directions."""
-    from models.translation.catalog import MINI as DIRECTIONS
+    from models.translation.config import MINI as DIRECTIONS
     from models.translation.loading import load_translator
     from storage.assets.catalog import embedded_path
 
@@ -184,7 +184,7 @@ def orchestration(shards: int, rows: int) -> bool:
     from prefect.testing.utilities import prefect_test_harness
 
     from models.corpus.normalize import sentence_ids
-    from models.translation.catalog import MINI as DIRECTIONS
+    from models.translation.config import MINI as DIRECTIONS
     from storage.artifacts.translation_memory import TranslationMemory
     from tasks.stage.run_context import RunContext
     from tasks.translation.translator import find_translator

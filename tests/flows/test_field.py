@@ -5,7 +5,7 @@ import pytest
 
 from flows.sweep.field import field
 from flows.sweep.method_settings import Budget, FieldSettings
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.store import Store
 from tasks.reporting.sweep.advice import TEXT

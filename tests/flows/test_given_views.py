@@ -13,7 +13,7 @@ from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.stage.run_context import RunContext
 from tasks.views.augment import augment
-from tasks.views.given import views_of_sources
+from tasks.views.methods import views_of_sources
 from tasks.views.pairs import pair
 
 ROWS = [

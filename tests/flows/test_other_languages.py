@@ -12,8 +12,8 @@ from sentence_transformers.sentence_transformer import modules
 
 from flows.pipeline import pipeline
 from models.encoder.tfidf import TfIdf
+from models.evaluation.config import BootstrapConfig
 from models.evaluation.signature import parse_signature
-from models.evaluation.significance.config import BootstrapConfig
 from storage.assets.catalog import embedded_path
 from storage.datasets.registry import DATASETS, suites_of
 from tasks.corpus.evaluation_sets import unique_sentences

@@ -10,12 +10,11 @@ import pytest
 from polars.testing import assert_frame_equal
 from prefect import flow
 
-import tasks.views.slices
+import tasks.views.methods
 from models.corpus.normalize import sentence_ids
 from models.translation.filters import UNFILTERED, FilterConfig
-from models.views.config import AugmentConfig
+from models.views.config import AugmentConfig, CropView, DeletedView, EntailView, MaskedView, SynonymView
 from models.views.pairs import PairConfig, ViewPair
-from models.views.rewritings import CropView, DeletedView, EntailView, MaskedView, SynonymView
 from models.views.views import view_samples
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef
@@ -23,7 +22,7 @@ from storage.errors import SourceError
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
-from tasks.corpus.nli import nli as label_pairs
+from tasks.corpus.ingest import nli as label_pairs
 from tasks.stage.cached import Work
 from tasks.stage.run_context import RunContext
 from tasks.views.augment import augment
@@ -167,7 +166,7 @@ def ten_sentences(site: RunContext) -> CorpusRef:
 
 
 def test_a_killed_rewriting_goes_on_where_it_was(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.views.slices, "SLICE_ROWS", 4)
+    monkeypatch.setattr(tasks.views.methods, "SLICE_ROWS", 4)
     store, corpus = site.open_store(), ten_sentences(site)
     calls: list[int] = []
 
@@ -181,7 +180,7 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: RunContext, monkeypatch: 
         ref = ViewsRef(key=key * 64)
         with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
             work = Work(site, store, draft)
-            tasks.views.slices.rewrite_corpus(
+            tasks.views.methods.rewrite_corpus(
                 work, corpus, "mlm", "en", 0, lambda texts, seeds: shout(texts, seeds, fail_at)
             )
         return store.scan(ref).collect()
@@ -197,7 +196,7 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: RunContext, monkeypatch: 
 
 
 def test_another_run_that_publishes_first_takes_nothing_away(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.views.slices, "SLICE_ROWS", 4)
+    monkeypatch.setattr(tasks.views.methods, "SLICE_ROWS", 4)
     store, corpus, ref = site.open_store(), ten_sentences(site), ViewsRef(key="a" * 64)
 
     def dropped_meanwhile(texts: Sequence[str], _: Sequence[int]) -> list[str]:
@@ -205,5 +204,5 @@ def test_another_run_that_publishes_first_takes_nothing_away(site: RunContext, m
         return [text.upper() for text in texts]
 
     with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
-        tasks.views.slices.rewrite_corpus(Work(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
+        tasks.views.methods.rewrite_corpus(Work(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
     assert store.manifest(ref).rows == 10

@@ -37,7 +37,7 @@ LINES = (  # file, line of its table, the line with the toy's beside it, import
     ),
     ("models/views/config.py", "SynonymView | ", "ToyView | ", "from models.views.toy import ToyView\n"),
     (
-        "tasks/views/rewriters.py",
+        "tasks/views/methods.py",
         "    SynonymView: make_synonym,\n",
         "    ToyView: make_toy,\n",
         "from models.views.toy import ToyView\nfrom tasks.views.toy import make_toy\n",

@@ -25,9 +25,8 @@ from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.stage.run_context import RunContext
-from tasks.stage.shard_plan import plan_shards
-from tasks.translation.memory_lookup import MemoryLookup
-from tasks.translation.translate import translate_missing
+from tasks.stage.shards import plan_shards
+from tasks.translation.translate import MemoryLookup, translate_missing
 from tasks.translation.translator import ResolvedTranslator, find_translator
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 

@@ -16,9 +16,8 @@ from storage.readers.read_report import ReadReport
 from storage.sources import scored_sets
 from storage.sources.mirror import Mirror
 from storage.sources.read import read_source
-from storage.sources.scored_sets import digests, read_declared_pairs
+from storage.sources.scored_sets import digests, read_declared_pairs, read_transfer_table
 from storage.sources.sources import SourceSpec, resolve_source
-from storage.sources.transfer_sets import read_transfer_table
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet
 from tests.hub.senteval import SENTEVAL_COMMIT, files_of, mrpc_rows, packed, publish_mrpc, publish_senteval

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.evaluation.geometry import geometry
+from models.evaluation.metrics import geometry
 from models.objectives.bsl import bootstrap_loss, ema_update, negative_cosine
 from models.objectives.bsl_plus import TargetNorm
 from models.objectives.config import BSLConfig

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.evaluation.probe.config import ProbeConfig
+    from models.evaluation.config import ProbeConfig
     from models.evaluation.probe.problem import Fit
     from models.runtime.progress import OnProgress
 

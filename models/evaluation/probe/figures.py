@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.evaluation.score_row import WHOLE, ScoreRow
+from models.evaluation.signature import WHOLE, ScoreRow
 from models.evaluation.significance.bootstrap import percentile_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from models.evaluation.probe.config import ProbeProtocol
+    from models.evaluation.config import BootstrapConfig, ProbeProtocol
     from models.evaluation.probe.problem import Problem
     from models.evaluation.probe.search import Outcome
-    from models.evaluation.significance.config import BootstrapConfig
 
 
 def probe_rows(

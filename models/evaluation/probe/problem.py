@@ -19,7 +19,6 @@ from scipy.sparse import csr_array, hstack, vstack
 from sklearn.model_selection import StratifiedKFold
 
 from models.errors import EvaluationError
-from models.evaluation.sparse import used_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -204,3 +203,9 @@ def senteval_order(texts: list[list[str]], labels: NDArray[np.int64]) -> NDArray
     """SentEval's order of rows, on which its folds depend: by words of each text, then by class, then as they came."""
     words = [np.array([len(text.split()) for text in column]) for column in texts]
     return np.lexsort((labels, *reversed(words)))
+
+
+def used_columns(table_NV: csr_array) -> csr_array:
+    """Only the columns in which a row has something, at least one: a linear classifier's other weights would be 0."""
+    used = np.unique(table_NV.indices[table_NV.data != 0])
+    return csr_array(table_NV[:, used if len(used) else [0]])

@@ -18,14 +18,15 @@ from scipy.sparse import csr_array
 from models.evaluation.probe.adam import fit_adam, hold_out
 from models.evaluation.probe.logistic import fit_logistic
 from models.evaluation.probe.problem import Fit, Inner
-from models.evaluation.sparse import heaviest_columns
+
+MOST_COLUMNS: Final = 4096  # of sparse features that are made dense
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from models.evaluation.probe.config import ProbeConfig, ProbeProtocol
+    from models.evaluation.config import ProbeConfig, ProbeProtocol
     from models.evaluation.probe.problem import Layout, Problem
     from models.runtime.progress import OnProgress
 
@@ -233,3 +234,10 @@ def _logistic(
 
 
 _SOLVERS: Final = {"senteval": _adam, "fast": _logistic}
+
+
+def heaviest_columns(table_NV: csr_array, most: int = MOST_COLUMNS) -> NDArray[np.float32]:
+    """The columns of largest summed weight, dense: (N, D), D at most `most`; 4,096 of 10,000 texts take 160 MB."""
+    weights_V = np.abs(table_NV).sum(axis=0)
+    kept = np.sort(np.argsort(-weights_V, kind="stable")[:most])
+    return np.asarray(table_NV[:, kept].toarray(), dtype=np.float32)

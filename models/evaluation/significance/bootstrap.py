@@ -74,7 +74,7 @@ def mean_resamples(x: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> ND
 def precision_resamples(
     scores: ArrayLike, right: ArrayLike, *, resamples: int = 1000, seed: Seed = 0
 ) -> NDArray[np.float64]:
-    """Average precision (`models.evaluation.rankings.average_precision`) of `resamples` draws: (resamples,).
+    """Average precision (`models.evaluation.metrics.average_precision`) of `resamples` draws: (resamples,).
 
     A draw in which nothing is right has none and gives NaN. Lists of one length and seed are drawn alike, so that two
     systems meet the same pairs.

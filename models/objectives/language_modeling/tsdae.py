@@ -3,7 +3,7 @@
     damaged sentence ─▶ encoder, pooling ─▶ vector ─▶ ┐
     whole sentence, up to each token ────────────────▶ decoder: the encoder's own layers ─▶ the next token
 
-The first view is the damaged sentence (view `deleted` of models/views/deletion.py), the second the whole one.
+The first view is the damaged sentence (view `deleted` of models/views/shortening.py), the second the whole one.
 
 Shapes: B sentences, N tokens of all, D width, S width of sentence vectors.
 """

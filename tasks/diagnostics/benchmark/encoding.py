@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens
-from models.evaluation.probe.config import ProbeConfig, ProbeProtocol
+from models.evaluation.config import ProbeConfig, ProbeProtocol
 from models.evaluation.probe.problem import Part, make_problem
 from models.evaluation.probe.search import probe
 from tasks.diagnostics.benchmark.device_limits import seconds

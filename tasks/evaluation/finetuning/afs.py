@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast, get_args
 import numpy as np
 import polars as pl
 
-from models.evaluation.config import FOLDS_OF, Supervision
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import FOLDS_OF, BootstrapConfig, Supervision
 from models.views.annotated_pairs import both_orders, graded_pairs
 from storage.artifacts.refs import PredictionsRef, ScoresRef
 from storage.artifacts.schemas import PREDICTIONS
@@ -18,8 +17,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import MADE
 from tasks.evaluation.afs import AFS, AfsSet, afs_figures, find_afs_set, publish_afs, read_afs_set
 from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_made
-from tasks.evaluation.kind import TunedKind
-from tasks.evaluation.signatures import digest_of, signed
+from tasks.evaluation.kind import TunedKind, digest_of, signed
 from tasks.stage.cached import Work, stage
 from tasks.stage.shards import run_shards
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from models.views.annotated_pairs import graded_pairs
 from storage.artifacts.refs import ScoresRef
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
 from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, reads_pairs, tuned_made
-from tasks.evaluation.kind import TunedKind, publish_scores
-from tasks.evaluation.signatures import digest_of, digests, signed
+from tasks.evaluation.kind import TunedKind, digest_of, digests, publish_scores, signed
 from tasks.stage.cached import Work, stage
 from tasks.stage.shards import run_shards
 from tasks.training.worker import dev_set

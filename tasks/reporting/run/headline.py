@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from models.evaluation.published import AVERAGE
-from models.evaluation.score_row import PRINTED
+from models.evaluation.signature import PRINTED
 from models.evaluation.significance.hierarchical import draws_of, figure_of
 from models.evaluation.sweep import MEAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from models.evaluation.config import BootstrapConfig
     from models.evaluation.published import PublishedRow
-    from models.evaluation.significance.config import BootstrapConfig
     from tasks.rendering.charts import Mark
     from tasks.rendering.svg import Chart
     from tasks.reporting.run.content import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from models.evaluation.score_row import signed
+from models.evaluation.signature import signed
 from tasks.rendering.numbers import p_value, spread
 
 if TYPE_CHECKING:

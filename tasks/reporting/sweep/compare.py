@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import ENCODER, SweepRef
 from storage.artifacts.schemas import SWEEP
 from tasks.embedding.vectors import open_vectors

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef, PaceRef, ScoresRef
 from storage.sources.own_text import TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet

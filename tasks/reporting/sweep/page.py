@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.evaluation.score_row import signed
+from models.evaluation.signature import signed
 from models.evaluation.sweep import MEAN
 from tasks.rendering.blocks import Charts, Folded, Page, Part, Prose, Table
 from tasks.rendering.numbers import interval, p_value, spread

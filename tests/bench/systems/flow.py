@@ -19,8 +19,7 @@ from torch.nn import functional
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.transforms.config import FlowConfig
-from models.transforms.flat_adam import FlatAdam
-from models.transforms.glow import Glow
+from models.transforms.glow import FlatAdam, Glow
 from tests.tiny_encoder import pair_of
 
 CONFIG = FlowConfig()

@@ -11,8 +11,8 @@ from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import TSDAEConfig
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
+from models.views.config import DeletedView
 from models.views.deletion import delete_words
-from models.views.rewritings import DeletedView
 from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer, training
 from tests.tiny_encoder import pair_of
 

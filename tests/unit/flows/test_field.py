@@ -12,9 +12,9 @@ from flows.sweep.field import contested, field, located
 from flows.sweep.method_runs import _ended, _steps_of, inapplicable, start_encoder_of
 from flows.sweep.method_settings import Budget, FieldSettings, augmentation, budget_of, pairing
 from flows.sweep.methods import METHODS, NAMES, START, methods_of
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from models.transforms.config import FlowConfig, WhiteningConfig
-from models.translation.catalog import MINI
+from models.translation.config import MINI
 from models.views.config import AugmentConfig
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import TransformRef

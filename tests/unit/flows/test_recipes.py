@@ -7,16 +7,15 @@ import pytest
 from flows.cli.terminal.overrides import configured
 from flows.config import override
 from flows.recipes import RECIPES, recipe
-from flows.recipes.encoders import ENCODERS
 from flows.recipes.published_rows import ROWS
+from flows.recipes.shared import ENCODERS
 from flows.recipes.untrained import GLOVE
 from flows.sweep.grid import grid
 from models.evaluation.published import rows_of
 from models.translation.filters import UNFILTERED, FilterConfig
-from models.views.config import ORIGINAL, AugmentConfig
-from models.views.rewritings import SynonymView
+from models.views.config import ORIGINAL, AugmentConfig, SynonymView
 from storage.assets.catalog import EMBEDDED
-from tasks.translation.pinned_translations import embedded_pins
+from tasks.translation.translator import embedded_pins
 from tests.every import every
 
 ROOT = Path(__file__).parents[3]

@@ -11,8 +11,7 @@ from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
 from models.evaluation.afs import afs_folds, afs_scores
-from models.evaluation.config import FOLDS_OF
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import FOLDS_OF, BootstrapConfig
 from models.training.config import afs_config, afs_cross_config
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef

@@ -1,6 +1,6 @@
 import pytest
 
-from models.pretraining.bleu import round_trip_quality, translation_quality
+from models.pretraining.translation import round_trip_quality, translation_quality
 from tasks.pretraining.verify import Check
 
 

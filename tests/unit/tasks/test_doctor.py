@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from flows.recipes import recipe
-from models.translation.catalog import MINI
+from models.translation.config import MINI
 from models.views.config import AugmentConfig, round_trip
 from tasks.diagnostics.doctor import examine
 from tasks.stage.run_context import RunContext

@@ -8,7 +8,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import average_precision_score, homogeneity_completeness_v_measure
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.errors import SourceError
 from storage.readers.benchmarks.clustering import CLUSTERS, read_clusters
 from storage.readers.read_report import ReadReport

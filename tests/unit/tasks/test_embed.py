@@ -9,7 +9,7 @@ from transformers import AutoTokenizer
 from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, EvaluationError
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef
 from storage.datasets.declaration import Dataset

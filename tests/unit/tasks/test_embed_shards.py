@@ -17,7 +17,7 @@ from storage.artifacts.refs import ArtifactRef, CorpusRef
 from storage.sources.model_sources import resolve_model
 from tasks.embedding import shards as embed_shards
 from tasks.embedding.embed import embed
-from tasks.embedding.reuse import ReusableVectors
+from tasks.embedding.shards import ReusableVectors
 from tasks.embedding.vectors import MADE
 from tasks.stage import progress as watch
 from tasks.stage.run_context import RunContext

@@ -8,8 +8,8 @@ import torch
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, TrainingError
+from models.evaluation.config import BootstrapConfig
 from models.evaluation.correlation import cosine_scores, spearman
-from models.evaluation.significance.config import BootstrapConfig
 from models.evaluation.significance.seeds import over_seeds
 from models.training.config import afs_config, stsb_config, stsb_cross_config
 from models.training.dev_evaluation import DevSet

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.assets.catalog import embedded_path
 from storage.datasets.registry import headings_of
 from tasks.corpus.evaluation_sets import rows_of

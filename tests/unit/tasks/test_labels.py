@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 import pytest
 
+from models.corpus.normalize import split_sentences
 from models.corpus.passages import HoldOutConfig, passages
-from models.corpus.sentence_splitting import split_sentences
 from models.errors import EmptyCorpusError, EvaluationError
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, PassagesRef

@@ -12,9 +12,9 @@ from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.errors import ArtifactMissingError, SourceError
 from tasks.corpus.ingest import ingest, locate_sources
-from tasks.diagnostics.inspection import look_at_encoder
+from tasks.diagnostics.doctor import look_at_encoder
+from tasks.embedding.embed import embed_tfidf
 from tasks.embedding.python_encoders import embed_corpus
-from tasks.embedding.tfidf import embed_tfidf
 from tasks.embedding.vectors import made_of
 from tasks.training.teachers import check_teaching, find_teachers, teach
 

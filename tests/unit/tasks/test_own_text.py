@@ -5,7 +5,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from models.errors import EvaluationError
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from tasks.embedding.vectors import DenseVectors
 from tasks.evaluation.kinds import available, frozen_kind, is_drawn, names_of
 from tasks.evaluation.own_text import METRIC, questions_of

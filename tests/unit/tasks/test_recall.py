@@ -6,7 +6,7 @@ import pytest
 from models.runtime.partitions import in_range
 from storage.artifacts.store import Store
 from storage.artifacts.translation_memory import TranslationMemory
-from tasks.translation.memory_lookup import MemoryLookup
+from tasks.translation.translate import MemoryLookup
 from tests.unit.storage.artifacts.test_translation_memory import FINGERPRINT, publish
 
 TOP = 2**63  # the first id of the upper range of two

@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from models.encoder.config import EncoderConfig
+from models.evaluation.config import BootstrapConfig
 from models.evaluation.signature import parse_signature
-from models.evaluation.significance.config import BootstrapConfig
 from models.transforms.config import WhiteningConfig
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef
@@ -14,10 +14,9 @@ from storage.datasets.declaration import Dataset
 from storage.datasets.registry import DATASETS
 from storage.sources.model_sources import resolve_model
 from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.embedding.embed import embed
-from tasks.embedding.tfidf import embed_tfidf
+from tasks.embedding.embed import embed, embed_tfidf
 from tasks.embedding.transforms import fit_transform, transform
-from tasks.evaluation.signatures import digest_of, digests
+from tasks.evaluation.kind import digest_of, digests
 from tasks.evaluation.sts import score
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny

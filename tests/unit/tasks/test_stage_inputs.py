@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.keys import artifact_key
 from storage.artifacts.refs import CorpusRef, ViewsRef
 from storage.artifacts.store import Store

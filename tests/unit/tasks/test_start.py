@@ -16,8 +16,7 @@ from flows.sweep.methods import METHODS
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
-from tasks.embedding.encoders import resolve_encoder
-from tasks.embedding.saved_settings import can_drop, check_learns, is_bare, taken_over
+from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, taken_over
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import pair_of, write_tiny
 from tests.tiny_words import WIDTH, words

@@ -13,7 +13,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.sources.model_sources import resolve_model
 from tasks.embedding.embed import embed
-from tasks.embedding.saved_settings import as_saved
+from tasks.embedding.encoders import as_saved
 from tasks.embedding.vectors import MADE
 from tasks.training.teachers import check_teaching, find_teachers, join_teachers
 from tests.tiny_encoder import ORIGINALS, write_tiny

@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from models.corpus.normalize import sentence_ids
-from models.evaluation.probe.config import ProbeConfig
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig, ProbeConfig
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef
 from storage.artifacts.schemas import SCORES

@@ -9,10 +9,8 @@ import torch
 from torch import nn
 
 from models.encoder.tfidf import TfIdf
-from models.evaluation.config import ScoringConfig
-from models.evaluation.probe.config import ProbeConfig
+from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from models.evaluation.signature import parse_signature
-from models.evaluation.significance.config import BootstrapConfig
 from tasks.corpus.evaluation_sets import unique_sentences
 from tasks.embedding.vectors import SparseVectors
 from tasks.evaluation.kinds import available

@@ -7,8 +7,9 @@ from scipy.sparse import csr_array
 
 from models.corpus.normalize import sentence_ids
 from models.errors import EvaluationError
-from models.evaluation.correlation import cosine_scores
-from models.evaluation.sparse import heaviest_columns, sparse_cosines, used_columns
+from models.evaluation.correlation import cosine_scores, sparse_cosines
+from models.evaluation.probe.problem import used_columns
+from models.evaluation.probe.search import heaviest_columns
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef
 from storage.artifacts.store import Store

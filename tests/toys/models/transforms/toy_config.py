@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from models.transforms.settings import TransformSettings
+from models.transforms.config import TransformSettings
 
 
 class ToyTransformConfig(TransformSettings):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from models.views.rewritings import Rewriting
+from models.views.config import Rewriting
 
 
 class ToyView(Rewriting):

@@ -4,7 +4,7 @@ from models.views.toy import ToyView, backwards
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.run_context import RunContext
-from tasks.views.slices import rewrite_corpus
+from tasks.views.methods import rewrite_corpus
 
 
 def make_toy(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: ToyView) -> ViewsRef:

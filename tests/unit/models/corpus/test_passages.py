@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from models.corpus.normalize import split_sentences
 from models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
-from models.corpus.sentence_splitting import split_sentences
 from models.errors import EmptyCorpusError
 
 SHORT = HoldOutConfig(min_chars=1)

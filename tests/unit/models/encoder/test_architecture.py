@@ -15,7 +15,7 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
 from models.objectives.config import MaskedLMConfig
 from models.objectives.registry import build_objective
-from tasks.diagnostics.inspection import look_at_encoder
+from tasks.diagnostics.doctor import look_at_encoder
 from tasks.stage.progress import planning
 from tasks.stage.run_context import RunContext
 

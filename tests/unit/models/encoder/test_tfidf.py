@@ -8,7 +8,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from models.encoder.tfidf import TfIdf
 from models.errors import EvaluationError
-from models.evaluation.sparse import sparse_cosines
+from models.evaluation.correlation import sparse_cosines
 
 CORPUS = ["a dog runs", "a cat sleeps", "a dog sleeps"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.errors import EvaluationError
-from models.evaluation.geometry import geometry, unit
+from models.evaluation.metrics import geometry, unit
 
 
 def test_one_point_is_what_a_collapse_looks_like():

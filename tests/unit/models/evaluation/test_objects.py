@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 
 from models.errors import EvaluationError
-from models.evaluation import objects
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.datasets.declaration import Dataset
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
+from tasks.embedding import python_encoders
 from tasks.evaluation.kinds import UnknownSuiteError
 from tasks.evaluation.python_api import Evaluation, evaluate
 from tasks.stage.run_context import RunContext
@@ -59,7 +59,7 @@ def test_each_unique_sentence_is_embedded_once(scored):
 
 def test_texts_are_given_in_calls_of_bounded_size(scored, monkeypatch):
     whole = scored(Letters()).scores
-    monkeypatch.setattr(objects, "CALL_TEXTS", 3)
+    monkeypatch.setattr(python_encoders, "CALL_TEXTS", 3)
     encoder = Letters()
     assert scored(encoder).scores.equals(whole)
     assert [len(call) for call in encoder.calls] == [3, 1]
@@ -92,7 +92,7 @@ def test_bad_encoders_are_refused_with_data_set_and_row(scored, vectors, message
 
 
 def test_an_encoder_that_changes_its_width_is_refused(scored, monkeypatch):
-    monkeypatch.setattr(objects, "CALL_TEXTS", 2)
+    monkeypatch.setattr(python_encoders, "CALL_TEXTS", 2)
     widths = iter([4, 5])
     with pytest.raises(EvaluationError, match="row 1, sentence2: the encoder gives vectors of 5 numbers, 4 before"):
         scored(Given(lambda texts: np.ones((len(texts), next(widths)))))

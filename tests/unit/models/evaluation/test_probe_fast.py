@@ -13,12 +13,11 @@ from sklearn.model_selection import StratifiedKFold
 
 from models.encoder.tfidf import TfIdf
 from models.errors import EvaluationError
-from models.evaluation.probe.config import ProbeConfig
+from models.evaluation.config import BootstrapConfig, ProbeConfig
 from models.evaluation.probe.figures import probe_rows
 from models.evaluation.probe.logistic import fit_logistic
 from models.evaluation.probe.problem import Part, make_problem
 from models.evaluation.probe.search import STRENGTHS, Outcome, probe
-from models.evaluation.significance.config import BootstrapConfig
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 CONFIG = ProbeConfig(folds=3, tolerance=1e-9)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from models.errors import EvaluationError
-from models.evaluation.probe.config import ProbeConfig
+from models.evaluation.config import ProbeConfig
 from models.evaluation.probe.problem import Part, make_problem
 from models.evaluation.probe.search import probe
 from tests.senteval_restated import Restated

@@ -7,7 +7,7 @@ from sklearn.metrics import average_precision_score, ndcg_score
 
 from models.errors import EvaluationError
 from models.evaluation.clustering import v_measure
-from models.evaluation.rankings import (
+from models.evaluation.metrics import (
     average_precision,
     found_precision,
     gain,

@@ -15,8 +15,7 @@ from models.errors import InterruptedRunError
 from models.objectives.bsl import BSL
 from models.objectives.bsl_plus import jensen_shannon, list_mle, list_net
 from models.objectives.config import BSLConfig
-from models.objectives.info_nce import info_nce
-from models.objectives.queue import VectorQueue
+from models.objectives.info_nce import VectorQueue, info_nce
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train

@@ -16,7 +16,7 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import InterruptedRunError, TrainingError
 from models.objectives.config import DistilConfig
 from models.objectives.distillation import RIDGE, Distil, linear_fit
-from models.objectives.queue import VectorQueue
+from models.objectives.info_nce import VectorQueue
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train

@@ -12,8 +12,8 @@ import torch
 
 import models.objectives
 from models.objectives import config
+from models.objectives.info_nce import VectorQueue
 from models.objectives.matryoshka import Matryoshka
-from models.objectives.queue import VectorQueue
 from models.objectives.registry import OBJECTIVES
 from models.training.batches import tokenise_pairs
 from tests.tiny_encoder import BACK_DE, BACK_FR, reader, tiny_encoder

@@ -1,8 +1,8 @@
 import numpy as np
 import polars as pl
 
-from models.pretraining.batches import length_batches, pad
 from models.pretraining.corpora import prose_sentences, sentences_of, training_sentences, wiki_sentences
+from models.pretraining.masked_lm import length_batches, pad
 from models.pretraining.parallel_corpora import split_pairs
 
 

@@ -9,8 +9,7 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, InterruptedRunError, ResumeError
 from models.transforms.bert_flow import Flow
 from models.transforms.config import FlowConfig
-from models.transforms.flat_adam import FlatAdam
-from models.transforms.glow import Glow
+from models.transforms.glow import FlatAdam, Glow
 from models.transforms.registry import fitted_transform, restore_transform
 from models.transforms.transform import Fitting
 from storage.assets.catalog import embedded_path

@@ -11,7 +11,7 @@ import torch
 from transformers import MarianMTModel
 
 from models.errors import TranslatorLoadError
-from models.pretraining.bleu import translation_quality
+from models.pretraining.translation import translation_quality
 from models.translation.batching import BatchedTranslator
 from models.translation.config import Backend, TranslatorConfig
 from models.translation.ctranslate import convert_once

@@ -10,13 +10,12 @@ from transformers import MarianMTModel, MarianTokenizer
 from models.errors import SmokeTestError
 from models.translation import loading
 from models.translation.batching import BatchedTranslator
-from models.translation.catalog import MINI
-from models.translation.config import TranslatorConfig
+from models.translation.config import MINI, TranslatorConfig
 from models.translation.filters import FilterConfig, verdict
 from models.translation.marian import load_translator
 from models.translation.smoke_test import smoke_test
 from storage.assets.catalog import embedded_path
-from tasks.translation.pinned_translations import BEAMS, embedded_pins
+from tasks.translation.translator import BEAMS, embedded_pins
 
 OUT, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
 SENTENCES = (

@@ -8,10 +8,10 @@ import pytest
 
 from models.errors import SmokeTestError
 from models.runtime.progress import OnProgress
+from models.translation.batching import Translation
 from models.translation.config import Pin, TranslatorConfig
 from models.translation.marian import load_translator
 from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
-from models.translation.translator import Translation
 from tests.tiny_marian import build_tiny_marian
 
 GERMAN = dict(zip(PLAIN_SENTENCES["en"], PLAIN_SENTENCES["de"], strict=True))

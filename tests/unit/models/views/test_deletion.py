@@ -5,8 +5,8 @@ from itertools import chain
 import pytest
 from nltk.tokenize import NLTKWordTokenizer
 
+from models.views.config import DeletedView
 from models.views.deletion import delete_words
-from models.views.rewritings import DeletedView
 from tests.tiny_marian import SENTENCES
 
 WORDS = NLTKWordTokenizer().tokenize

@@ -10,8 +10,8 @@ import torch
 from tokenizers import ByteLevelBPETokenizer
 from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizerFast
 
+from models.views.config import MaskedView
 from models.views.masked_lm import MaskedLM, MaskedLMError, refill
-from models.views.rewritings import MaskedView
 from storage.assets.catalog import embedded_path
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.views.rewritings import SynonymView
-from models.views.synonyms import FUNCTION_WORDS, count_replacements, replace_synonyms, wordnet_synonyms
-from models.views.wordnet import FILES
+from models.views.config import SynonymView
+from models.views.synonyms import FILES, FUNCTION_WORDS, count_replacements, replace_synonyms, wordnet_synonyms
 from storage.assets.catalog import embedded_path
 from storage.errors import SourceError
-from storage.sources.wordnet import find_wordnet
+from storage.sources.word_vectors import find_wordnet
 from tests.tiny_wordnet import write_tiny_wordnet
 
 ALL, THIRD = SynonymView(share=1.0), SynonymView(share=0.3)

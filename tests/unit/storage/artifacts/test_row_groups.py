@@ -3,7 +3,7 @@
 import polars as pl
 import pyarrow.parquet as pq
 
-from storage.artifacts.row_groups import rows_of_groups
+from storage.readers.parquet import rows_of_groups
 
 
 def test_any_rows_are_those_of_the_whole_table(tmp_path):

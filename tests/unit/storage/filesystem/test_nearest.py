@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.filesystem.nearest import perhaps_path
+from storage.filesystem.names import perhaps_path
 
 
 @pytest.fixture

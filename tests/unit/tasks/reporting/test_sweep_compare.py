@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from models.evaluation.significance.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.artifacts.schemas import SCORES

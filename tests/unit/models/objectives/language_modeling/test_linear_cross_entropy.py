@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from models.objectives.language_modeling import linear_cross_entropy as module
-from models.objectives.language_modeling.linear_cross_entropy import linear_cross_entropy
+from models.objectives.language_modeling import head as module
+from models.objectives.language_modeling.head import linear_cross_entropy
 
 
 def drawn(rows, dtype=torch.float64):

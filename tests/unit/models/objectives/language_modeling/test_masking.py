@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from models.errors import EncoderError
-from models.objectives.language_modeling.masking import Masking
+from models.objectives.language_modeling.masked_lm import Masking
 from tests.tiny_encoder import write_tiny
 
 MASK, SIZE = 4, 1000

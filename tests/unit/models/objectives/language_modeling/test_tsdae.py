@@ -15,8 +15,8 @@ from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.distributed import agree_on_gradients
 from models.training.loop import train
+from models.views.config import DeletedView
 from models.views.deletion import delete_words
-from models.views.rewritings import DeletedView
 from storage.assets.catalog import embedded_path
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, tiny_encoder, write_tiny

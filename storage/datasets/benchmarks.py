@@ -1,0 +1,177 @@
+"""Benchmarks other than STS, a family a table: SentEval's transfer sets, USEB, AFS, two of MTEB's clustering tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.datasets.declaration import SENTEVAL, Dataset
+from storage.readers.benchmarks.afs import TOPICS, topic_file
+from storage.readers.benchmarks.senteval import TRANSFER_SETS
+
+if TYPE_CHECKING:
+    from storage.datasets.declaration import HubArchive
+
+
+_SENTEVAL_REMEDY: Final = (
+    f"unpack SimCSE's {SENTEVAL.file} ({SENTEVAL.hub_id} on the Hub) into the mirror, and delete a table of the set "
+    "that stands there, which would be read first"
+)
+
+
+def _transfer(
+    name: str, heading: str, citation: str, rows: dict[str, int], blank: str = "", archive: HubArchive | None = SENTEVAL
+) -> Dataset:
+    """A set of SentEval, from its own files."""
+    files = TRANSFER_SETS[name]
+    note = f"{blank} of its lines are blank, which many copies drop and SentEval counts; " if blank else ""
+    return Dataset(
+        name=name,
+        licence="none stated; research data",
+        citation=citation,
+        splits={split: split for split in rows},
+        texts=files.texts,
+        rows=rows,
+        heading=heading,
+        suites=("senteval",),
+        originals={split: tuple(path for path, _ in parts) for split, parts in files.files.items()},
+        original_format="senteval",
+        archive=archive,
+        remedy=note + _SENTEVAL_REMEDY,
+    )
+
+
+_SST: Final = (
+    "Socher et al., 2013. Recursive deep models for semantic compositionality over a sentiment treebank. EMNLP."
+)
+_MPQA: Final = "Wiebe et al., 2005. Annotating expressions of opinions and emotions in language. LREC."
+_CR: Final = "Hu and Liu, 2004. Mining and summarizing customer reviews. KDD."
+_TREC: Final = "Li and Roth, 2002. Learning question classifiers. COLING."
+_MRPC: Final = "Dolan et al., 2004. Unsupervised construction of large paraphrase corpora. COLING."
+
+TRANSFER: Final = (
+    _transfer("mr", "MR", "Pang and Lee, 2005. Seeing stars. ACL.", {"all": 10_662}),
+    _transfer("cr", "CR", _CR, {"all": 3775}, blank="four"),
+    _transfer("subj", "SUBJ", "Pang and Lee, 2004. A sentimental education. ACL.", {"all": 10_000}),
+    _transfer("mpqa", "MPQA", _MPQA, {"all": 10_606}, blank="three"),
+    _transfer("sst2", "SST", _SST, {"train": 67_349, "dev": 872, "test": 1821}),
+    # In SCL's table alone; whether the archive has it could not be seen.
+    _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}, archive=None),
+    _transfer("trec", "TREC", _TREC, {"train": 5452, "test": 500}),
+    # GLUE's tables were made of SentEval's very files: 408 rows of the first are its `validation`, and `idx` says where
+    # in it each row stood.
+    _transfer("mrpc", "MRPC", _MRPC, {"train": 4076, "test": 1725}, archive=None).model_copy(
+        update={
+            "hub_id": "nyu-mll/glue",
+            "hub_config": "mrpc",
+            "revision": "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c",
+            "splits": {"train": "train+validation", "test": "test"},
+            "order": "idx",
+        }
+    ),
+)
+
+
+_ARCHIVE: Final = "https://public.ukp.informatik.tu-darmstadt.de/kwang/unsupse-benchmark/tsdae-evaluation/data-eval.zip"
+_USEB_REMEDY: Final = f"download {_ARCHIVE} and unpack it in the mirror, so that its folder data-eval stands there"
+_USEB: Final = "Split and protocol of USEB: Wang, Reimers and Gurevych, 2021. TSDAE. Findings of EMNLP."
+_STACK_EXCHANGE: Final = "CC BY-SA, as all of Stack Exchange"
+_UNSAID: Final = "not stated; ask its authors"
+
+
+def _useb(name: str, heading: str, licence: str, citation: str, files: dict[str, tuple[str, ...]]) -> Dataset:
+    return Dataset(
+        name=name,
+        licence=licence,
+        citation=f"{citation} {_USEB}",
+        splits={split: split for split in files},
+        heading=heading,
+        suites=("useb",),
+        originals={split: tuple(f"data-eval/{name}/{file}" for file in parts) for split, parts in files.items()},
+        original_format="useb",
+        remedy=_USEB_REMEDY,
+    )
+
+
+USEB: Final = (
+    _useb(
+        "askubuntu",
+        "AskU.",
+        _STACK_EXCHANGE,
+        "Lei et al., 2016. Semi-supervised question retrieval with gated convolutions. NAACL.",
+        {"dev": ("text_tokenized.txt", "dev.txt"), "test": ("text_tokenized.txt", "test.txt")},
+    ),
+    _useb(
+        "cqadupstack",
+        "CQADup.",
+        _STACK_EXCHANGE,
+        "Hoogeveen, Verspoor and Baldwin, 2015. CQADupStack: a benchmark data set for community question-answering "
+        "research. ADCS.",
+        dict.fromkeys(("dev", "test"), ("corpus.json", "retrieval_split.json")),
+    ),
+    _useb(
+        "twitterpara",
+        "TwitterP.",
+        _UNSAID,
+        "Lan et al., 2017. A continuously growing dataset of sentential paraphrases. EMNLP. Xu et al., 2015. "
+        "SemEval-2015 task 1: paraphrase and semantic similarity in Twitter. SemEval.",
+        {"test": ("Twitter_URL_Corpus_test.txt", "test.data")},
+    ),
+    _useb(
+        "scidocs",
+        "SciD.",
+        _UNSAID,
+        "Cohan et al., 2020. SPECTER: document-level representation learning using citation-informed transformers. "
+        "ACL.",
+        dict.fromkeys(("dev", "test"), ("data.json",)),
+    ),
+)
+"""In the order of USEB's table."""
+
+
+AFS_SETS: Final = (
+    Dataset(
+        name="afs",
+        licence="not stated; ask its authors",
+        citation="Misra et al., 2016. Measuring the similarity of sentential arguments in dialogue. SIGDIAL.",
+        splits={"all": "all"},
+        heading="AFS",
+        suites=("afs",),
+        originals={"all": tuple(topic_file("afs", topic) for topic in TOPICS)},
+        original_format="afs",
+        remedy="put ArgPairs_GC.csv, ArgPairs_GM.csv and ArgPairs_DP.csv of its authors into the mirror's folder afs/",
+    ),
+)
+
+
+_MTEB: Final = "Sets of MTEB: Muennighoff et al., 2023. MTEB: Massive text embedding benchmark. EACL."
+
+
+def _clusters(name: str, heading: str, licence: str, citation: str, revision: str) -> Dataset:
+    return Dataset(
+        name=name,
+        licence=licence,
+        citation=f"{citation} {_MTEB}",
+        splits={"test": "test"},
+        hub_id=f"mteb/{name}-clustering",
+        revision=revision,
+        heading=heading,
+        suites=("clustering",),
+    )
+
+
+CLUSTERING: Final = (
+    _clusters(
+        "twentynewsgroups",
+        "20News",
+        "not stated; ask its authors",
+        "Lang, 1995. NewsWeeder: learning to filter netnews. ICML.",
+        "6125ec4e24fa026cec8a478383ee943acfbd5449",
+    ),
+    _clusters(
+        "stackexchange",
+        "StackEx.",
+        "CC BY-SA, as all of Stack Exchange",
+        "Geigle, Reimers, Rücklé and Gurevych, 2021. TWEAC: transformer with extendable QA agent classifiers. arXiv.",
+        "6cbc1f7b2bc0622f2e39d2c77fa502909748c259",
+    ),
+)
