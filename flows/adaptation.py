@@ -154,7 +154,7 @@ def run_adapt(
     scores = tuple(scores for system in systems for scores in frozen_scores(site, system, found, config.evaluation))
     compared = differences(site, systems[0], systems[1:], found, config.evaluation)
     general = GeneralFigures(scores=scores, comparisons=compared)
-    proof = prove(site, held_out, start, merged, weighing, general, reading)
+    proof = prove(site, held_out, start, merged, general, reading)
     adapted = settle(site, start, merged, proof)
     artifacts = AdaptationArtifacts(
         passages=passages,

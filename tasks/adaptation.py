@@ -26,7 +26,6 @@ from storage.sources.labels import LabelSource
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import ScoredSet, in_full, read_scored_set
 from tasks.corpus.labels import labelled_halves
-from tasks.corpus.passages import NEIGHBOURS, TITLES
 from tasks.embedding.encoders import encoder_folder
 from tasks.evaluation.kinds import kind_of
 from tasks.stage.cached import StageInputs, Work, stage
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from models.evaluation.proof import Questions
     from tasks.stage.run_context import RunContext
 
-SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
+SHARE, VERDICT = "share", "verdict"
 """Figures of a weighing; of a proof."""
 GENERAL = "general set"
 
@@ -74,7 +73,7 @@ def weigh(
     taken if it does not gain what was expected.
     """
     from models.encoder.merging import interpolated, merged
-    from models.evaluation.proof import answers, choose_share, counted, figure_of, gain
+    from models.evaluation.proof import LABELS, answers, choose_share, figure_of, gain
     from models.evaluation.significance.paired import forgets
 
     config, questions = held_out.config, _questions(work, held_out, "choose")
@@ -86,11 +85,10 @@ def weigh(
     told(1, 3, "start")
     made |= {share: answers(interpolated(base, learnt, share), questions) for share in shares}
     told(2, 3, "trained")
-    counts = counted(made[0.0], questions)
     general: dict[float, float] = {}
 
     def gains() -> dict[float, float]:
-        return {share: gain(made[0.0], made[share], questions, counts) for share in shares}
+        return {share: gain(made[0.0], made[share], questions) for share in shares}
 
     def forgetful(share: float) -> bool:
         if dev is None:
@@ -107,12 +105,12 @@ def weigh(
         chosen = choose_share(gains(), forgetful)
     told(3, 3, f"share {chosen:g}")
     rows = [
-        (share, name, figure_of(name, own, questions), name in counts) for share, own in made.items() for name in own
+        (share, name, figure_of(name, own, questions), name == LABELS) for share, own in made.items() for name in own
     ]
     rows += [(share, GENERAL, value, False) for share, value in general.items()]
     table = pl.DataFrame(rows, schema=WEIGHING, orient="row")
     work.draft.write(table)
-    work.draft.note({SHARE: chosen, COUNTED: list(counts)})
+    work.draft.note({SHARE: chosen})
     from tasks.rendering.evidence import weighed
 
     show_table("weighing", weighed(table), "What each share of the training finds in the half that chooses, × 100")
@@ -144,13 +142,12 @@ class GeneralFigures(StageInputs):
     """Differences of both."""
 
 
-@stage(ref=ProofRef, version=10)
+@stage(ref=ProofRef, version=11)
 def prove(
     work: Work,
     held_out: HeldOut,
     start: CheckpointRef | ResolvedModel,
     adapted: CheckpointRef,
-    weighing: WeighingRef,
     general: GeneralFigures,
     encoder: EncoderConfig,
 ) -> None:
@@ -161,19 +158,17 @@ def prove(
 
     config, questions = held_out.config, _questions(work, held_out, "report")
     both = [answers(_cached(work, _loaded(work, ref, encoder)), questions) for ref in (start, adapted)]
-    counts = work.store.manifest(weighing).figures[COUNTED]
-    assert isinstance(counts, list)
-    names = [str(name) for name in counts if str(name) in both[0]]
     figures = [work.store.scan(ref).collect() for ref in general.scores]
     compared = [work.store.scan(ref).collect() for ref in general.comparisons]
     named = {name for table in figures for name in table["dataset"].unique()}
     headlines = {name: kind_of(in_full(name)).headline for name in sorted(named)}
-    own = evidence(both[0], both[1], questions, names, config.bootstrap)
+    own = evidence(both[0], both[1], questions, config.bootstrap)
     rows = [*own, *general_evidence(figures, compared, headlines)]
     verdict = judged(rows, config.max_forgetting)
+    kept = "" if verdict.word == "BETTER" else f" What was learnt is checkpoint/{adapted.key[:12]}."
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     work.draft.write(table)
-    work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice})
+    work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice + kept})
     show_table("proof", proof_rows(table), f"{verdict.word}: {verdict.reason}")
 
 
@@ -206,12 +201,7 @@ def check_asked(site: RunContext, passages: PassagesRef) -> None:
 
     for part in ("choose", "report"):
         check_enough(store.scan(passages).filter(pl.col("part") == part).collect(), part)
-    figures = store.manifest(passages).figures
-    if not figures[TITLES] and not figures[NEIGHBOURS]:
-        announce(
-            "your text is a list without titles, documents or labels: no gain can be proved, and the start will be "
-            "handed out; give --labels, titles or documents"
-        )
+    announce("without labels no gain can be proved, and the start will be handed out; give some by --labels")
 
 
 def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:
@@ -220,7 +210,8 @@ def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:
 
     config = held_out.config
     held = work.store.scan(held_out.passages).filter(pl.col("part") == part).collect()
-    asked = probes(held, questions=config.questions, seed=config.seed)
+    decided = part == "choose" and held_out.labels is not None  # by labels alone
+    asked = {} if decided else probes(held, questions=config.questions, seed=config.seed)
     halves = labelled_halves(work.store, held_out.passages, held_out.labels, held_out.use, config.seed)
     return Questions(asked, halves.get(part))
 

@@ -1,10 +1,9 @@
 """Is an adapted encoder better on the text that it was adapted to, and what did that cost elsewhere?
 
-Two halves of what was held out: one chooses how much of the training is taken, the other is reported. What decides:
-labels where there are any, else the mean of the probes that were seen to predict labels (`questions.PREDICTS`) and on
-which the start does better than a guess; the others are shown. A general set may forbid, if its difference has an
-interval: an encoder whose figure there fell by more than `max_forgetting` is not handed out, whether or not the fall is
-sure (`significance.paired.forgets`).
+Labels decide: one part of them chooses how much of the training is taken, another is reported. Questions about the text
+itself are shown and decide nothing, for they were not seen to predict labels (BENCHMARKS.md, *When BETTER is said*). A
+general set may forbid, if its difference has an interval: an encoder whose figure there fell by more than
+`max_forgetting` is not handed out, whether or not the fall is sure (`significance.paired.forgets`).
 """
 
 from __future__ import annotations
@@ -12,17 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.evaluation.config import BootstrapConfig
 from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
-from models.evaluation.questions import PREDICTS
-from models.evaluation.retrieval import Retrieval, compare_ranks, reciprocal_ranks, tells
+from models.evaluation.retrieval import Retrieval, compare_ranks, reciprocal_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from models.evaluation.retrieval import Encode
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 
 Role = Literal["counts", "guard", "shown"]
 LABELS: Final = "labels"
-MEAN: Final = "mean of what counts"
 
 
 class ProofConfig(BaseModel):
@@ -107,18 +104,11 @@ def answers(encode: Encode, questions: Questions) -> Answers:
     return ranks | ({LABELS: per_row(encode, questions.labelled)} if questions.labelled else {})
 
 
-def counted(start: Answers, questions: Questions) -> tuple[str, ...]:
-    """What decides: the labels, else the probes that predict labels, if the start can answer them."""
-    if questions.labelled is not None:
-        return (LABELS,)
-    predicting = [name for name in questions.probes if name in PREDICTS]
-    return tuple(name for name in predicting if tells(start[name], questions.probes[name]))
-
-
-def gain(start: Answers, other: Answers, questions: Questions, counts: Sequence[str]) -> float:
-    """The mean difference of what counts; 0 where nothing does."""
-    values = [figure_of(name, other, questions) - figure_of(name, start, questions) for name in counts]
-    return float(np.mean(values)) if values else 0.0
+def gain(start: Answers, other: Answers, questions: Questions) -> float:
+    """How much better the labels are told; 0 without any."""
+    if questions.labelled is None:
+        return 0.0
+    return figure_of(LABELS, other, questions) - figure_of(LABELS, start, questions)
 
 
 def choose_share(gains: Mapping[float, float], forgets: Callable[[float], bool]) -> float:
@@ -138,28 +128,19 @@ def choose_share(gains: Mapping[float, float], forgets: Callable[[float], bool])
     return next((share for share in better if not forgets(share)), min(gains))
 
 
-def evidence(
-    start: Answers, adapted: Answers, questions: Questions, counts: Sequence[str], bootstrap: BootstrapConfig
-) -> list[Evidence]:
-    """All questions, one row each; the mean of several probes that count stands first."""
+def evidence(start: Answers, adapted: Answers, questions: Questions, bootstrap: BootstrapConfig) -> list[Evidence]:
+    """All questions, one row each, the labels first."""
     drawn = {"resamples": bootstrap.resamples, "seed": bootstrap.seed}
     rows = []
-    probes = {name: questions.probes[name] for name in counts if name in questions.probes}
-    if len(probes) > 1:
-        means = [float(np.mean([made[name].mean() for name in probes])) for made in (start, adapted)]
-        rows.append(
-            _row(MEAN, "MRR", "counts", means, compare_ranks(start, adapted, probes, **drawn), [*probes.values()])
-        )
-    for name, probe in questions.probes.items():
-        role: Role = "counts" if name in probes else "shown"
-        difference = compare_ranks(start, adapted, {name: probe}, **drawn)
-        means = [float(made[name].mean()) for made in (start, adapted)]
-        rows.append(_row(name, "MRR", role, means, difference, [probe]))
     if questions.labelled is not None:
         own = questions.labelled
         difference = compare_labelled(start[LABELS], adapted[LABELS], own, **drawn)
         figures = [figure(made[LABELS], own) for made in (start, adapted)]
-        rows.insert(0, _row(LABELS, own.metric, "counts", figures, difference, [own]))
+        rows.append(_row(LABELS, own.metric, "counts", figures, difference, own))
+    for name, probe in questions.probes.items():
+        difference = compare_ranks(start, adapted, {name: probe}, **drawn)
+        means = [float(made[name].mean()) for made in (start, adapted)]
+        rows.append(_row(name, "MRR", "shown", means, difference, probe))
     return rows
 
 
@@ -176,9 +157,9 @@ def _row(
     role: Role,
     figures: Sequence[float],
     difference: Difference,
-    asked: Sequence[Retrieval | Labelled],
+    asked: Retrieval | Labelled,
 ) -> Evidence:
-    among = max(len(asking.targets) if isinstance(asking, Retrieval) else 0 for asking in asked)
+    among = len(asked.targets) if isinstance(asked, Retrieval) else 0
     before, after = figures
     spread = (difference.value, difference.ci_low, difference.ci_high, difference.p_value)
-    return Evidence(name, metric, role, before, after, *spread, sum(map(len, asked)), among)
+    return Evidence(name, metric, role, before, after, *spread, len(asked), among)

@@ -9,9 +9,6 @@ import polars as pl
 
 from models.views.cropping import halves
 
-PREDICTS: Final = ("neighbour", "title")
-"""Questions whose gains go with gains on labels that nothing read. Gains on round trips and crops do not
-(BENCHMARKS.md, *When BETTER is said*)."""
 FEWEST: Final = 30  # questions of a kind that must be asked, and titles among which is chosen
 
 

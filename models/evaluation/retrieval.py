@@ -1,8 +1,7 @@
 """What an encoder finds in somebody's own text, where nobody has labelled anything.
 
 Given a sentence, find what belongs to it among all others of held-out documents: its neighbour in the document, its
-title, its round trip through another language, the other half of its words. A probe of the view that was trained on
-proves little; the others do. The figure is the mean reciprocal rank.
+title, its round trip through another language, the other half of its words. The figure is the mean reciprocal rank.
 
 Shapes: N queries, M targets, D width.
 """
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from models.errors import EvaluationError
-from models.evaluation.significance.bootstrap import percentile_interval
 from models.evaluation.significance.paired import Difference, drawn_difference
 from models.evaluation.significance.units import unit_means
 
@@ -83,17 +81,6 @@ def reciprocal_ranks(encode: Encode, probe: Retrieval) -> NDArray[np.float64]:
         tied_N = (near_NM >= right_N1 - SLACK).sum(axis=1) - above_N - 1
         out[rows] = 1 / (1 + above_N + tied_N / 2)
     return out
-
-
-def chance(targets: int) -> float:
-    """The mean reciprocal rank of a guess among so many targets."""
-    return float((1 / np.arange(1, targets + 1)).mean())
-
-
-def tells(ranks_N: NDArray[np.float64], probe: Retrieval) -> bool:
-    """Whether an encoder does better than a guess on a probe: else its order of the targets says nothing."""
-    above_1N = (ranks_N - chance(len(probe.targets)))[None]
-    return percentile_interval(unit_means(above_1N, probe.unit, resamples=1000, seed=0)[:, 0])[0] > 0
 
 
 def compare_ranks(

@@ -25,6 +25,7 @@ _GENTLER: Final = (
 )
 _MORE: Final = "More text, or labels (--labels), may show one."
 _TOLD_APART: Final = 0.02  # a difference that labels should show
+_FEWEST_ROWS: Final = 400  # with fewer, such a difference is eight rows
 _UNTESTED: Final = "no set of scored pairs was evaluated but the one that chose the encoder"
 
 
@@ -193,22 +194,19 @@ def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
 
 
 def _not_proved(asked: Sequence[Evidence]) -> Verdict:
-    """What is said where no question that predicts labels could be asked.
+    """What is said without labels.
 
     Args:
-        asked: The other questions. The widest of their intervals says how many labelled rows are enough.
+        asked: Questions about the text. The widest of their intervals says how many labelled rows are enough.
     """
     if not asked:
         return Verdict("NOT PROVED", TOO_FEW, f"The start is kept. Give --labels, or more text: {ENOUGH}.")
     widest = max((row.ci_high - row.ci_low) / 2 * row.n**0.5 for row in asked)
-    rows = 100 * ceil((widest / _TOLD_APART) ** 2 / 100)
-    reason = (
-        "your text has no titles and no documents whose order the start understands, and other questions do not tell "
-        "whether labels gain"
-    )
+    rows = 100 * ceil(max((widest / _TOLD_APART) ** 2, _FEWEST_ROWS) / 100)
+    reason = "there are no labels, and no question about the text itself was seen to tell whether labels would gain"
     advice = (
-        f"The start is kept. About {rows:,} labelled rows (--labels) show a difference of {_TOLD_APART * 100:g} "
-        "points; titles, or documents of several sentences, may show one too."
+        f"The start is kept. About {rows:,} labelled rows that judge (--labels) show a difference of "
+        f"{_TOLD_APART * 100:g} points."
     )
     return Verdict("NOT PROVED", reason, advice)
 

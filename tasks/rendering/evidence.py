@@ -22,7 +22,7 @@ _ASKED: Final = {
 _ROLES: Final = {
     "counts": "decides",
     "guard": "may forbid",
-    "shown": "is shown (trained on, a guess, or without interval)",
+    "shown": "is shown",
 }
 
 

@@ -84,7 +84,7 @@ def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) ->
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
     assert {*proof["evidence"]} >= {"title", "crop", "stsb test"}
     assert proof.filter(evidence="crop")["role"].to_list() == ["shown"]
-    assert proof.filter(evidence="title")["role"].to_list() == ["counts"]
+    assert proof.filter(evidence="title")["role"].to_list() == ["shown"]
     exported = store.fetch(CheckpointRef(key=made_of(site, ref, "adapted"))) / ENCODER
     start = files(embedded_path("bert-mini"))
     del start["manifest.json"]  # of the asset, not of the encoder
@@ -121,9 +121,10 @@ def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own
     ref = adapt([str(tmp_path / "shuffled.txt")], "embedded:bert-mini", None, SMALL, site)
     figures = site.open_store().manifest(ref).figures
     assert figures["verdict"] == "NOT PROVED"
-    assert "labelled rows (--labels)" in str(figures["advice"])
+    assert "labelled rows that judge (--labels)" in str(figures["advice"])
     proof = site.open_store().scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
     assert "neighbour" not in proof["evidence"].to_list()
+    assert "counts" not in proof["role"].to_list()
     adapted = CheckpointRef(key=made_of(site, ref, "adapted"))
     assert site.open_store().manifest(adapted).figures["adapted"] is False
 
@@ -204,7 +205,7 @@ def mismatched(work: Work, passages: PassagesRef) -> None:
     )
 
 
-def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own, site) -> None:
+def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own, site, tmp_path) -> None:
     config = override(AdaptConfig(), SMALL, {"proof": {"share": 1}})
     start, reading = resolve_encoder(site, READING)
     passages = read_passages(site, sources([str(own)]), config.hold_out)
@@ -218,10 +219,20 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
         collapse=None,
     )
     trained = train(site, mismatched(site, passages), start, None, reading, harm)
-    held_out = HeldOut(passages=passages, labels=None, use="judge", config=config.proof)
+    rows = pl.concat([pl.read_csv(own / "first.csv"), pl.read_ndjson(own / "second.jsonl")])
+    of_another = pl.int_range(pl.len()) % 2 == 1
+    pairs = rows.select(
+        sentence_1="body",
+        sentence_2=pl.when(of_another).then(pl.col("title").shift(7, fill_value="Nobody is here.")).otherwise("title"),
+        score=pl.when(of_another).then(0).otherwise(1),
+    )
+    pairs.write_csv(tmp_path / "pairs.csv")
+    held_out = HeldOut(
+        passages=passages, labels=label_source(str(tmp_path / "pairs.csv")), use="judge", config=config.proof
+    )
     weighing = weigh(site, held_out, start, trained, None, reading)
     merged = merge(site, start, trained, weighing, reading)
-    proof = prove(site, held_out, start, merged, weighing, GeneralFigures(scores=(), comparisons=()), reading)
+    proof = prove(site, held_out, start, merged, GeneralFigures(scores=(), comparisons=()), reading)
     adapted = settle(site, start, merged, proof)
     store = site.open_store()
     assert store.manifest(proof).figures["verdict"] == "WORSE"

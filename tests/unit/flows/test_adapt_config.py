@@ -42,7 +42,7 @@ def test_crops_are_made_only_where_they_are_learnt() -> None:
 
 def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_given() -> None:
     config = AdaptConfig(lang="fi", views="dropout")
-    taught = config.taught(others=True)
+    taught = config.taught
     pairs = config.pairs(taught)
     assert ([pairing.source for pairing in pairs.pairings], pairs.drop_identical) == (["original|original"], False)
     bare, own = EncoderConfig(model="m"), EncoderConfig(model="m", dropout=0.2)

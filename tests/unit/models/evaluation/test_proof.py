@@ -11,13 +11,11 @@ from sklearn.linear_model import Ridge
 
 from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
 from models.evaluation.proof import (
-    MEAN,
     BootstrapConfig,
     Evidence,
     Questions,
     answers,
     choose_share,
-    counted,
     evidence,
     gain,
 )
@@ -57,22 +55,19 @@ def _probe(name: str) -> Retrieval:
 QUESTIONS = Questions({name: _probe(name) for name in ("title", "neighbour", "round trip", "crop")})
 
 
-def test_probes_that_predict_labels_decide_and_others_are_shown() -> None:
+def test_questions_about_the_text_are_shown_and_prove_nothing() -> None:
     start, better = (answers(_encoder(noise), QUESTIONS) for noise in (1.2, 0.9))
-    counts = counted(start, QUESTIONS)
-    assert counts == ("title", "neighbour")
-    rows = evidence(start, better, QUESTIONS, counts, DRAWN)
-    assert {row.evidence: row.role for row in rows} == {
-        MEAN: "counts", "title": "counts", "neighbour": "counts", "round trip": "shown", "crop": "shown",
-    }  # fmt: skip
-    assert rows[0].difference == pytest.approx(gain(start, better, QUESTIONS, counts))
-    assert judged(rows, 0.5).word == "BETTER"
-    assert judged(evidence(better, start, QUESTIONS, counts, DRAWN), 0.5).word == "WORSE"
-    assert judged(evidence(start, start, QUESTIONS, counts, DRAWN), 0.5).word == "NO DIFFERENCE"
-
-
-def test_a_probe_that_the_start_guesses_decides_nothing() -> None:
-    assert counted(answers(_encoder(1000.0), QUESTIONS), QUESTIONS) == ()
+    rows = evidence(start, better, QUESTIONS, DRAWN)
+    assert {row.evidence: row.role for row in rows} == dict.fromkeys(QUESTIONS.probes, "shown")
+    assert min(row.ci_low for row in rows) > 0
+    assert gain(start, better, QUESTIONS) == 0
+    verdict = judged(rows, 0.5)
+    assert verdict.word == "NOT PROVED"
+    found = re.search(r"About ([\d,]+) labelled rows", verdict.advice)
+    assert found is not None
+    wanted = int(found[1].replace(",", ""))
+    expected = max(400, *(ROWS * ((row.ci_high - row.ci_low) / 2 / 0.02) ** 2 for row in rows))
+    assert expected <= wanted < expected + 100
 
 
 def test_the_share_of_the_largest_gain_is_taken_unless_it_forgets() -> None:
@@ -117,20 +112,6 @@ def test_where_nothing_could_be_asked_the_verdict_says_what_to_give() -> None:
     assert "more text" in verdict.advice
 
 
-def test_what_predicts_nothing_proves_nothing_and_the_labels_that_would_are_counted() -> None:
-    alone = Questions({name: _probe(name) for name in ("round trip", "crop")})
-    start, better = (answers(_encoder(noise), alone) for noise in (1.2, 0.9))
-    rows = evidence(start, better, alone, counted(start, alone), DRAWN)
-    assert min(row.ci_low for row in rows) > 0
-    verdict = judged(rows, 0.5)
-    assert verdict.word == "NOT PROVED"
-    found = re.search(r"About ([\d,]+) labelled rows", verdict.advice)
-    assert found is not None
-    wanted = int(found[1].replace(",", ""))
-    expected = max(ROWS * ((row.ci_high - row.ci_low) / 2 / 0.02) ** 2 for row in rows)
-    assert expected <= wanted < expected + 100
-
-
 @pytest.mark.parametrize(("half", "said"), [(0.001, "may fall"), (0.02, "though chance alone may do that too")])
 def test_a_loss_on_a_general_set_decides_by_its_figure_and_says_how_sure_it_is(half: float, said: str) -> None:
     verdict = judged([_row("counts", 0.02), _row("guard", -0.006, half)], 0.5)
@@ -146,8 +127,8 @@ def test_labels_decide_alone() -> None:
     pairs = Labelled("pairs", first, second, (numbers % 2).astype(float))
     asked = Questions(QUESTIONS.probes, pairs)
     start, better = (answers(_encoder(noise), asked) for noise in (2.0, 0.5))
-    assert counted(start, asked) == ("labels",)
-    row = evidence(start, better, asked, ("labels",), DRAWN)[0]
+    row = evidence(start, better, asked, DRAWN)[0]
+    assert row.difference == pytest.approx(gain(start, better, asked))
     assert (row.evidence, row.metric, row.n) == ("labels", "Spearman", ROWS)
     assert row.ci_low > 0
 
