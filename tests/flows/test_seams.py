@@ -28,6 +28,31 @@ class ToyConfig(ObjectiveSettings):
     cosines: tuple[float, float, float] = (1.0, 0.5, 0.0)
     """What entailed, neutral and contradicted pairs are to have."""
 '''  # its settings
+TOY_VIEW = '''
+
+class ToyView(Rewriting):
+    """The words of the sentence in reverse."""
+
+    name: Literal["toy"] = "toy"
+'''
+TOY_STAGE = '''
+
+def make_toy(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: ToyView) -> ViewsRef:
+    return toy_view(site, corpus, view)
+
+
+@stage(ref=ViewsRef, version=1)
+def toy_view(work: Work, corpus: CorpusRef, view: ToyView) -> None:
+    """Each English sentence backwards."""
+    rewrite_corpus(work, corpus, view.name, "en", 0, backwards)
+'''
+TOY_TRANSFORM = '''
+
+class ToyTransformConfig(TransformSettings):
+    """Vectors less the corpus's mean."""
+
+    name: Literal["toy"] = "toy"
+'''
 LINES = (  # file, line of its table, the line with the toy's beside it, import
     (
         "storage/readers/formats.py",
@@ -35,13 +60,20 @@ LINES = (  # file, line of its table, the line with the toy's beside it, import
         '    "toy": FileFormat(toy.columns, toy.read, (".toy",)),\n',
         "from storage.readers import toy\n",
     ),
-    ("models/views/config.py", "SynonymView | ", "ToyView | ", "from models.views.toy import ToyView\n"),
+    (
+        "models/views/config.py",
+        '    """Column of the view; sources without it have no such view."""\n',
+        TOY_VIEW,
+        "",
+    ),
+    ("models/views/config.py", "SynonymView | ", "ToyView | ", ""),
     (
         "tasks/views/methods.py",
-        "    SynonymView: make_synonym,\n",
-        "    ToyView: make_toy,\n",
-        "from models.views.toy import ToyView\nfrom tasks.views.toy import make_toy\n",
+        '    return synonym(site, corpus, find_wordnet(FILES), version("lemminflect"), view)\n',
+        TOY_STAGE,
+        "from models.views.config import ToyView\nfrom models.views.toy import backwards\n",
     ),
+    ("tasks/views/methods.py", "    SynonymView: make_synonym,\n", "    ToyView: make_toy,\n", ""),
     ("models/objectives/config.py", '    name: Literal["isbert"] = "isbert"\n', TOY_OBJECTIVE, ""),
     ("models/objectives/config.py", "    BSLConfig\n", "    | ToyConfig\n", ""),
     (
@@ -52,15 +84,16 @@ LINES = (  # file, line of its table, the line with the toy's beside it, import
     ),
     (
         "models/transforms/config.py",
-        "AnyTransform = WhiteningConfig",
-        " | ToyTransformConfig",
-        "from models.transforms.toy_config import ToyTransformConfig\n",
+        '    """Of first weights and of the order of vectors."""\n',
+        TOY_TRANSFORM,
+        "",
     ),
+    ("models/transforms/config.py", "AnyTransform = WhiteningConfig", " | ToyTransformConfig", ""),
     (
         "models/transforms/registry.py",
         "    WhiteningConfig: Whitening,\n",
         "    ToyTransformConfig: ToyTransform,\n",
-        "from models.transforms.toy import ToyTransform\nfrom models.transforms.toy_config import ToyTransformConfig\n",
+        "from models.transforms.config import ToyTransformConfig\nfrom models.transforms.toy import ToyTransform\n",
     ),
     (
         "models/evaluation/own_text.py",
@@ -72,7 +105,7 @@ LINES = (  # file, line of its table, the line with the toy's beside it, import
         "flows/sweep/methods.py",
         '    Method("whitening", "whitening", transform=WhiteningConfig()),\n',
         '    Method("toy", "the toy", transform=ToyTransformConfig()),\n',
-        "from models.transforms.toy_config import ToyTransformConfig\n",
+        "from models.transforms.config import ToyTransformConfig\n",
     ),
     ("tasks/evaluation/kinds.py", "    AfsKind(),\n", "    ToyKind(),\n", "from tasks.evaluation.toy import ToyKind\n"),
 )
