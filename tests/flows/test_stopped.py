@@ -60,5 +60,5 @@ def test_a_loss_that_is_no_number_leaves_a_cell_that_says_why(store, alone):
     assert [(row["seeds"], row["mean"] is None) for row in rows] == [(1, False), (0, True)]
     page = (store.fetch(study) / "sweep.md").read_text()
     assert "| temperature 1e-40 | seed 0: loss is nan at step 1 |" in page
-    assert "temperature 1e-40: no figure: seed 0: loss is nan at step 1, expected a finite number" in page
+    assert "temperature 1e-40: seed 0: loss is nan at step 1, expected a finite number" in page
     assert list(store.manifest(study).figures["faults"]) == ["temperature 1e-40"]

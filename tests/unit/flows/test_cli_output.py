@@ -47,7 +47,7 @@ def test_what_prefect_s_services_could_not_send_is_no_line_of_a_quiet_verb():
     said = "; ".join(
         [
             "import logging",
-            "from flows.cli.terminal.printing import be_quiet",
+            "from flows.cli.terminal.log_lines import be_quiet",
             "be_quiet()",
             "from prefect.logging.configuration import setup_logging",
             "setup_logging()",

@@ -41,12 +41,12 @@ def labelled(tmp_path, labels):
 
 def test_what_a_judging_label_speaks_of_is_not_learnt_and_rare_classes_are_told(site, passages, tmp_path):
     labels = labelled(tmp_path, ["late", "early"] * 30)
-    corpus = learnt.run(site, {"passages": passages, "labels": labels, "teach": True, "seed": 0})
+    corpus = learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
     figures = site.open_store().manifest(corpus).figures
     assert figures == {"sentences": 40, "held_out": 20, "rare_classes": {}, "idle_labels": 0}
 
     labels = labelled(tmp_path, ["rare" if row in (1, 2, 4) else ("late", "early")[row % 2] for row in range(60)])
-    corpus = learnt.run(site, {"passages": passages, "labels": labels, "teach": True, "seed": 0})
+    corpus = learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
     assert site.open_store().manifest(corpus).figures["rare_classes"] == {"rare": 3}
     taught = pair_own_labels.run(site, {"passages": passages, "labels": labels})
     texts = site.open_store().scan(taught).collect()["text_1"]
@@ -56,7 +56,7 @@ def test_what_a_judging_label_speaks_of_is_not_learnt_and_rare_classes_are_told(
 def test_too_few_labels_end_a_field_at_its_first_stage(site, passages, tmp_path):
     labels = labelled(tmp_path, ["late", "early"] * 4)
     with pytest.raises(EvaluationError, match="8 labelled rows, of which 3 judge"):
-        learnt.run(site, {"passages": passages, "labels": labels, "teach": True, "seed": 0})
+        learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
 
 
 def test_units_of_the_two_parts_are_not_drawn_as_one(tmp_path):
