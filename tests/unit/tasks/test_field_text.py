@@ -43,12 +43,14 @@ def test_what_a_judging_label_speaks_of_is_not_learnt_and_rare_classes_are_told(
     labels = labelled(tmp_path, ["late", "early"] * 30)
     corpus = learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
     figures = site.open_store().manifest(corpus).figures
-    assert figures == {"sentences": 40, "held_out": 20, "rare_classes": {}, "idle_labels": 0}
+    assert figures == {
+        "sentences": 40, "held_out": 20, "rare_classes": {}, "idle_labels": 0, "labels teach": 40, "labels judge": 20,
+    }  # fmt: skip
 
     labels = labelled(tmp_path, ["rare" if row in (1, 2, 4) else ("late", "early")[row % 2] for row in range(60)])
     corpus = learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
     assert site.open_store().manifest(corpus).figures["rare_classes"] == {"rare": 3}
-    taught = pair_own_labels.run(site, {"passages": passages, "labels": labels})
+    taught = pair_own_labels.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
     texts = site.open_store().scan(taught).collect()["text_1"]
     assert not texts.is_in([SENTENCES[row] for row in (1, 2, 4)]).any()
 
