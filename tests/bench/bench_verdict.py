@@ -44,15 +44,14 @@ if TYPE_CHECKING:
 
 STARTS = ("embedded:mini-sentence", "embedded:bert-mini")
 EXAMPLES, DRAWS = 5, 20
-HEAD = "| text | start | seed | verdict | gain that decides | labels: before → after | difference | labels say |"
+HEAD = "| text | start | seed | verdict | labels: before → after | difference | labels say |"
 
 
 @dataclass(frozen=True)
 class Said:
-    """A word, what it stands on, and the encoder that it is about."""
+    """A word, and the encoder that it is about."""
 
     word: str
-    deciding: str
     trained: CheckpointRef
 
 
@@ -65,7 +64,7 @@ def main() -> int:
     parser.add_argument("--set", nargs="*", default=(), dest="changes")
     arguments = parser.parse_args()
     counts: dict[tuple[str, str], int] = {}
-    print(f"{HEAD}\n|{'---|' * 8}", flush=True)
+    print(f"{HEAD}\n|{'---|' * 7}", flush=True)
     for path in sorted(arguments.folder.glob("*.parquet")):
         for start in arguments.starts:
             for seed in range(arguments.seeds):
@@ -74,7 +73,7 @@ def main() -> int:
                 counts[said.word, finding] = counts.get((said.word, finding), 0) + 1
                 spread = f"{100 * found.value:+.2f} [{100 * found.ci_low:+.2f}, {100 * found.ci_high:+.2f}]"
                 before, after = (f"{100 * figure:.2f}" for figure in figures)
-                case = [path.stem, Path(start).name, str(seed), said.word, said.deciding]
+                case = [path.stem, Path(start).name, str(seed), said.word]
                 print(f"| {' | '.join([*case, f'{before} → {after}', spread, finding])} |", flush=True)
     print("\n| verdict | labels say | cases |\n|---|---|--:|")
     for (word, finding), count in sorted(counts.items()):
@@ -115,13 +114,8 @@ def _written(table: pl.DataFrame, folder: Path, name: str) -> str:
 def _said(store: Store, report: ReportRef) -> Said:
     proof = store.manifest(report).provenance.inputs["proof"].key
     figures = store.manifest(report).figures
-    rows = store.scan(ProofRef(key=proof)).filter(role="counts").collect().head(1)
-    deciding = "; ".join(
-        f"{100 * row['difference']:+.2f} [{100 * row['ci_low']:+.2f}, {100 * row['ci_high']:+.2f}] {row['evidence']}"
-        for row in rows.iter_rows(named=True)
-    )
     trained = store.manifest(ProofRef(key=proof)).provenance.inputs["adapted"].key
-    return Said(str(figures["verdict"]), deciding, CheckpointRef(key=trained))
+    return Said(str(figures["verdict"]), CheckpointRef(key=trained))
 
 
 def _outcomes(encoder: SentenceEncoder, table: pl.DataFrame) -> NDArray[np.float64]:
