@@ -22,10 +22,10 @@ from storage.sources.labels import label_source
 from tasks.adaptation import GeneralFigures, HeldOut, check_asked, merge, prove, settle, weigh
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.passages import learnt, read_passages, translated
-from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, taken_over
+from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, with_saved_settings
 from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
 from tasks.evaluation.own_text_sets import pair_own_labels
-from tasks.evaluation.systems import Candidate
+from tasks.evaluation.systems import NamedEncoder
 from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationSettings, adaptation
 from tasks.reporting.provenance import RunCommand
 from tasks.stage.log_context import show_logs
@@ -120,7 +120,7 @@ def run_adapt(
     tell_precision(site, {"training": training.precision, "evaluation": config.evaluation.precision})
     config = settled(config, site)
     start, resolved = resolve_encoder(site, config.encoder)
-    reading = taken_over(site, start, resolved)
+    reading = with_saved_settings(site, start, resolved)
     check_learns(start)
     if config.views == "dropout" and not can_drop(site, start):
         raise EncoderError(
@@ -147,7 +147,7 @@ def run_adapt(
     weighing = weigh(site, held_out, start, trained, dev, reading)
     merged = merge(site, start, trained, weighing, reading)
     both = {"start": start, "adapted": merged}
-    candidates = [Candidate(label=label, encoder=network, config=reading) for label, network in both.items()]
+    candidates = [NamedEncoder(label=label, encoder=network, config=reading) for label, network in both.items()]
     systems = [
         encoder_system(site, candidate, found, computed(config.evaluation.precision, site)) for candidate in candidates
     ]

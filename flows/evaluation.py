@@ -13,7 +13,7 @@ from storage.artifacts.refs import EvaluationRef
 from tasks.embedding.embed import TITLE, embed, embed_tfidf
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available, kind_of, names_of, tables
-from tasks.evaluation.systems import Candidate, EvaluationSettings, System, find_candidates
+from tasks.evaluation.systems import EvaluationSettings, NamedEncoder, System, find_encoder_systems
 from tasks.reporting.evaluation import Missing, summarise
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
@@ -53,7 +53,7 @@ def evaluation(
     asked, precision = settings.precision, computed(settings.precision, place)
     settings = settled(settings, place)
     found = available(place, names_of(suite))
-    candidates = find_candidates(place, models, settings.reading, asked)
+    candidates = find_encoder_systems(place, models, settings.reading, asked)
 
     embedded = candidates if found.embedded() else []
     systems = [encoder_system(place, candidate, found, precision) for candidate in embedded]
@@ -65,14 +65,14 @@ def evaluation(
     return summarise(place, tuple(scores), compared, Missing.of(found.missing), tables())
 
 
-def encoder_system(site: RunContext, candidate: Candidate, found: FoundSets, precision: Computed) -> System:
+def encoder_system(site: RunContext, candidate: NamedEncoder, found: FoundSets, precision: Computed) -> System:
     """An encoder's own vectors."""
     vectors = embed(site, candidate.encoder, found.embedded(), candidate.config, precision)
     return System(candidate.label, candidate.checkpoint, vectors)
 
 
 def run_systems(
-    site: RunContext, corpus: CorpusRef, candidates: list[Candidate], found: FoundSets, config: RunSettings
+    site: RunContext, corpus: CorpusRef, candidates: list[NamedEncoder], found: FoundSets, config: RunSettings
 ) -> list[System]:
     """What a run is reported on: TF-IDF, its encoders, and these again after the transform if there is one."""
     precision = computed(config.evaluation.precision, site)
@@ -114,7 +114,7 @@ def differences(
 
 
 def tuned_scores(
-    site: RunContext, candidates: list[Candidate], found: FoundSets, config: EvaluationSettings
+    site: RunContext, candidates: list[NamedEncoder], found: FoundSets, config: EvaluationSettings
 ) -> list[ScoresRef]:
     """What encoders score after fine-tuning, one by one."""
     return [
@@ -126,7 +126,7 @@ def tuned_scores(
 
 
 def posthoc_systems(
-    site: RunContext, candidate: Candidate, system: System, corpus: CorpusRef, found: FoundSets, config: RunSettings
+    site: RunContext, candidate: NamedEncoder, system: System, corpus: CorpusRef, found: FoundSets, config: RunSettings
 ) -> list[System]:
     """An encoder's vectors after the run's transform; none if it has no transform."""
     if config.transform is None:
@@ -138,7 +138,7 @@ def posthoc_systems(
 
 def _on_corpus(
     site: RunContext,
-    candidate: Candidate,
+    candidate: NamedEncoder,
     system: System,
     corpus: CorpusRef,
     posthoc: AnyTransform,
@@ -157,7 +157,7 @@ def _on_corpus(
 
 
 def _on_targets(
-    site: RunContext, candidate: Candidate, found: FoundSets, posthoc: AnyTransform, config: RunSettings
+    site: RunContext, candidate: NamedEncoder, found: FoundSets, posthoc: AnyTransform, config: RunSettings
 ) -> list[System]:
     """A transform for each data set, fitted on all its sentences; a split that nobody has is left out, and logged."""
     systems = []

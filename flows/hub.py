@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pin:
+class HubPin:
     """A repository of the Hub that something here reads.
 
     Attributes:
@@ -46,7 +46,7 @@ class Pin:
 
 
 @dataclass(frozen=True)
-class Finding:
+class PinStatus:
     """What the Hub has of a pin.
 
     Attributes:
@@ -56,13 +56,13 @@ class Finding:
         detail: files that are read and differ, or what is wrong.
     """
 
-    pin: Pin
+    pin: HubPin
     verdict: Literal["same", "moved", "unpinned", "lacking"]
     newest: str | None
     detail: str
 
 
-def pins() -> tuple[Pin, ...]:
+def pins() -> tuple[HubPin, ...]:
     """Every repository of the Hub that a recipe or a declared data set reads, each once."""
     reasons = {encoder.model: encoder.note for encoder in ENCODERS.values() if encoder.revision is None}
     models = {model: None for make in RECIPES.values() for model in make().models() if of_the_hub(model[0])}
@@ -70,23 +70,23 @@ def pins() -> tuple[Pin, ...]:
     archives = {declared.archive for declared in DATASETS.values() if declared.archive is not None}
     sets |= {(archive.hub_id, archive.revision): "" for archive in archives}
     return (
-        *(Pin("model", name, revision, "" if revision else reasons.get(name, "")) for name, revision in models),
-        *(Pin("dataset", name, revision, "" if revision else reason) for (name, revision), reason in sets.items()),
+        *(HubPin("model", name, revision, "" if revision else reasons.get(name, "")) for name, revision in models),
+        *(HubPin("dataset", name, revision, "" if revision else reason) for (name, revision), reason in sets.items()),
     )
 
 
-def look(pin: Pin) -> Finding:
+def look(pin: HubPin) -> PinStatus:
     """Compare a pin with the newest commit of its repository."""
     try:
         newest = listing(pin.kind, pin.name, None)
         if pin.revision is None:
-            return Finding(pin, "unpinned", newest.commit, pin.reason or "and nothing says why")
+            return PinStatus(pin, "unpinned", newest.commit, pin.reason or "and nothing says why")
         if newest.commit.startswith(pin.revision):
-            return Finding(pin, "same", newest.commit, "")
+            return PinStatus(pin, "same", newest.commit, "")
         changed = _changed(pin.kind, listing(pin.kind, pin.name, pin.revision), newest)
     except SourceError as error:
-        return Finding(pin, "lacking", None, error.finding)
-    return Finding(pin, "moved", newest.commit, ", ".join(changed) or "no file that is read")
+        return PinStatus(pin, "lacking", None, error.finding)
+    return PinStatus(pin, "moved", newest.commit, ", ".join(changed) or "no file that is read")
 
 
 def _changed(kind: Kind, old: Listing, new: Listing) -> list[str]:
@@ -97,7 +97,7 @@ def _changed(kind: Kind, old: Listing, new: Listing) -> list[str]:
     return [name for name in sorted({*read[0], *read[1]}) if old.files.get(name) != new.files.get(name)]
 
 
-def unexplained(known: Sequence[Pin]) -> list[Pin]:
+def unexplained(known: Sequence[HubPin]) -> list[HubPin]:
     """Pins without a commit and without a reason."""
     return [pin for pin in known if pin.revision is None and not pin.reason]
 

@@ -18,9 +18,9 @@ from flows.run_context import command_of, computed, run_context_of, settled, tel
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from tasks.corpus.evaluation_sets import ScoredSet, resolve_scored_set
 from tasks.corpus.ingest import ingest, locate_sources, nli
-from tasks.embedding.encoders import check_learns, resolve_encoder, taken_over
+from tasks.embedding.encoders import check_learns, resolve_encoder, with_saved_settings
 from tasks.evaluation.kinds import available_frozen, tables
-from tasks.evaluation.systems import Candidate
+from tasks.evaluation.systems import NamedEncoder
 from tasks.reporting.evaluation import Missing
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.run.content import ReportSettings, RunArtifacts
@@ -112,7 +112,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
     """
     config = settled(config, site)
     start, named = resolve_encoder(site, config.encoder, config.words)
-    encoder = taken_over(site, start, named)
+    encoder = with_saved_settings(site, start, named)
     if config.phases:
         check_learns(start)
     found = available_frozen(site, config.evaluation.sets)
@@ -141,7 +141,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         checkpoints.append(train(site, learnt, last, dev, encoder, phase.training, teacher))
 
     networks = zip(config.systems, [start, *checkpoints], strict=True)
-    candidates = [Candidate(label=label, encoder=network, config=encoder) for label, network in networks]
+    candidates = [NamedEncoder(label=label, encoder=network, config=encoder) for label, network in networks]
     words, *systems = run_systems(site, corpus, candidates, found, config)
     figures = [frozen_scores(site, system, found, config.evaluation) for system in (words, *systems)]
     gains = differences(site, systems[0], systems[1:], found, config.evaluation)

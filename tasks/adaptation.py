@@ -10,7 +10,7 @@ import polars as pl
 
 from models.corpus.labels import Use
 from models.encoder.config import EncoderConfig
-from models.evaluation.proof import ProofConfig
+from models.evaluation.proof import AdaptationEvaluationConfig
 from storage.artifacts.refs import (
     ENCODER,
     CheckpointRef,
@@ -28,7 +28,7 @@ from tasks.corpus.evaluation_sets import ScoredSet, in_full, read_scored_set
 from tasks.corpus.labels import labelled_halves
 from tasks.embedding.encoders import encoder_folder
 from tasks.evaluation.kinds import kind_of
-from tasks.stage.cached import StageInputs, Work, stage
+from tasks.stage.cached import StageContext, StageInputs, stage
 from tasks.stage.device import device_of, limit_threads
 from tasks.stage.progress import announce
 from tasks.stage.ui import progress_of, show_table
@@ -54,13 +54,13 @@ class HeldOut(StageInputs):
     """Labels, if there are any."""
     use: Use
     """What the labels are for."""
-    config: ProofConfig
+    config: AdaptationEvaluationConfig
     """Number of questions, shares, bounds."""
 
 
 @stage(ref=WeighingRef, version=9)
 def weigh(
-    work: Work,
+    work: StageContext,
     held_out: HeldOut,
     start: CheckpointRef | ResolvedModel,
     trained: CheckpointRef,
@@ -118,7 +118,7 @@ def weigh(
 
 @stage(ref=CheckpointRef, version=2)
 def merge(
-    work: Work,
+    work: StageContext,
     start: CheckpointRef | ResolvedModel,
     trained: CheckpointRef,
     weighing: WeighingRef,
@@ -144,7 +144,7 @@ class GeneralFigures(StageInputs):
 
 @stage(ref=ProofRef, version=11)
 def prove(
-    work: Work,
+    work: StageContext,
     held_out: HeldOut,
     start: CheckpointRef | ResolvedModel,
     adapted: CheckpointRef,
@@ -174,7 +174,7 @@ def prove(
 
 @stage(ref=CheckpointRef, version=2)
 def settle(
-    work: Work,
+    work: StageContext,
     start: CheckpointRef | ResolvedModel,
     adapted: CheckpointRef,
     proof: ProofRef,
@@ -204,7 +204,7 @@ def check_asked(site: RunContext, passages: PassagesRef) -> None:
     announce("without labels no gain can be proved, and the start will be handed out; give some by --labels")
 
 
-def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:
+def _questions(work: StageContext, held_out: HeldOut, part: Part) -> Questions:
     from models.evaluation.own_text import probes
     from models.evaluation.proof import Questions
 
@@ -216,14 +216,14 @@ def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:
     return Questions(asked, halves.get(part))
 
 
-def _loaded(work: Work, ref: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:
+def _loaded(work: StageContext, ref: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:
     from models.encoder.sentence_encoder import SentenceEncoder
 
     limit_threads(work.site)
     return SentenceEncoder.load(encoder_folder(work.store, ref), config)
 
 
-def _cached(work: Work, encoder: SentenceEncoder) -> CachedEncoder:
+def _cached(work: StageContext, encoder: SentenceEncoder) -> CachedEncoder:
     from models.encoder.sentence_encoder import CachedEncoder
 
     return CachedEncoder(encoder, device=device_of(work.site))

@@ -7,14 +7,14 @@ from pathlib import Path
 import polars as pl
 
 from storage.artifacts.refs import ViewsRef
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.run_context import RunContext
 
 NEEDED, LEFT = 256 << 20, 64 << 20  # bytes
 
 
 @stage(ref=ViewsRef, version=1)
-def hungry_views(work: Work, rows: int) -> None:
+def hungry_views(work: StageContext, rows: int) -> None:
     """Views, of which the second part takes much memory."""
     frame = pl.DataFrame({"sentence_id": range(rows), "method": "toy", "text": "A cat sits."})
     first = frame.cast({"sentence_id": pl.UInt64})

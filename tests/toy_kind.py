@@ -14,7 +14,7 @@ from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.evaluation.systems import System
 from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.run_context import RunContext
 
 TOY: Final = "paraphrases"
@@ -60,7 +60,7 @@ class ParaphraseKind(FrozenKind[Paraphrases]):
 
 @stage(ref=ScoresRef, version=1)
 def score_paraphrases(
-    work: Work, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[Paraphrases, ...]
+    work: StageContext, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[Paraphrases, ...]
 ) -> None:
     """The toy's own cached stage."""
     figures = paraphrase_figures(sets, open_vectors(work.store, embeddings))

@@ -45,22 +45,22 @@ def compare(
 
 
 def _outcome(store: Store, ref: EvaluationRef) -> dict[str, Any]:
-    from tasks.reporting.comparison import said_of
+    from tasks.reporting.comparison import summary_of
     from tasks.reporting.publish import page_of
 
     return {
         "evaluation": ref.path,
         "page": page_of(store, ref),
-        "said": said_of(store, ref),
+        "said": summary_of(store, ref),
         **tables_of(store, ref),
     }
 
 
 def _conclude(store: Store, ref: EvaluationRef) -> None:
-    from tasks.reporting.comparison import said_of
+    from tasks.reporting.comparison import summary_of
     from tasks.reporting.publish import page_of
 
     print_figures(store, ref)
-    for line in said_of(store, ref):
+    for line in summary_of(store, ref):
         print_line(line)
     print(f"page:    {page_of(store, ref)}")

@@ -69,10 +69,10 @@ def export(
     check_files(*(text or ()))
     from flows.run_context import run_context_of
     from storage.hub.upload import check_repository, push
-    from tasks.serving.compress import Wanted, export_variants
+    from tasks.serving.compress import CompressionConfig, export_variants
     from tasks.serving.measures import TITLE
 
-    wanted = Wanted.model_validate({name: value for name, value in asked.items() if value is not None})
+    wanted = CompressionConfig.model_validate({name: value for name, value in asked.items() if value is not None})
     if push_to_hub:
         check_repository(push_to_hub)
     elif public:

@@ -22,7 +22,7 @@ from storage.sources.sources import SourceSpec, perhaps_meant
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flows.hub import Finding
+    from flows.hub import PinStatus
 
 RECIPE: Final = "recipe:"
 
@@ -137,7 +137,7 @@ def pins(
     return 1 if unexplained(known) or any(finding.verdict == "lacking" for finding in findings) else 0
 
 
-def _compared(finding: Finding) -> dict[str, str]:
+def _compared(finding: PinStatus) -> dict[str, str]:
     commits = [(commit or "none")[:12] for commit in (finding.pin.revision, finding.newest)]
     return _row(finding.verdict, finding.pin.name, " → ".join(commits), finding.detail)
 

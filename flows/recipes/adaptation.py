@@ -10,7 +10,7 @@ from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, trips_of
 from models.corpus.passages import HoldOutConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
-from models.evaluation.proof import ProofConfig
+from models.evaluation.proof import AdaptationEvaluationConfig
 from models.objectives.config import ContrastiveConfig, RegressionConfig
 from models.training.config import TrainingConfig
 from models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
@@ -123,7 +123,7 @@ class AdaptConfig(ReadingConfig):
     raw_anchor: float = Field(ANCHOR, ge=0, le=100)
     """How firmly a bare transformer is held to its start, instead of `training.objective.anchor_weight`, where the
     objective is `contrastive`."""
-    proof: ProofConfig = ProofConfig()
+    proof: AdaptationEvaluationConfig = AdaptationEvaluationConfig()
     """What is asked of the adapted encoder."""
     evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")
     """General sets, each of which it may not forget, STS-B always among them; `dev` helps to choose."""

@@ -23,7 +23,7 @@ from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
 from storage.sources.labels import LabelSource, label_source
 from tasks.corpus.evaluation_sets import ScoredSet, rows_of
-from tasks.corpus.labels import said_of
+from tasks.corpus.labels import summary_of
 from tasks.corpus.passages import learnt, read_passages
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text import HeldOutSet, questions_of
@@ -219,4 +219,4 @@ def _notes(shared: MethodInputs, origin: StartEncoder, learnt_views: tuple[str, 
     if learnt_views:
         views = " and ".join(f"{name}s" for name in learnt_views)
         notes.append(f"Shown and deciding nothing, for some methods have learnt from such: {views}.")
-    return (*notes, *said_of(counts, shared.text.labels))
+    return (*notes, *summary_of(counts, shared.text.labels))

@@ -14,7 +14,7 @@ from models.evaluation.config import BootstrapConfig
 from storage.sources.model_sources import settings_of
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.embed import embed, embed_tfidf
-from tasks.embedding.encoders import as_saved, can_drop, described_folder, is_bare, resolve_encoder
+from tasks.embedding.encoders import can_drop, described_folder, is_bare, resolve_encoder, saved_settings
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text_sets import pair_own_labels
@@ -99,7 +99,9 @@ def start_encoder_of(site: RunContext, name: str) -> StartEncoder:
 
         saved = read_saved(folder)
         heads = tuple(head.kind for head in saved.sentence_heads) + ("truncate_dim",) * (saved.kept is not None)
-        return StartEncoder(name, encoder, as_saved(site, encoder, named), "trained", heads, can_drop(site, encoder))
+        return StartEncoder(
+            name, encoder, saved_settings(site, encoder, named), "trained", heads, can_drop(site, encoder)
+        )
     width = json.loads((settings_of(folder) / "config.json").read_text(encoding="utf-8")).get("hidden_size", SMALL + 1)
     return StartEncoder(name, encoder, named, "small" if width <= SMALL else "raw")
 

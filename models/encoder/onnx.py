@@ -38,7 +38,7 @@ GRAPH_TOKENS: Final = 256  # padded tokens a run: activations of more leave the 
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 
 
-class Graph(nn.Module):
+class OnnxBackbone(nn.Module):
     """Token ids to token vectors by a graph, a backbone of encoders.
 
     Attributes:
@@ -103,7 +103,7 @@ class Graph(nn.Module):
         return BaseModelOutput(last_hidden_state=torch.from_numpy(x_BTD).float().to(input_ids.device))  # of fp16 too
 
 
-def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[Graph, PreTrainedTokenizerBase]:
+def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBackbone, PreTrainedTokenizerBase]:
     """Open a graph and load its tokenizer.
 
     Args:
@@ -112,7 +112,7 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[Graph,
         config: Dropout, pooling and length must be such as a graph has.
 
     Raises:
-        EncoderError: They are not; or as `Graph`.
+        EncoderError: They are not; or as `OnnxBackbone`.
     """
     if config.pooling in LAYERS or config.pooling == POOLER:
         raise EncoderError(
@@ -123,7 +123,7 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[Graph,
         raise EncoderError(
             f"{graph}: an ONNX graph has no dropout, encoder.dropout asks for {config.dropout}; leave it unset"
         )
-    backbone = Graph(graph, folder)
+    backbone = OnnxBackbone(graph, folder)
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     check_ids(folder, tokenizer, int(backbone.config.vocab_size))
     check_length(most_of_folder(folder, config.length), config, folder)

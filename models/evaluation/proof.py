@@ -30,7 +30,7 @@ Role = Literal["counts", "guard", "shown"]
 LABELS: Final = "labels"
 
 
-class ProofConfig(BaseModel):
+class AdaptationEvaluationConfig(BaseModel):
     """What is asked of an adapted encoder."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -68,7 +68,7 @@ Answers = dict[str, "NDArray[np.float64]"]
 
 
 @dataclass(frozen=True)
-class Evidence:
+class BeforeAfter:
     """One figure before and after; value and interval are differences.
 
     Attributes:
@@ -128,7 +128,7 @@ def choose_share(gains: Mapping[float, float], forgets: Callable[[float], bool])
     return next((share for share in better if not forgets(share)), min(gains))
 
 
-def evidence(start: Answers, adapted: Answers, questions: Questions, bootstrap: BootstrapConfig) -> list[Evidence]:
+def evidence(start: Answers, adapted: Answers, questions: Questions, bootstrap: BootstrapConfig) -> list[BeforeAfter]:
     """All questions, one row each, the labels first."""
     drawn = {"resamples": bootstrap.resamples, "seed": bootstrap.seed}
     rows = []
@@ -158,8 +158,8 @@ def _row(
     figures: Sequence[float],
     difference: Difference,
     asked: Retrieval | Labelled,
-) -> Evidence:
+) -> BeforeAfter:
     among = len(asked.targets) if isinstance(asked, Retrieval) else 0
     before, after = figures
     spread = (difference.value, difference.ci_low, difference.ci_high, difference.p_value)
-    return Evidence(name, metric, role, before, after, *spread, len(asked), among)
+    return BeforeAfter(name, metric, role, before, after, *spread, len(asked), among)

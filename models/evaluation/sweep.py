@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from models.errors import EvaluationError
-from models.evaluation.significance.hierarchical import Draws, difference_of, figure_of, holm
+from models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, figure_of, holm
 from models.evaluation.significance.paired import forgets
 from models.evaluation.significance.units import unit_means
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.evaluation.significance.hierarchical import Figure
+    from models.evaluation.significance.hierarchical import Estimate
     from models.evaluation.significance.paired import Difference
 
 MEAN: Final = "mean of sets"
@@ -49,7 +49,7 @@ class SetDraws:
     name: str
     metric: str
     group: str
-    systems: tuple[Draws, ...]
+    systems: tuple[BootstrapDraws, ...]
     protocol: str = "all"
 
     def named(self, name: str, group: str) -> SetDraws:
@@ -58,7 +58,7 @@ class SetDraws:
 
 
 @dataclass(frozen=True)
-class Standing:
+class MethodResult:
     """A system compared with the best.
 
     Attributes:
@@ -87,7 +87,7 @@ class Ranking:
     """
 
     best: str
-    others: tuple[Standing, ...]
+    others: tuple[MethodResult, ...]
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class SweepResult:
         corrected = dict(zip(pairs, holm([difference.p_value for difference in found]), strict=True))
         place = self.labels.index(best)
         others = [
-            Standing(
+            MethodResult(
                 label,
                 difference_of([systems[number]], [systems[place]], seed=self.seed),
                 corrected[min(number, place), max(number, place)],
@@ -188,7 +188,7 @@ def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") ->
 
 def outcome_draws(
     outcomes: Sequence[NDArray[np.float64]], unit_N: NDArray[np.int64], *, resamples: int = 1000, seed: int = 0
-) -> tuple[Draws, ...]:
+) -> tuple[BootstrapDraws, ...]:
     """Return means of answers over draws of units, for each system.
 
     Args:
@@ -201,7 +201,7 @@ def outcome_draws(
     draws_RQ = unit_means(values_QN, unit_N, resamples=resamples, seed=seed)
     ends = np.cumsum([len(answers) for answers in outcomes])[:-1]
     parts = zip(np.split(values_QN.mean(axis=1), ends), np.split(draws_RQ, ends, axis=1), strict=True)
-    return tuple(Draws(figures_S, draws_RS) for figures_S, draws_RS in parts)
+    return tuple(BootstrapDraws(figures_S, draws_RS) for figures_S, draws_RS in parts)
 
 
 def verdict(row: Mapping[str, object]) -> str | None:
@@ -261,13 +261,13 @@ def smallest_p(draws: int, comparisons: int) -> float:
     return min(1.0, 2 * max(comparisons, 1) / (draws + 1))
 
 
-def _figure(figure: Figure) -> dict[str, object]:
+def _figure(figure: Estimate) -> dict[str, object]:
     return asdict(figure) | {"sd": figure.sd if figure.seeds > 1 else None}
 
 
-def _mean(sets: Sequence[Sequence[Draws]]) -> tuple[Draws, ...]:
+def _mean(sets: Sequence[Sequence[BootstrapDraws]]) -> tuple[BootstrapDraws, ...]:
     return tuple(
-        Draws(
+        BootstrapDraws(
             np.mean([draws.figures for draws in system], axis=0),
             np.mean([draws.draws for draws in system], axis=0),
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import polars as pl
 
 from models.evaluation.own_text import ENOUGH, TOO_FEW
-from models.evaluation.proof import Evidence
+from models.evaluation.proof import BeforeAfter
 from models.evaluation.signature import PLACE, PRINTED, signed
 from models.evaluation.significance.paired import forgets
 from models.evaluation.sweep import MEAN
@@ -119,7 +119,7 @@ def telling_row(comparison: pl.DataFrame | None, systems: tuple[str, ...], dev: 
 
 def general_evidence(
     scores: Sequence[pl.DataFrame], comparisons: Sequence[pl.DataFrame], headlines: Mapping[str, Sequence[str]]
-) -> list[Evidence]:
+) -> list[BeforeAfter]:
     """The differences on general sets as evidence, a figure a set.
 
     One with an interval may forbid an encoder. Without one nobody knows what chance does, and of many such sets one
@@ -148,13 +148,13 @@ def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(row[name] for name in PLACE)
 
 
-def _general(row: Mapping[str, Any], compared: Mapping[str, Any]) -> Evidence:
+def _general(row: Mapping[str, Any], compared: Mapping[str, Any]) -> BeforeAfter:
     """A figure of a set before and after, or of their mean, of which only the difference is known."""
     nothing = float("nan")
     before, after = (nothing if row[name] is None else row[name] for name in ("value", "after"))
     low, high, p_value = (compared.get(name, nothing) for name in ("ci_low", "ci_high", "p_value"))
     protocol = "" if row["protocol"] == "all" else f" ({row['protocol']})"
-    return Evidence(
+    return BeforeAfter(
         f"{row['dataset']} {row['split']}{protocol}".strip(),
         "Spearman" if row["metric"] == "spearman" else row["metric"],
         "shown" if row["dataset"] == MEAN or isnan(low) else "guard",
@@ -169,7 +169,7 @@ def _general(row: Mapping[str, Any], compared: Mapping[str, Any]) -> Evidence:
     )
 
 
-def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
+def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
     """The verdict on an adapted encoder.
 
     Args:
@@ -193,7 +193,7 @@ def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
     return Verdict("NO DIFFERENCE", _told(deciding), f"The start is kept. {_MORE}")
 
 
-def _not_proved(asked: Sequence[Evidence]) -> Verdict:
+def _not_proved(asked: Sequence[BeforeAfter]) -> Verdict:
     """What is said without labels.
 
     Args:
@@ -211,6 +211,6 @@ def _not_proved(asked: Sequence[Evidence]) -> Verdict:
     return Verdict("NOT PROVED", reason, advice)
 
 
-def _told(row: Evidence) -> str:
+def _told(row: BeforeAfter) -> str:
     figure = signed(row.difference, row.ci_low, row.ci_high)
     return f"{row.metric} × 100 {figure} on {row.evidence}, p {row.p_value:.3f}"

@@ -11,7 +11,7 @@ from models.translation.config import Backend, Precision, TranslatorConfig
 from models.translation.filters import FilterConfig
 
 
-class Rewriting(BaseModel):
+class ViewMethod(BaseModel):
     """A view that needs no translator; `name` says which one a section is for, and is its method."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -36,7 +36,7 @@ class Rewriting(BaseModel):
         return ()
 
 
-class SynonymView(Rewriting):
+class SynonymView(ViewMethod):
     """The sentence with some of its words replaced by synonyms out of WordNet (BSL, section 4.4)."""
 
     lexicon = ("synonyms", "WordNet 3.0", "WordNet License")
@@ -58,7 +58,7 @@ class SynonymView(Rewriting):
     """With the sentence's id it decides which words go and what takes their places."""
 
 
-class MaskedView(Rewriting):
+class MaskedView(ViewMethod):
     """The sentence with some of its tokens masked and written anew by a masked language model (BSL, section 4.4)."""
 
     purpose = "refilled tokens"
@@ -89,7 +89,7 @@ class MaskedView(Rewriting):
         return ((self.model, self.revision),)
 
 
-class DeletedView(Rewriting):
+class DeletedView(ViewMethod):
     """The sentence with most of its words left out: the damage that TSDAE repairs (Wang et al., 2021)."""
 
     name: Literal["deleted"] = "deleted"
@@ -104,7 +104,7 @@ class DeletedView(Rewriting):
     """Language of the sentences that get the view, ISO 639-1; words are cut by the rules of English."""
 
 
-class CropView(Rewriting):
+class CropView(ViewMethod):
     """Runs of the sentence's words (González-Márquez et al., 2025): views for any language, without a translator."""
 
     name: Literal["crop"] = "crop"
@@ -139,7 +139,7 @@ class CropView(Rewriting):
         return ("crop", *(f"crop-{number}" for number in range(2, self.crops + 1)))
 
 
-class EntailView(Rewriting):
+class EntailView(ViewMethod):
     """What annotators wrote as following from the sentence (BSL, section 4.4: NLI_entail); needs labelled sources."""
 
     needs_labels = True
@@ -207,7 +207,7 @@ class GivenView(BaseModel):
     """Column of the view; sources without it have no such view."""
 
 
-AnyRewriting = Annotated[
+AnyViewMethod = Annotated[
     SynonymView | MaskedView | EntailView | DeletedView | CropView, Field(discriminator="name"), BeforeValidator(named)
 ]
 
@@ -229,7 +229,7 @@ class AugmentConfig(BaseModel):
     beam: int | None = Field(None, ge=1, le=16)
     """Hypotheses that every translator keeps, in place of each hop's own; null leaves the hops theirs."""
 
-    rewritings: tuple[AnyRewriting, ...] = ()
+    rewritings: tuple[AnyViewMethod, ...] = ()
     """Views by other means: `synonym`, `mlm`, `entail`, `deleted`, `crop`; a bare name takes its defaults."""
 
     given: tuple[GivenView, ...] = ()

@@ -18,7 +18,7 @@ from storage.readers.read_report import BadRecord, ReadReport
 from storage.sources.read import is_nli, read_nli_pairs, read_source
 from storage.sources.sources import ResolvedSource, resolve_sources, source_bytes
 from tasks.corpus.config import IngestConfig
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import progress_of, show_markdown, show_table
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def locate_sources(site: RunContext, config: IngestConfig) -> tuple[ResolvedSour
     ref=CorpusRef,
     version=CORPUS_VERSION,
 )
-def ingest(work: Work, sources: tuple[ResolvedSource, ...], config: IngestConfig) -> None:
+def ingest(work: StageContext, sources: tuple[ResolvedSource, ...], config: IngestConfig) -> None:
     """Read the sources, normalise their sentences and keep each once."""
     reports = [ReadReport(source.name) for source in sources]
     # Inside the draft, which no other run shares and which goes with it if this one is killed.
@@ -67,7 +67,7 @@ def ingest(work: Work, sources: tuple[ResolvedSource, ...], config: IngestConfig
     _show(statistics, reports)
 
 
-def told_of(store: Store, corpus: CorpusRef) -> str:
+def summary_of(store: Store, corpus: CorpusRef) -> str:
     """`18 of 24 texts taken; left out: 3 repeated, 1 empty, 2 unreadable (the first: …)`."""
     figures = store.manifest(corpus).figures
     found = CorpusStatistics.model_validate(figures["statistics"])
@@ -145,7 +145,7 @@ def _lengths(statistics: CorpusStatistics) -> str:
 
 
 @stage(ref=NliRef, version=2)
-def nli(work: Work, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
+def nli(work: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
     """Read the labelled pairs of those sources that have labels; the sentences are the corpus's own."""
     annotated = [source for source in sources if is_nli(source)]
     if not annotated:

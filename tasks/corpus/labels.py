@@ -84,7 +84,7 @@ def rows_by_part(rows: pl.DataFrame) -> dict[str, JsonValue]:
     return {f"labels {part}": count for part, count in sorted(rows["part"].value_counts().iter_rows())}
 
 
-def said_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> list[str]:
+def summary_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> list[str]:
     """For a page: what was left out of the labels, by the figures of `idle`, in sentences."""
     said = []
     rare = figures.get(RARE)

@@ -14,7 +14,7 @@ from storage.readers.read_report import ReadReport
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource, records
 from tasks.corpus.labels import TRAIN, apart, idle, labelled_rows, rows_by_part
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ BAD_SHARE = 0.01  # of a source's records that may be unreadable
 
 
 @stage(ref=PassagesRef, version=7)
-def read_passages(work: Work, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
+def read_passages(work: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, cut their records into sentences, hold documents out."""
     show_table("own-files", [source.told for source in sources], "What the columns of your files were taken to hold")
     left_out = LeftOut()
@@ -77,7 +77,7 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
 
 
 @stage(ref=CorpusRef, version=3)
-def learnt(work: Work, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int) -> None:
+def learnt(work: StageContext, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int) -> None:
     """The corpus of what is learnt: the sentences of the part `train`, each once, none that a judging label speaks of.
 
     Args:
@@ -101,7 +101,7 @@ def learnt(work: Work, passages: PassagesRef, labels: LabelSource | None, use: U
 
 
 @stage(ref=CorpusRef, version=3)
-def translated(work: Work, corpus: CorpusRef, most: int, seed: int) -> None:
+def translated(work: StageContext, corpus: CorpusRef, most: int, seed: int) -> None:
     """The corpus of what is translated.
 
     Args:

@@ -13,11 +13,11 @@ from models.runtime.precision import Computed
 from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
-from tasks.embedding.encode import Encoding
+from tasks.embedding.encode import ResumableEncoding
 from tasks.embedding.encoders import encoder_folder
 from tasks.embedding.shards import EMBED_VERSION, WHAT, CorpusVectors, ReusableVectors, encoded, is_large
 from tasks.embedding.vectors import MADE, SPARSE, encoder_made, sparse_table
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @stage(ref=EmbeddingsRef, version=EMBED_VERSION)
 def embed(
-    work: Work,
+    work: StageContext,
     encoder: CheckpointRef | ResolvedModel,
     texts: tuple[EvaluationSet, ...] | CorpusRef,
     config: EncoderConfig,
@@ -52,7 +52,7 @@ def embed(
             work.draft.write(frame)  # a part each: to be one, rows as wide as these would all be held
         rows, embedded, width = vectors.rows, vectors.embedded, vectors.width
     else:
-        table, embedded = _in_one_piece(work, held, Encoding(work.site, encoder, config, precision), texts)
+        table, embedded = _in_one_piece(work, held, ResumableEncoding(work.site, encoder, config, precision), texts)
         work.draft.write(table)
         rows, width = table.height, table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
     made = encoder_made(encoder_folder(work.store, encoder), config, precision)
@@ -60,7 +60,7 @@ def embed(
 
 
 def _in_one_piece(
-    work: Work, held: ReusableVectors, encoding: Encoding, texts: tuple[EvaluationSet, ...] | CorpusRef
+    work: StageContext, held: ReusableVectors, encoding: ResumableEncoding, texts: tuple[EvaluationSet, ...] | CorpusRef
 ) -> tuple[pl.DataFrame, int]:
     """The vectors, and how many sentences were not held."""
     sentences = _sentences(work.store, texts)
@@ -95,7 +95,7 @@ TITLE: Final = "Unigram TF-IDF"
 
 
 @stage(ref=EmbeddingsRef, version=2)
-def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...] | CorpusRef) -> None:
+def embed_tfidf(work: StageContext, corpus: CorpusRef, sets: tuple[EvaluationSet, ...] | CorpusRef) -> None:
     """Fit TF-IDF on the corpus that an encoder is trained on, and embed the sentences of all sets, or of a corpus.
 
     Raises:

@@ -34,7 +34,7 @@ GPU_PART: Final = 65_536
 
 
 @dataclass(frozen=True)
-class Encoding:
+class ResumableEncoding:
     """An encoder, which is loaded when the first text comes.
 
     Attributes:

@@ -14,7 +14,7 @@ from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import ArtifactMissingError
 from storage.sources.model_sources import ResolvedModel, is_graph, resolve_model, settings_of
 from storage.sources.word_vectors import VectorsFile, find_vectors_file, is_vectors_file, read_vectors
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +117,7 @@ logger = logging.getLogger(__name__)
 
 
 @stage(ref=CheckpointRef, version=1)
-def import_vectors(work: Work, source: VectorsFile, config: WordsConfig) -> None:
+def import_vectors(work: StageContext, source: VectorsFile, config: WordsConfig) -> None:
     """Read word vectors into a table that processes map into memory, with the tokenizer that cuts sentences for it.
 
     Raises:
@@ -163,7 +163,7 @@ def can_drop(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
     return read_saved(described_folder(site.open_store(), start)).backbone.kind == "Transformer"
 
 
-def taken_over(site: RunContext, start: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
+def with_saved_settings(site: RunContext, start: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
     """The configuration with what the start's folder says where nothing else was asked for.
 
     Raises:
@@ -189,7 +189,7 @@ def taken_over(site: RunContext, start: CheckpointRef | ResolvedModel, config: E
     return settled
 
 
-def as_saved(site: RunContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
+def saved_settings(site: RunContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
     """A teacher's configuration as its folder has it; that of a bare transformer as it is given."""
     if _is_only_planned(site, encoder) or is_bare(site, encoder):
         return config

@@ -17,7 +17,7 @@ from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.filesystem.digests import file_sha256
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.embedding.vectors import MADE
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _matrix(given: ArrayLike, texts: list[str], place: str) -> NDArray[np.float3
     return made
 
 
-class GivenVectors(BaseModel):
+class PythonVectors(BaseModel):
     """Vectors that came from outside, in a file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -135,12 +135,12 @@ def embed_corpus(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vectors.npy"
         np.save(path, vectors_ND)
-        given = GivenVectors(name=name or name_of(encoder), sha256=file_sha256(path), path=path)
+        given = PythonVectors(name=name or name_of(encoder), sha256=file_sha256(path), path=path)
         return take_vectors(place, corpus, given)
 
 
 @stage(ref=EmbeddingsRef, version=1)
-def take_vectors(work: Work, corpus: CorpusRef, given: GivenVectors) -> None:
+def take_vectors(work: StageContext, corpus: CorpusRef, given: PythonVectors) -> None:
     """Put vectors that an object made beside the sentences of a corpus."""
     ids = work.store.scan(corpus).select("sentence_id").collect()["sentence_id"].sort()
     vectors_ND = np.load(given.path)

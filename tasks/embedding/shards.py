@@ -23,8 +23,8 @@ from models.runtime.precision import Computed
 from storage.artifacts.refs import ArtifactRef, CheckpointRef, EmbeddingsRef
 from storage.errors import StorageError
 from storage.sources.model_sources import ResolvedModel
-from tasks.embedding.encode import Encoding
-from tasks.stage.cached import Work, stage
+from tasks.embedding.encode import ResumableEncoding
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.shards import PLAN, Shard, digest_of, run_shards
 from tasks.stage.ui import progress_of
 
@@ -68,7 +68,7 @@ class CorpusVectors:
 
     def __init__(
         self,
-        work: Work,
+        work: StageContext,
         held: ReusableVectors,
         encoder: CheckpointRef | ResolvedModel,
         corpus: CorpusRef,
@@ -128,7 +128,7 @@ class CorpusVectors:
 
 @stage(ref=ArtifactRef, kind="embeddings/shards", version=EMBED_VERSION)
 def embed_shard(
-    work: Work, encoder: CheckpointRef | ResolvedModel, shard: Shard, config: EncoderConfig, precision: Computed
+    work: StageContext, encoder: CheckpointRef | ResolvedModel, shard: Shard, config: EncoderConfig, precision: Computed
 ) -> None:
     """Embed some sentences of a corpus.
 
@@ -147,7 +147,9 @@ def embed_shard(
     work.draft.note({"sentences": table.height, "dimensions": width})
 
 
-def encoded(work: Work, encoding: Encoding, sentences: pl.DataFrame, advance: OnProgress) -> list[pl.DataFrame]:
+def encoded(
+    work: StageContext, encoding: ResumableEncoding, sentences: pl.DataFrame, advance: OnProgress
+) -> list[pl.DataFrame]:
     """`sentence_id` and `embedding` of sentences, in parts by their ids: each has all lengths, so all take alike.
 
     Raises:
@@ -168,8 +170,8 @@ def _content(store: Store, encoder: CheckpointRef | ResolvedModel) -> str:
 @lru_cache(maxsize=1)  # from shard to shard
 def _encoding(
     site: RunContext, encoder: CheckpointRef | ResolvedModel, _digest: str, config: EncoderConfig, precision: Computed
-) -> Encoding:
-    return Encoding(site, encoder, config, precision)
+) -> ResumableEncoding:
+    return ResumableEncoding(site, encoder, config, precision)
 
 
 @contextmanager

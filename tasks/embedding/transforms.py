@@ -12,7 +12,7 @@ from storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, Transf
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import encoder_folder
 from tasks.embedding.vectors import MADE, made_of
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import limit_threads
 from tasks.stage.sigterm import stop_requested
 from tasks.stage.ui import progress_of
@@ -27,7 +27,7 @@ TENSORS: Final = "transform.safetensors"
 
 
 @stage(ref=TransformRef, version=1)
-def fit_transform(work: Work, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
+def fit_transform(work: StageContext, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
     """Fit a transform on the vectors of sentences, without labels; what takes steps goes on where it was killed.
 
     Raises:
@@ -56,7 +56,7 @@ def fit_transform(work: Work, embeddings: EmbeddingsRef, config: TransformConfig
 
 
 @stage(ref=EmbeddingsRef, version=3)
-def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> None:
+def transform(work: StageContext, embeddings: EmbeddingsRef, fitted: TransformRef) -> None:
     """Apply a fitted transform to the vectors of evaluation sets."""
     limit_threads(work.site)
     restored = _restored(work, fitted)
@@ -70,7 +70,7 @@ def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> No
 
 @stage(ref=CheckpointRef, version=4)
 def fold_transform(
-    work: Work, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
+    work: StageContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
 ) -> None:
     """An encoder that gives its transformed vectors itself, as sentence-transformers opens it; for linear transforms.
 
@@ -96,7 +96,7 @@ def fold_transform(
     work.draft.note({"max_length": folded.config.length, "dimensions": folded.width})
 
 
-def _restored(work: Work, fitted: TransformRef) -> Transform:
+def _restored(work: StageContext, fitted: TransformRef) -> Transform:
     from pydantic import TypeAdapter
     from safetensors.torch import load_file
 

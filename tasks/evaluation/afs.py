@@ -15,7 +15,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, place_in_pairs, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +118,7 @@ def read_afs_set(arguments: AfsSet) -> pl.DataFrame:
 
 @stage(ref=ScoresRef, version=3)
 def score_afs(
-    work: Work,
+    work: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
@@ -143,7 +143,12 @@ def afs_cosines(arguments: AfsSet, vectors: Vectors) -> pl.DataFrame:
 
 
 def publish_afs(
-    work: Work, figures: pl.DataFrame, protocol: AfsProtocol, model: str, checkpoint: str, config: BootstrapConfig
+    work: StageContext,
+    figures: pl.DataFrame,
+    protocol: AfsProtocol,
+    model: str,
+    checkpoint: str,
+    config: BootstrapConfig,
 ) -> None:
     """Write signed figures."""
     title = f"Argument Facet Similarity of {model} ({protocol})"

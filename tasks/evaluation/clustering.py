@@ -18,7 +18,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class ClusteringKind(FrozenKind[ClusterSet]):
 
 @stage(ref=ScoresRef, version=1)
 def score_clustering(
-    work: Work,
+    work: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,

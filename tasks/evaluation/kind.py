@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from models.evaluation.sweep import SetDraws
     from storage.artifacts.refs import ComparisonRef, ScoresRef
     from tasks.embedding.vectors import Vectors
-    from tasks.evaluation.systems import Candidate, EvaluationSettings, System
+    from tasks.evaluation.systems import EvaluationSettings, NamedEncoder, System
     from tasks.rendering.paper_tables import PaperTable
-    from tasks.stage.cached import Work
+    from tasks.stage.cached import StageContext
     from tasks.stage.run_context import RunContext
 
 
@@ -137,12 +137,12 @@ class TunedKind(Kind[S]):
 
     @abstractmethod
     def scores(
-        self, site: RunContext, candidate: Candidate, sets: tuple[S, ...], config: EvaluationSettings
+        self, site: RunContext, candidate: NamedEncoder, sets: tuple[S, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """An encoder's figures: cached stages for each seed or fold, and one for all of them."""
 
 
-def publish_scores(work: Work, rows: pl.DataFrame, model: str, checkpoint: str, seed: int, title: str) -> None:
+def publish_scores(work: StageContext, rows: pl.DataFrame, model: str, checkpoint: str, seed: int, title: str) -> None:
     """Write a system's figures as the table `scores`, and show them.
 
     Args:
@@ -160,7 +160,7 @@ def publish_scores(work: Work, rows: pl.DataFrame, model: str, checkpoint: str, 
 
 
 def publish_comparison(
-    work: Work, rows: Sequence[Mapping[str, object]], names: tuple[str, str], seed: int, title: str
+    work: StageContext, rows: Sequence[Mapping[str, object]], names: tuple[str, str], seed: int, title: str
 ) -> None:
     """Write what a second system has more than a first, and show it.
 

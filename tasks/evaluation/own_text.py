@@ -30,7 +30,7 @@ from tasks.corpus.passages import sentences_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
 from tasks.evaluation.own_text_sets import known_labels
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -183,7 +183,7 @@ class OwnTextKind(FrozenKind[OwnTextSet]):
 
 @stage(ref=ScoresRef, version=2)
 def score_own_text(
-    work: Work,
+    work: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
@@ -213,7 +213,7 @@ def own_text_figures(sets: tuple[OwnTextSet, ...], vectors: Vectors, config: Boo
 
 @stage(ref=ComparisonRef, version=2)
 def compare_own_text(
-    work: Work,
+    work: StageContext,
     first: EmbeddingsRef,
     second: EmbeddingsRef,
     names: tuple[str, str],

@@ -11,7 +11,7 @@ from models.views.annotated_pairs import scored_pairs
 from storage.artifacts.refs import CorpusRef, PairsRef, PassagesRef
 from storage.sources.labels import LabelSource
 from tasks.corpus.labels import TRAIN, labelled_rows
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @stage(ref=CorpusRef, version=1)
-def field_held(work: Work, passages: PassagesRef) -> None:
+def field_held(work: StageContext, passages: PassagesRef) -> None:
     """The sentences that no method sees."""
     rows = work.store.scan(passages).filter(pl.col("part") != TRAIN).collect()
     unique = rows.unique("sentence_id", keep="first").sort("sentence_id")
@@ -28,7 +28,7 @@ def field_held(work: Work, passages: PassagesRef) -> None:
 
 
 @stage(ref=PairsRef, version=5)
-def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
+def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
     """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
 
     Args:

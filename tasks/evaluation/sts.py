@@ -19,7 +19,7 @@ from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_s
 from tasks.embedding.vectors import SparseVectors, Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.config import ScoringConfig
-    from models.evaluation.significance.hierarchical import Draws
+    from models.evaluation.significance.hierarchical import BootstrapDraws
     from models.evaluation.significance.paired import Difference
     from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
@@ -130,7 +130,7 @@ class StsKind(FrozenKind[ScoredSet]):
 
 @stage(ref=ScoresRef, version=4)
 def score(
-    work: Work,
+    work: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
@@ -169,7 +169,7 @@ def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: Bootstrap
 
 @stage(ref=ComparisonRef, version=2)
 def compare(
-    work: Work,
+    work: StageContext,
     first: EmbeddingsRef,
     second: EmbeddingsRef,
     names: tuple[str, str],
@@ -200,7 +200,7 @@ def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet],
     """Of the mean over sets, each drawn by itself."""
     from models.evaluation.significance.hierarchical import difference_of, draws_of
 
-    def drawn(vectors: Vectors) -> list[Draws]:
+    def drawn(vectors: Vectors) -> list[BootstrapDraws]:
         return [
             draws_of(
                 read_scored_set(scored)["score"].to_numpy(),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tasks.stage.run_context import RunContext
 
 
-class Candidate(BaseModel):
+class NamedEncoder(BaseModel):
     """An encoder that was found."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -66,16 +66,18 @@ class System:
 _NOT_THE_ENCODER_S: Final = ("revision", "words")  # which it is, and how it is read into the store
 
 
-def find_candidates(site: RunContext, names: Sequence[str], reading: Reading, precision: Precision) -> list[Candidate]:
+def find_encoder_systems(
+    site: RunContext, names: Sequence[str], reading: Reading, precision: Precision
+) -> list[NamedEncoder]:
     """Find encoders; tables call each by a name of its own, which says so if bf16 was asked for.
 
     What `auto` came to is in each figure's signature.
 
     Raises:
         ValueError: two would have one name.
-        SourceError, AssetError, ArtifactMissingError, EncoderError: as `find_candidate`.
+        SourceError, AssetError, ArtifactMissingError, EncoderError: as `find_encoder_system`.
     """
-    found = [find_candidate(site, name, reading) for name in names]
+    found = [find_encoder_system(site, name, reading) for name in names]
     labels = [one.label for one in found]
     if twice := {label for label in labels if labels.count(label) > 1}:
         raise ValueError(f"two models would both be called {', '.join(twice)}; give each once, or rename a folder")
@@ -83,7 +85,7 @@ def find_candidates(site: RunContext, names: Sequence[str], reading: Reading, pr
     return [one.model_copy(update={"label": one.label + suffix}) for one in found]
 
 
-def find_candidate(site: RunContext, name: str, reading: Reading) -> Candidate:
+def find_encoder_system(site: RunContext, name: str, reading: Reading) -> NamedEncoder:
     """Find an encoder by folder, `embedded:` name, Hub id, or `checkpoint/<key>` or `report/<key>` of the store.
 
     Raises:
@@ -97,7 +99,7 @@ def find_candidate(site: RunContext, name: str, reading: Reading) -> Candidate:
     named = EncoderConfig(model=name, max_length=USUAL)
     described = saved_config(described_folder(site.open_store(), encoder), identity) or named
     given = {field: value for field, value in reading if value is not None and field not in _NOT_THE_ENCODER_S}
-    return Candidate(
+    return NamedEncoder(
         label=str(encoder) if isinstance(encoder, CheckpointRef) and not is_vectors_file(name) else named.short_name,
         encoder=encoder,
         # Validated as a whole: model_copy would let a length of 0 pass.

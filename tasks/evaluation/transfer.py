@@ -19,7 +19,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import device_of, limit_threads
 from tasks.stage.ui import progress_of
 
@@ -160,7 +160,7 @@ def _part(labelled: TransferSet, split: str, rows: pl.DataFrame, vectors: Vector
 
 @stage(ref=ScoresRef, version=6)
 def score_transfer(
-    work: Work,
+    work: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,

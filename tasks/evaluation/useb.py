@@ -18,7 +18,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,7 +115,7 @@ class UsebKind(FrozenKind[UsebSet]):
 
 @stage(ref=ScoresRef, version=2)
 def score_useb(
-    work: Work,
+    work: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
@@ -129,7 +129,7 @@ def score_useb(
 
 @stage(ref=ComparisonRef, version=1)
 def compare_useb(
-    work: Work,
+    work: StageContext,
     first: EmbeddingsRef,
     second: EmbeddingsRef,
     names: tuple[str, str],

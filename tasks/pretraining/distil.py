@@ -10,7 +10,7 @@ from storage.sources.model_sources import ResolvedModel
 from storage.sources.sources import ResolvedSource
 from tasks.embedding.encoders import encoder_folder
 from tasks.pretraining.pretrain import MODEL, read_collections
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import device_of, limit_threads
 from tasks.stage.ui import progress_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @stage(ref=ArtifactRef, kind="asset", version=1)
 def teach_student(
-    work: Work,
+    work: StageContext,
     sources: tuple[ResolvedSource, ...],
     start: ArtifactRef,
     teacher: CheckpointRef | ResolvedModel,
@@ -70,7 +70,7 @@ def teach_student(
 
 
 def _vectors(
-    work: Work, teacher: CheckpointRef | ResolvedModel, recipe: StudentRecipe, texts: Sequence[str]
+    work: StageContext, teacher: CheckpointRef | ResolvedModel, recipe: StudentRecipe, texts: Sequence[str]
 ) -> TeacherVectors:
     import numpy as np
 

@@ -16,7 +16,7 @@ from models.pretraining.config import EncoderRecipe, TranslatorRecipe
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import SourceError
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
-from tasks.stage.cached import StageInputs, Work, stage
+from tasks.stage.cached import StageContext, StageInputs, stage
 from tasks.stage.device import cores, device_of, limit_threads
 from tasks.stage.ui import progress_of
 
@@ -53,7 +53,7 @@ def read_collections(sources: tuple[ResolvedSource, ...]) -> dict[str, pl.DataFr
 
 @stage(ref=ArtifactRef, kind="asset", version=2)
 def pretrain_encoder(
-    work: Work, sources: tuple[ResolvedSource, ...], kept_out: tuple[ResolvedSource, ...], recipe: EncoderRecipe
+    work: StageContext, sources: tuple[ResolvedSource, ...], kept_out: tuple[ResolvedSource, ...], recipe: EncoderRecipe
 ) -> None:
     """Train a WordPiece vocabulary and a masked LM.
 
@@ -95,7 +95,7 @@ def pretrain_encoder(
 
 
 @stage(ref=ArtifactRef, kind="parallel", version=1)
-def split_parallel(work: Work, sources: tuple[ResolvedSource, ...], recipe: TranslatorRecipe) -> None:
+def split_parallel(work: StageContext, sources: tuple[ResolvedSource, ...], recipe: TranslatorRecipe) -> None:
     """Hold pairs out of all languages together, and learn the vocabulary that both translators share."""
     from models.pretraining.corpora import LANGUAGES, NLI
     from models.pretraining.parallel_corpora import closeness, nearest, split_pairs
@@ -117,7 +117,11 @@ def split_parallel(work: Work, sources: tuple[ResolvedSource, ...], recipe: Tran
 
 @stage(ref=ArtifactRef, kind="asset", version=2)
 def pretrain_translator(
-    work: Work, parallel: ArtifactRef, start: ArtifactRef | None, back: ArtifactRef | None, recipe: TranslatorRecipe
+    work: StageContext,
+    parallel: ArtifactRef,
+    start: ArtifactRef | None,
+    back: ArtifactRef | None,
+    recipe: TranslatorRecipe,
 ) -> None:
     """Train a translator, from scratch or from another one of the same vocabulary."""
     from torch import nn
@@ -161,7 +165,7 @@ class BackTranslation(StageInputs):
 
 @stage(ref=ArtifactRef, kind="back_translated", version=2)
 def back_translate(
-    work: Work,
+    work: StageContext,
     translator: ArtifactRef,
     sources: tuple[ResolvedSource, ...],
     parallel: ArtifactRef,

@@ -18,7 +18,7 @@ from storage.artifacts.refs import (
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
 from tasks.adaptation import SHARE, VERDICT
-from tasks.corpus.labels import said_of
+from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
 from tasks.rendering.evidence import MRR, proof_rows, unasked, weighed
 from tasks.reporting.adapted_card import Adapted, adapted_card, exported, spelled
@@ -27,7 +27,7 @@ from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.run.report import PAGE
 from tasks.reporting.sections import reproduce_part, settings_part, text_part, use_part
-from tasks.stage.cached import StageInputs, Work, stage
+from tasks.stage.cached import StageContext, StageInputs, stage
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,7 +93,7 @@ class AdaptationSettings(StageInputs):
 
 
 @stage(ref=ReportRef, version=8)
-def adaptation(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
+def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
     """Write the pages and the encoder's card, and show them.
 
     Args:
@@ -197,7 +197,7 @@ def learnt_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | No
     return Part("What was learnt", [*blocks, *curves])
 
 
-def _log(work: Work, made: AdaptationArtifacts) -> pl.DataFrame:
+def _log(work: StageContext, made: AdaptationArtifacts) -> pl.DataFrame:
     return work.store.scan(made.trained, "training_log").collect()
 
 
@@ -206,9 +206,9 @@ def _samples(made: AdaptationArtifacts) -> dict[str, ViewsRef]:
     return {title: ref for title, ref in both.items() if ref is not None}
 
 
-def _labelled(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings) -> str:
+def _labelled(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings) -> str:
     """Return how the labels were read, and what was left out of the text for them."""
-    left_out = said_of(work.store.manifest(made.corpus).figures, asked.labels)
+    left_out = summary_of(work.store.manifest(made.corpus).figures, asked.labels)
     return " ".join([f"{asked.labels.told}.", *left_out]) if asked.labels else ""
 
 

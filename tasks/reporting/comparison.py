@@ -18,7 +18,7 @@ from tasks.rendering.score_tables import all_scores
 from tasks.reporting.evaluation import difference_part
 from tasks.reporting.publish import publish
 from tasks.reporting.run.report import report
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from storage.artifacts.manifest import Manifest
@@ -33,7 +33,7 @@ _MANY: Final = 15  # fields from which on their table would hide the sections be
 
 @stage(ref=EvaluationRef, version=4)
 def compare_runs(
-    work: Work,
+    work: StageContext,
     reports: tuple[ReportRef, ...],
     comparisons: tuple[ComparisonRef, ...],
     tables: tuple[PaperTable, ...],
@@ -104,7 +104,7 @@ def _finding(rows: pl.DataFrame, devs: Mapping[str, str]) -> str:
     return f"{row['model']} is {word} {row['reference']}: Spearman × 100 {signed(row['value'], low, high)} on {place}."
 
 
-def said_of(store: Store, comparison: EvaluationRef) -> list[str]:
+def summary_of(store: Store, comparison: EvaluationRef) -> list[str]:
     """What the page of a comparison opens with: a sentence a run beside the first."""
     return [str(line) for line in cast("list[str]", store.manifest(comparison).figures["said"])]
 

@@ -13,7 +13,7 @@ from tasks.rendering.blocks import Charts, Page, Part, Table
 from tasks.rendering.paper_tables import PaperTable, tables_of
 from tasks.rendering.score_tables import INTERVALS, difference_rows, missing_sets, score_rows, signatures
 from tasks.reporting.publish import publish
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ class Missing(BaseModel):
 
 @stage(ref=EvaluationRef, version=5)
 def summarise(
-    work: Work,
+    work: StageContext,
     scores: tuple[ScoresRef, ...],
     comparisons: tuple[ComparisonRef, ...],
     missing: Missing,

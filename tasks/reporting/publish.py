@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from storage.artifacts.refs import ArtifactRef
     from storage.artifacts.store import Store
     from tasks.rendering.blocks import Page
-    from tasks.stage.cached import Work
+    from tasks.stage.cached import StageContext
 
 
-def publish(work: Work, page: Page, name: str) -> None:
+def publish(work: StageContext, page: Page, name: str) -> None:
     """Write `<name>.html`, `<name>.md` and an SVG file per chart of the Markdown page into a stage's artifact.
 
     Args:

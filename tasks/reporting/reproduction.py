@@ -15,7 +15,7 @@ from storage.artifacts.schemas import REPRODUCTION
 from tasks.rendering.blocks import Charts, Page, Part, Prose, Table
 from tasks.rendering.numbers import MISSING
 from tasks.reporting.publish import publish
-from tasks.stage.cached import StageInputs, Work, stage
+from tasks.stage.cached import StageContext, StageInputs, stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +61,7 @@ class RowComparison(StageInputs):
 
 
 @stage(ref=ReproductionRef, version=5)
-def reproduce(work: Work, reports: tuple[ReportRef, ...], asked: RowComparison) -> None:
+def reproduce(work: StageContext, reports: tuple[ReportRef, ...], asked: RowComparison) -> None:
     """Set the figures of a row's recipe beside the row.
 
     Args:

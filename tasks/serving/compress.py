@@ -54,7 +54,7 @@ _SOURCES: Final = (
 )
 
 
-class Wanted(BaseModel):
+class CompressionConfig(BaseModel):
     """Which forms of an encoder are made."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -84,7 +84,7 @@ class Wanted(BaseModel):
 
 
 def export_variants(
-    site: RunContext, name: str, revision: str | None, target: Path, wanted: Wanted
+    site: RunContext, name: str, revision: str | None, target: Path, wanted: CompressionConfig
 ) -> list[dict[str, str]]:
     """Write an encoder's forms to a new folder; the rows of its table.
 
@@ -126,7 +126,7 @@ class _Makers:
         self,
         folder: Path,
         encoder: SentenceEncoder,
-        wanted: Wanted,
+        wanted: CompressionConfig,
         site: RunContext,
     ) -> None:
         self.folder, self.encoder, self.wanted, self.site = folder, encoder, wanted, site
@@ -222,7 +222,7 @@ class _Makers:
         return measured(name, place or ".", self.folder / place, self._load(self.folder / place))
 
 
-def _check(encoder: SentenceEncoder, wanted: Wanted) -> None:
+def _check(encoder: SentenceEncoder, wanted: CompressionConfig) -> None:
     """Refuse what cannot be made before anything is.
 
     Raises:
@@ -263,7 +263,7 @@ def _last_heads(short: Encoder, whole_ND: Vectors) -> Vectors:
     return x_BD.numpy()
 
 
-def _texts(site: RunContext, wanted: Wanted) -> list[str]:
+def _texts(site: RunContext, wanted: CompressionConfig) -> list[str]:
     """Different sentences, in an order that their sources and number decide."""
     specs = [SourceSpec(path=path) for path in wanted.text] or _SOURCES
     columns = []

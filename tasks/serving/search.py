@@ -22,10 +22,10 @@ from storage.readers.read_report import ReadReport
 from storage.sources.read import check_columns, read_source
 from storage.sources.sources import SourceSpec, resolve_sources
 from tasks.corpus.config import IngestConfig
-from tasks.corpus.ingest import ingest, locate_sources, told_of
+from tasks.corpus.ingest import ingest, locate_sources, summary_of
 from tasks.embedding.embed import embed
-from tasks.embedding.encode import Encoding
-from tasks.evaluation.systems import Reading, find_candidate
+from tasks.embedding.encode import ResumableEncoding
+from tasks.evaluation.systems import Reading, find_encoder_system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from models.runtime.precision import Computed
     from models.runtime.progress import OnProgress
     from storage.sources.sources import ResolvedSource
-    from tasks.evaluation.systems import Candidate
+    from tasks.evaluation.systems import NamedEncoder
     from tasks.stage.run_context import RunContext
 
 _ANY_LENGTH: Final = 10**9  # characters
@@ -92,14 +92,14 @@ def index(site: RunContext, model: str, corpus: SourceSpec, precision: Computed)
 
     config = IngestConfig(sources=(corpus,), corpus=CorpusConfig(normalize=NormalizeConfig(max_chars=_ANY_LENGTH)))
     located = locate_sources(site, config)  # before the encoder, which takes longer to find
-    candidate = find_candidate(site, model, Reading())
+    candidate = find_encoder_system(site, model, Reading())
     sentences = ingest(site, located, config)
     embeddings = embed(site, candidate.encoder, sentences, candidate.config, precision)
     store = site.open_store()
     table = store.scan(sentences).select("sentence_id", "text").join(store.scan(embeddings), on="sentence_id").collect()
-    encode = Encoding(site, candidate.encoder, candidate.config, precision)
+    encode = ResumableEncoding(site, candidate.encoder, candidate.config, precision)
     vectors = unit(table["embedding"].to_numpy())
-    return Index(table["text"], vectors, lambda texts: unit(encode(texts)), told_of(store, sentences))
+    return Index(table["text"], vectors, lambda texts: unit(encode(texts)), summary_of(store, sentences))
 
 
 def embed_file(
@@ -139,8 +139,8 @@ def embed_file(
     total = sum(map(len, _frames(found)))
     if not total:
         raise SourceError(f"{found[0].name}: no sentence, expected one at least; look at the file")
-    candidate = find_candidate(site, model, Reading())
-    encoding = Encoding(site, candidate.encoder, candidate.config, precision)
+    candidate = find_encoder_system(site, model, Reading())
+    encoding = ResumableEncoding(site, candidate.encoder, candidate.config, precision)
     kept = _kept(target, found, candidate, precision)
     made = sum(1 for _ in encoding.parts(equal_frames(_frames(found), encoding.part), total, kept, advance))
     with whole(target) as path:
@@ -150,7 +150,7 @@ def embed_file(
     return total
 
 
-def _kept(target: Path, sources: Sequence[ResolvedSource], candidate: Candidate, precision: Computed) -> Path:
+def _kept(target: Path, sources: Sequence[ResolvedSource], candidate: NamedEncoder, precision: Computed) -> Path:
     """The folder of unfinished work, named after all that decides it."""
     decisive = [*(one.model_dump(mode="json") for one in sources), candidate.config.model_dump(mode="json"), precision]
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]

@@ -48,7 +48,7 @@ R = TypeVar("R", bound=ArtifactRef)
 
 
 @dataclass(frozen=True)
-class Work:
+class StageContext:
     """What a stage is given besides its inputs.
 
     Attributes:
@@ -82,7 +82,7 @@ class Stage(Generic[P, R]):
 
     def __init__(
         self,
-        compute: Callable[Concatenate[Work, P], None],
+        compute: Callable[Concatenate[StageContext, P], None],
         *,
         ref: type[R],
         kind: str,
@@ -151,7 +151,7 @@ class Stage(Generic[P, R]):
         store = site.open_store()
         with metrics_of(step) as metrics:
             with collected() as page, store.draft(ref, self._provenance(store, arguments)) as draft:
-                cast("Callable[..., None]", self.compute)(Work(site, store, draft), **arguments)
+                cast("Callable[..., None]", self.compute)(StageContext(site, store, draft), **arguments)
             metrics.made(store.manifest(ref))
             page.publish(store, ref, self.__doc__ or "")
             store.drop_scratch(ref)
@@ -196,7 +196,7 @@ class Stage(Generic[P, R]):
 
 def stage(
     *, ref: type[R], version: int, kind: str | None = None
-) -> Callable[[Callable[Concatenate[Work, P], None]], Stage[P, R]]:
+) -> Callable[[Callable[Concatenate[StageContext, P], None]], Stage[P, R]]:
     """Turn `compute(work, inputs…, config…)`, which fills `work.draft`, into a cached stage.
 
     Args:
@@ -205,7 +205,7 @@ def stage(
         kind: kind of the artifact; that of `ref` unless given.
     """
 
-    def wrap(compute: Callable[Concatenate[Work, P], None]) -> Stage[P, R]:
+    def wrap(compute: Callable[Concatenate[StageContext, P], None]) -> Stage[P, R]:
         name = kind or cast("str", ref.model_fields["kind"].default)
         return Stage(compute, ref=ref, kind=name, version=version)
 

@@ -22,7 +22,7 @@ from models.training.config import TrainingConfig
 from models.transforms.config import TransformConfig
 from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PaceRef, PairsRef
 from storage.sources.model_sources import ResolvedModel
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import device_of, limit_threads
 from tasks.training.worker import TrainingJob, run_job
 
@@ -70,7 +70,7 @@ class _Clock:
 
 @stage(ref=PaceRef, version=2)
 def pace_training(
-    work: Work,
+    work: StageContext,
     pairs: PairsRef,
     start: CheckpointRef | ResolvedModel,
     encoder: EncoderConfig,
@@ -107,7 +107,7 @@ def pace_training(
 
 
 @stage(ref=PaceRef, version=1)
-def pace_fit(work: Work, embeddings: EmbeddingsRef, config: TransformConfig, device: str) -> None:  # noqa: ARG001
+def pace_fit(work: StageContext, embeddings: EmbeddingsRef, config: TransformConfig, device: str) -> None:  # noqa: ARG001
     """Time the first steps of a transform that takes some.
 
     Raises:
@@ -145,7 +145,7 @@ def affordable(seconds: float, a_step: float) -> int:
     return steps // digits * digits
 
 
-def _publish(work: Work, clock: _Clock) -> None:
+def _publish(work: StageContext, clock: _Clock) -> None:
     counted = clock.counted
     median = sorted(counted)[len(counted) // 2]
     (work.draft.folder / FILE).write_text(json.dumps(counted), encoding="utf-8")

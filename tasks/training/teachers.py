@@ -16,9 +16,9 @@ from storage.artifacts.lookup import find
 from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.errors import SourceError
 from tasks.embedding.embed import embed
-from tasks.embedding.encoders import TAUGHT, as_saved, resolve_encoder
+from tasks.embedding.encoders import TAUGHT, resolve_encoder, saved_settings
 from tasks.embedding.vectors import MADE, made_of
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +60,7 @@ def _found(site: RunContext, config: EncoderConfig) -> Teacher | EmbeddingsRef:
         store.used(vectors)
         return vectors
     encoder, named = resolve_encoder(site, config)
-    return Teacher(encoder, as_saved(site, encoder, named))
+    return Teacher(encoder, saved_settings(site, encoder, named))
 
 
 def check_teaching(
@@ -107,7 +107,7 @@ def teach(
 
 
 @stage(ref=EmbeddingsRef, version=2)
-def join_teachers(work: Work, teachers: tuple[EmbeddingsRef, ...]) -> None:
+def join_teachers(work: StageContext, teachers: tuple[EmbeddingsRef, ...]) -> None:
     """One table whose cosines are the mean of the teachers' cosines.
 
     Each teacher's unit vector, divided by the square root of how many teachers there are, stands beside the others': a

@@ -12,7 +12,7 @@ from models.training.config import TrainingConfig
 from storage.artifacts.refs import ENCODER, STATE, CheckpointRef, EmbeddingsRef, PairsRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import ScoredSet
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import device_of, limit_threads
 from tasks.stage.sigterm import stop_requested
 from tasks.stage.ui import progress_of, show_chart, show_table
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @stage(ref=CheckpointRef, version=8)
 def train(
-    work: Work,
+    work: StageContext,
     pairs: PairsRef,
     start: CheckpointRef | ResolvedModel,
     dev: ScoredSet | None,
@@ -80,7 +80,7 @@ def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, J
     }
 
 
-def _show(work: Work, result: TrainingResult) -> None:
+def _show(work: StageContext, result: TrainingResult) -> None:
     key = work.ref.key[:12]
     from tasks.rendering.charts import training_charts  # matplotlib
 

@@ -30,7 +30,7 @@ from tasks.translation.translator import ResolvedTranslator
 if TYPE_CHECKING:
     from models.runtime.partitions import Ranges
     from models.translation.filters import FilterConfig
-    from tasks.stage.cached import Work
+    from tasks.stage.cached import StageContext
 
 
 class Route(BaseModel):
@@ -49,7 +49,7 @@ class Route(BaseModel):
         return self.hops[0].config.source_lang == self.hops[-1].config.target_lang
 
 
-class Journey:
+class RouteTranslation:
     """All sentences of a route's first language on their way, each in one place.
 
     Args:
@@ -62,7 +62,7 @@ class Journey:
     """
 
     def __init__(
-        self, work: Work, route: Route, filters: FilterConfig, sentences: pl.LazyFrame, bits: int, folder: Path
+        self, work: StageContext, route: Route, filters: FilterConfig, sentences: pl.LazyFrame, bits: int, folder: Path
     ) -> None:
         self._work = work
         self._route = route

@@ -36,7 +36,7 @@ from models.errors import TranslationStoppedError, TranslatorLoadError
 from models.runtime.partitions import Partitions
 from models.translation.config import TRANSLATION_VERSION
 from storage.artifacts.refs import ArtifactRef
-from tasks.stage.cached import Stage, Work, stage
+from tasks.stage.cached import Stage, StageContext, stage
 from tasks.stage.device import cores, device_of, limit_threads
 from tasks.stage.shards import Shard, plan_shards, run_shards, scattered
 from tasks.stage.sigterm import stop_requested
@@ -117,7 +117,7 @@ def translate_missing(
     kind="translations",
     version=TRANSLATION_VERSION,
 )
-def translate(work: Work, hop: ResolvedTranslator, shard: Shard) -> None:
+def translate(work: StageContext, hop: ResolvedTranslator, shard: Shard) -> None:
     """Translate one shard of sentences and add it to the translator's memory."""
     limit_threads(work.site)
     translator = _translator(work.site, hop)

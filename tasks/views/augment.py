@@ -19,9 +19,9 @@ from models.views.views import (
     view_samples,
 )
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import show_table
-from tasks.translation.route import Journey, Route
+from tasks.translation.route import Route, RouteTranslation
 from tasks.translation.translator import find_translator
 from tasks.views.methods import rewritten
 
@@ -62,7 +62,7 @@ def augment(
     version=2,
 )
 def make_views(
-    work: Work,
+    work: StageContext,
     corpus: CorpusRef,
     routes: tuple[Route, ...],
     parts: tuple[ViewsRef, ...],
@@ -78,7 +78,7 @@ def make_views(
     with work.store.workspace() as scratch:
         trips = []
         for number, route in enumerate(routes):
-            trips.append(Journey(work, route, filters, sentences, bits, scratch / str(number)))
+            trips.append(RouteTranslation(work, route, filters, sentences, bits, scratch / str(number)))
             costs += trips[-1].go(following=sum(len(later.hops) for later in routes[number + 1 :]))
 
         def of_range(number: int) -> pl.DataFrame:

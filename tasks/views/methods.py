@@ -14,7 +14,7 @@ import polars as pl
 from models.corpus.normalize import normalize
 from models.runtime.partitions import bits_for
 from models.runtime.seeded_order import scattered
-from models.views.config import CropView, DeletedView, EntailView, GivenView, MaskedView, Rewriting, SynonymView
+from models.views.config import CropView, DeletedView, EntailView, GivenView, MaskedView, SynonymView, ViewMethod
 from models.views.entailment import entailed_views
 from models.views.synonyms import FILES
 from models.views.views import given_views
@@ -28,7 +28,7 @@ from storage.sources.read import read_beside, source_columns
 from storage.sources.sources import ResolvedSource
 from storage.sources.word_vectors import ResolvedWordNet, find_wordnet
 from tasks.embedding.encoders import resolve_named_model
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import device_of, limit_threads
 from tasks.stage.ui import progress_of
 
@@ -46,7 +46,9 @@ Rewrite = Callable[[Sequence[str], Sequence[int]], list[str]]
 """Sentences and a number of each one's own to their views."""
 
 
-def rewrite_corpus(work: Work, corpus: CorpusRef, method: str, lang: str | None, seed: int, rewrite: Rewrite) -> None:
+def rewrite_corpus(
+    work: StageContext, corpus: CorpusRef, method: str, lang: str | None, seed: int, rewrite: Rewrite
+) -> None:
     """Write a view of each sentence of a language (None: of all), slice by slice; a killed run's slices are kept.
 
     The scratch folder may go at any moment: another run that makes the same views drops it when it has published.
@@ -90,7 +92,7 @@ def make_crop(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: Cro
 
 
 @stage(ref=ViewsRef, version=1)
-def crop(work: Work, corpus: CorpusRef, view: CropView) -> None:
+def crop(work: StageContext, corpus: CorpusRef, view: CropView) -> None:
     """Some of the words of each sentence of the language, as often as asked."""
     from models.views.cropping import crop_words
 
@@ -105,7 +107,7 @@ def make_deleted(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: 
 
 @stage(ref=ViewsRef, version=1)
 def deleted(
-    work: Work,
+    work: StageContext,
     corpus: CorpusRef,
     tokenizer: str,  # noqa: ARG001 - version of what cuts words, for the key
     view: DeletedView,
@@ -128,7 +130,7 @@ def make_entail(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: E
 
 
 @stage(ref=ViewsRef, version=1)
-def entail(work: Work, corpus: CorpusRef, nli: NliRef, view: EntailView) -> None:
+def entail(work: StageContext, corpus: CorpusRef, nli: NliRef, view: EntailView) -> None:
     """The hypotheses that each sentence entails."""
     sentences, pairs = work.store.scan(corpus), work.store.scan(nli)
     bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
@@ -157,7 +159,7 @@ def make_mlm(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: Mask
 
 
 @stage(ref=ViewsRef, version=2)
-def mlm(work: Work, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -> None:
+def mlm(work: StageContext, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -> None:
     """Each sentence with tokens refilled by a masked language model."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
     from models.views.masked_lm import MaskedLM, refill
@@ -184,7 +186,7 @@ def make_synonym(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: 
 
 @stage(ref=ViewsRef, version=2)
 def synonym(
-    work: Work,
+    work: StageContext,
     corpus: CorpusRef,
     wordnet: ResolvedWordNet,
     lexicon: str,  # noqa: ARG001 - version of the inflected forms, for the key
@@ -214,7 +216,7 @@ def views_of_sources(
 
 @stage(ref=ViewsRef, version=1)
 def given(
-    work: Work, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, view: GivenView, max_bad_share: float
+    work: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, view: GivenView, max_bad_share: float
 ) -> None:
     """Read one column of those sources that have it as a view of their sentences.
 
@@ -238,7 +240,7 @@ def _frames(sources: Sequence[ResolvedSource], column: str, max_bad_share: float
         yield from read_beside(source, column, ReadReport(source.name), max_bad_share)
 
 
-REWRITERS: Final[dict[type[Rewriting], Callable[[RunContext, CorpusRef, NliRef | None, Any], ViewsRef]]] = {
+VIEW_METHODS: Final[dict[type[ViewMethod], Callable[[RunContext, CorpusRef, NliRef | None, Any], ViewsRef]]] = {
     SynonymView: make_synonym,
     MaskedView: make_mlm,
     EntailView: make_entail,
@@ -254,4 +256,4 @@ def rewritten(site: RunContext, corpus: CorpusRef, config: AugmentConfig, nli: N
     Raises:
         SourceError: WordNet, a model or the labels are nowhere to be had.
     """
-    return tuple(REWRITERS[type(view)](site, corpus, nli, view) for view in config.rewritings)
+    return tuple(VIEW_METHODS[type(view)](site, corpus, nli, view) for view in config.rewritings)

@@ -13,7 +13,7 @@ from models.views.annotated_pairs import labelled_pairs, scored_pairs
 from models.views.pairs import PairConfig, build_pairs, count_pairs, require_pairs
 from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef |
 
 
 @stage(ref=PairsRef, version=2)
-def pair(work: Work, views: ViewsRef, config: PairConfig) -> None:
+def pair(work: StageContext, views: ViewsRef, config: PairConfig) -> None:
     """Put two views of each sentence side by side, in the order in which training reads them."""
     table, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
     _pair(work, lambda number: in_range(table, number, bits), config, bits)
 
 
 @stage(ref=PairsRef, version=1)
-def pair_own(work: Work, views: ViewsRef, trips: ViewsRef | None, config: PairConfig) -> None:
+def pair_own(work: StageContext, views: ViewsRef, trips: ViewsRef | None, config: PairConfig) -> None:
     """As `pair`, of own sentences and of round trips of some of them; trips of sentences without views are left out."""
     own, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
     more = None if trips is None else work.store.scan(trips)
@@ -72,7 +72,7 @@ def pair_own(work: Work, views: ViewsRef, trips: ViewsRef | None, config: PairCo
 
 
 @stage(ref=PairsRef, version=1)
-def pair_labelled(work: Work, corpus: CorpusRef, nli: NliRef, config: PairConfig) -> None:
+def pair_labelled(work: StageContext, corpus: CorpusRef, nli: NliRef, config: PairConfig) -> None:
     """Put premises beside their hypotheses, with the labels that annotators gave them.
 
     Raises:
@@ -100,7 +100,7 @@ def pair_labelled(work: Work, corpus: CorpusRef, nli: NliRef, config: PairConfig
 
 
 @stage(ref=PairsRef, version=1)
-def pair_scored(work: Work, scored: ScoredSet, shuffle_seed: int | None) -> None:
+def pair_scored(work: StageContext, scored: ScoredSet, shuffle_seed: int | None) -> None:
     """Put the sentences of a scored set side by side, with the scores that annotators gave them, as shares of 1."""
     pairs = scored_pairs(read_scored_set(scored), scored.highest, scored.name, shuffle_seed)
     work.draft.write(pairs)
@@ -108,7 +108,7 @@ def pair_scored(work: Work, scored: ScoredSet, shuffle_seed: int | None) -> None
     _show(_shown(pairs))
 
 
-def _pair(work: Work, views: Ranges, config: PairConfig, bits: int) -> None:
+def _pair(work: StageContext, views: Ranges, config: PairConfig, bits: int) -> None:
     counts = count_pairs(views, config, bits)
     require_pairs(counts)
     first: list[dict[str, object]] = []

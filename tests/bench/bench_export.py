@@ -43,11 +43,11 @@ def main() -> int:
     arguments = parser.parse_args()
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.settings import saved_config
-    from tasks.serving.compress import Wanted, export_variants
+    from tasks.serving.compress import CompressionConfig, export_variants
     from tasks.serving.measures import test_texts
     from tasks.stage.run_context import RunContext
 
-    wanted = Wanted(
+    wanted = CompressionConfig(
         onnx="int8" in arguments.forms,
         int8="int8" in arguments.forms,
         dims=(128, 64) if "dims" in arguments.forms else (),

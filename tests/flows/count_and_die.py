@@ -9,14 +9,14 @@ import signal
 import sys
 
 from storage.artifacts.refs import CorpusRef
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 from tests.flows.test_cached import Size, both, sentences
 
 
 @stage(ref=CorpusRef, version=1)
-def counting(work: Work, config: Size) -> None:
+def counting(work: StageContext, config: Size) -> None:
     """Fails after it has counted."""
     logging.getLogger("storage.hub.faults").warning("the Hub fails (503); trying again")
     work.draft.note({"statistics": {"read": 5, "too_long": 3, "duplicates": 2}, "target_tokens": 7})

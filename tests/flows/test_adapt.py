@@ -27,7 +27,7 @@ from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weig
 from tasks.corpus.labels import labelled_halves
 from tasks.corpus.passages import read_passages
 from tasks.embedding.encoders import resolve_encoder
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.progress import planning
 from tasks.stage.run_context import RunContext
 from tasks.training.train import train
@@ -192,7 +192,7 @@ def test_what_goes_not_with_labels_is_refused() -> None:
 
 
 @stage(ref=PairsRef, version=1)
-def mismatched(work: Work, passages: PassagesRef) -> None:
+def mismatched(work: StageContext, passages: PassagesRef) -> None:
     """Sentences beside others that have nothing to do with them, as pairs."""
     texts = work.store.scan(passages).filter(pl.col("part") == "train").collect()["text"]
     numbers = pl.int_range(len(texts), dtype=pl.UInt64, eager=True)

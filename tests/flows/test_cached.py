@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from storage.artifacts.refs import CorpusRef, PairsRef
 from storage.artifacts.store import Store
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.progress import listening, planning
 from tasks.stage.run_context import RunContext
 
@@ -26,7 +26,7 @@ class Size(BaseModel):
 
 
 @stage(ref=CorpusRef, version=1)
-def sentences(work: Work, config: Size) -> None:
+def sentences(work: StageContext, config: Size) -> None:
     """Make a corpus."""
     calls.append("sentences")
     ids = pl.Series("sentence_id", range(config.rows), dtype=pl.UInt64)
@@ -36,7 +36,7 @@ def sentences(work: Work, config: Size) -> None:
 
 
 @stage(ref=PairsRef, version=1)
-def doubled(work: Work, corpus: CorpusRef, config: Size) -> None:
+def doubled(work: StageContext, corpus: CorpusRef, config: Size) -> None:
     """Pair each sentence with itself."""
     calls.append("doubled")
     pairs = work.store.scan(corpus).select(

@@ -16,7 +16,7 @@ from werkzeug.serving import make_server
 
 from storage.artifacts.refs import ArtifactRef, CorpusRef, ViewsRef
 from storage.artifacts.store import Store
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.run_context import RunContext
 
 ROWS = 20_000
@@ -28,7 +28,7 @@ class Rows(BaseModel):
 
 
 @stage(ref=CorpusRef, version=1)
-def few_sentences(work: Work, config: Rows) -> None:
+def few_sentences(work: StageContext, config: Rows) -> None:
     """A corpus of some kilobytes."""
     ids = pl.Series("sentence_id", range(config.rows), dtype=pl.UInt64)
     frame = pl.DataFrame([ids]).with_columns(
@@ -38,7 +38,7 @@ def few_sentences(work: Work, config: Rows) -> None:
 
 
 @stage(ref=ViewsRef, version=1)
-def many_views(work: Work, corpus: CorpusRef, config: Rows) -> None:
+def many_views(work: StageContext, corpus: CorpusRef, config: Rows) -> None:
     """Views that zstd cannot make small."""
     draw = random.Random(config.rows)
     texts = [draw.randbytes(40).hex() for _ in range(config.rows)]

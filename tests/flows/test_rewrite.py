@@ -23,7 +23,7 @@ from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.corpus.ingest import nli as label_pairs
-from tasks.stage.cached import Work
+from tasks.stage.cached import StageContext
 from tasks.stage.run_context import RunContext
 from tasks.views.augment import augment
 from tasks.views.pairs import pair
@@ -179,7 +179,7 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: RunContext, monkeypatch: 
     def run(key: str, fail_at: int = 0) -> pl.DataFrame:
         ref = ViewsRef(key=key * 64)
         with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
-            work = Work(site, store, draft)
+            work = StageContext(site, store, draft)
             tasks.views.methods.rewrite_corpus(
                 work, corpus, "mlm", "en", 0, lambda texts, seeds: shout(texts, seeds, fail_at)
             )
@@ -204,5 +204,5 @@ def test_another_run_that_publishes_first_takes_nothing_away(site: RunContext, m
         return [text.upper() for text in texts]
 
     with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
-        tasks.views.methods.rewrite_corpus(Work(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
+        tasks.views.methods.rewrite_corpus(StageContext(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
     assert store.manifest(ref).rows == 10

@@ -10,7 +10,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from pydantic import BaseModel, ConfigDict
 
 from storage.artifacts.refs import CorpusRef, PairsRef
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.run_context import RunContext
 from tasks.stage.ui import show_chart, show_link, show_markdown, show_table
 
@@ -24,7 +24,7 @@ class Content(BaseModel):
 
 
 @stage(ref=CorpusRef, version=1)
-def told_corpus(work: Work, content: Content) -> None:
+def told_corpus(work: StageContext, content: Content) -> None:
     """Read a corpus.
 
     With more to say.
@@ -37,7 +37,7 @@ def told_corpus(work: Work, content: Content) -> None:
 
 
 @stage(ref=PairsRef, version=1)
-def told_pairs(work: Work, corpus: CorpusRef) -> None:
+def told_pairs(work: StageContext, corpus: CorpusRef) -> None:
     """Pair it."""
     empty = pl.DataFrame(
         schema={

@@ -13,7 +13,7 @@ from models.evaluation.signature import parse_signature
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import SourceError
 from tasks.embedding.vectors import encoder_made
-from tasks.evaluation.systems import EvaluationSettings, Reading, find_candidate
+from tasks.evaluation.systems import EvaluationSettings, Reading, find_encoder_system
 from tasks.stage.run_context import RunContext
 
 WORDS = ["a", "man", "woman", "is", "playing", "the", "guitar", "dog", "running", "on", "in", "and", "of", ".", "two"]
@@ -35,7 +35,7 @@ def vectors(tmp_path_factory):
 
 
 def candidate(site, name, reading):
-    return flow(find_candidate, validate_parameters=False)(site, name, reading)
+    return flow(find_encoder_system, validate_parameters=False)(site, name, reading)
 
 
 def test_a_file_of_word_vectors_is_an_encoder_by_its_path(site, vectors):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Draws:
+class BootstrapDraws:
     """A method's figure on one set.
 
     Attributes:
@@ -43,7 +43,7 @@ class Draws:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Estimate:
     """A method's figure over seeds, on one set or as the mean of several.
 
     Attributes:
@@ -67,7 +67,7 @@ def draws_of(
     *,
     resamples: int = 1000,
     seed: int = 0,
-) -> Draws:
+) -> BootstrapDraws:
     """Spearman's ρ of a method's encoders on draws of one set's pairs.
 
     Args:
@@ -82,10 +82,10 @@ def draws_of(
     # Gold stands first: the draws follow the order of the first argument, so every encoder meets the same ones.
     columns = [spearman_resamples(gold_N, cosines, resamples=resamples, seed=seed) for cosines in cosines_SN]
     figures = [spearman(cosines, gold_N) for cosines in cosines_SN]
-    return Draws(np.array(figures), np.stack(columns, axis=1))
+    return BootstrapDraws(np.array(figures), np.stack(columns, axis=1))
 
 
-def figure_of(sets: Sequence[Draws], *, seed: int = 0) -> Figure:
+def figure_of(sets: Sequence[BootstrapDraws], *, seed: int = 0) -> Estimate:
     """A method's figure as the mean of some sets, all with the same seeds in the same order.
 
     Raises:
@@ -94,10 +94,10 @@ def figure_of(sets: Sequence[Draws], *, seed: int = 0) -> Figure:
     figures_S = _mean_figures(sets)
     low, high = percentile_interval(_finite(_distribution(sets, seed)))
     sd = float(figures_S.std(ddof=1)) if len(figures_S) > 1 else float("nan")
-    return Figure(float(figures_S.mean()), sd, low, high, len(figures_S))
+    return Estimate(float(figures_S.mean()), sd, low, high, len(figures_S))
 
 
-def difference_of(first: Sequence[Draws], second: Sequence[Draws], *, seed: int = 0) -> Difference:
+def difference_of(first: Sequence[BootstrapDraws], second: Sequence[BootstrapDraws], *, seed: int = 0) -> Difference:
     """The second method less the first, on the same draws of pairs; seeds are drawn for each on its own.
 
     Args:
@@ -125,7 +125,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _mean_figures(sets: Sequence[Draws]) -> NDArray[np.float64]:
+def _mean_figures(sets: Sequence[BootstrapDraws]) -> NDArray[np.float64]:
     counts = {len(draws.figures) for draws in sets}
     if len(counts) != 1:
         raise EvaluationError(f"sets with {sorted(counts)} seeds, expected one number; score every seed on every set")
@@ -133,7 +133,7 @@ def _mean_figures(sets: Sequence[Draws]) -> NDArray[np.float64]:
     return means
 
 
-def _distribution(sets: Sequence[Draws], seed: int) -> NDArray[np.float64]:
+def _distribution(sets: Sequence[BootstrapDraws], seed: int) -> NDArray[np.float64]:
     """(R,) means over sets and drawn seeds."""
     by_seed_RS = np.mean([draws.draws for draws in sets], axis=0)
     resamples, seeds = by_seed_RS.shape

@@ -18,7 +18,7 @@ from tasks.embedding.vectors import MADE
 from tasks.evaluation.afs import AFS, AfsSet, afs_figures, find_afs_set, publish_afs, read_afs_set
 from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_made
 from tasks.evaluation.kind import TunedKind, digest_of, signed
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.shards import run_shards
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from models.training.config import TrainingConfig
-    from tasks.evaluation.systems import Candidate, EvaluationSettings
+    from tasks.evaluation.systems import EvaluationSettings, NamedEncoder
     from tasks.stage.run_context import RunContext
 
 
@@ -69,7 +69,7 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
         return AfsFolds(dataset=name, arguments=find_afs_set(site), protocol=self.protocols[name])
 
     def scores(
-        self, site: RunContext, candidate: Candidate, sets: tuple[AfsFolds, ...], config: EvaluationSettings
+        self, site: RunContext, candidate: NamedEncoder, sets: tuple[AfsFolds, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """One artifact a protocol, of the cosines that its folds predict."""
         label, checkpoint = candidate.label, candidate.checkpoint
@@ -100,7 +100,9 @@ class CrossEncoderAfsKind(SupervisedAfsKind):
 
 
 @stage(ref=PredictionsRef, version=5)
-def predict_afs(work: Work, tuning: FineTuning, arguments: AfsSet, protocol: Supervision, fold: int, seed: int) -> None:
+def predict_afs(
+    work: StageContext, tuning: FineTuning, arguments: AfsSet, protocol: Supervision, fold: int, seed: int
+) -> None:
     """Fine-tune on one fold's pairs and score its test pairs: a killed run loses one fold at most.
 
     Column `cosine` holds a cross-encoder's score where that is what is tuned.
@@ -119,7 +121,7 @@ def predict_afs(work: Work, tuning: FineTuning, arguments: AfsSet, protocol: Sup
 
 @stage(ref=ScoresRef, version=3)
 def score_afs_predictions(
-    work: Work,
+    work: StageContext,
     predictions: tuple[PredictionsRef, ...],
     protocol: Supervision,
     model: str,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from models.training.dev_evaluation import DevSet
-    from tasks.stage.cached import Work
+    from tasks.stage.cached import StageContext
 
 CROSS: Final = "cross-encoder"  # in signatures, and in names of protocols
 
@@ -47,7 +47,7 @@ class FineTuning(StageInputs):
 
 
 def finetune(
-    work: Work, tuning: FineTuning, pairs: pl.DataFrame, task: str, dev: DevSet | None = None
+    work: StageContext, tuning: FineTuning, pairs: pl.DataFrame, task: str, dev: DevSet | None = None
 ) -> Callable[[pl.DataFrame], NDArray[np.float64]]:
     """Fine-tune an encoder, or read a finished run back from the stage's scratch folder.
 
@@ -108,7 +108,7 @@ def reads_pairs(config: TrainingConfig) -> bool:
     return isinstance(config.objective, CrossRegressionConfig)
 
 
-def tuned_made(work: Work, tuning: FineTuning, learnt: str) -> dict[str, JsonValue]:
+def tuned_made(work: StageContext, tuning: FineTuning, learnt: str) -> dict[str, JsonValue]:
     """How a fine-tuned encoder makes vectors, for signatures; the seed, which runs of one figure differ in, aside.
 
     Args:

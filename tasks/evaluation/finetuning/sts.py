@@ -14,7 +14,7 @@ from storage.artifacts.refs import ScoresRef
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
 from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, reads_pairs, tuned_made
 from tasks.evaluation.kind import TunedKind, digest_of, digests, publish_scores, signed
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.shards import run_shards
 from tasks.training.worker import dev_set
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from models.training.config import TrainingConfig
-    from tasks.evaluation.systems import Candidate, EvaluationSettings
+    from tasks.evaluation.systems import EvaluationSettings, NamedEncoder
     from tasks.stage.run_context import RunContext
 
 SUPERVISED = "supervised"
@@ -71,7 +71,7 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
         return SupervisedPairs(dataset=name, parts=(train, dev, test))
 
     def scores(
-        self, site: RunContext, candidate: Candidate, sets: tuple[SupervisedPairs, ...], config: EvaluationSettings
+        self, site: RunContext, candidate: NamedEncoder, sets: tuple[SupervisedPairs, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """One artifact of means and standard deviations over the seeds."""
         tuning = FineTuning(encoder=candidate.encoder, network=candidate.config, config=self.training(config))
@@ -96,7 +96,7 @@ class CrossEncoderStsKind(SupervisedStsKind):
 
 @stage(ref=ScoresRef, version=5)
 def score_supervised(
-    work: Work,
+    work: StageContext,
     tuning: FineTuning,
     model: str,
     checkpoint: str,
@@ -126,7 +126,7 @@ def score_supervised(
 
 
 @stage(ref=ScoresRef, version=2)
-def summarise_seeds(work: Work, scores: tuple[ScoresRef, ...]) -> None:
+def summarise_seeds(work: StageContext, scores: tuple[ScoresRef, ...]) -> None:
     """Mean and standard deviation of every figure over the seeds."""
     from models.evaluation.significance.seeds import over_seeds
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.verdict import Verdict
     from storage.artifacts.store import Store
-    from tasks.stage.cached import Work
+    from tasks.stage.cached import StageContext
 
 
 class ReportSettings(StageInputs):
@@ -100,7 +100,7 @@ class Run:
         verdict: on the trained encoder; None where nothing was trained.
     """
 
-    work: Work
+    work: StageContext
     made: RunArtifacts
     asked: ReportSettings
     scores: pl.DataFrame
@@ -132,7 +132,9 @@ class Run:
         return (row["dataset"], row["split"]) if row else None
 
 
-def compared_sets(work: Work, vectors: Mapping[str, EmbeddingsRef], sets: tuple[ScoredSet, ...]) -> list[ComparedSet]:
+def compared_sets(
+    work: StageContext, vectors: Mapping[str, EmbeddingsRef], sets: tuple[ScoredSet, ...]
+) -> list[ComparedSet]:
     """Every set under every system whose vectors know a word of it."""
     opened = {name: open_vectors(work.store, ref) for name, ref in vectors.items()}
     compared = []

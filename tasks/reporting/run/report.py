@@ -14,7 +14,7 @@ from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.run.content import ReportSettings, Run, RunArtifacts
 from tasks.reporting.run.page import run_page
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from models.training.config import TrainingConfig
@@ -24,7 +24,7 @@ PAGE: Final = "report"
 
 
 @stage(ref=ReportRef, version=17)
-def report(work: Work, made: RunArtifacts, asked: ReportSettings, told: RunCommand) -> None:
+def report(work: StageContext, made: RunArtifacts, asked: ReportSettings, told: RunCommand) -> None:
     """Write the page, the score table and, of what was trained, the model card."""
     table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])
     compared = [work.store.scan(ref).collect() for ref in made.comparisons]
@@ -43,7 +43,7 @@ def report(work: Work, made: RunArtifacts, asked: ReportSettings, told: RunComma
 
 
 def _write_cards(
-    work: Work, made: RunArtifacts, asked: ReportSettings, scores: pl.DataFrame, verdict: Verdict | None
+    work: StageContext, made: RunArtifacts, asked: ReportSettings, scores: pl.DataFrame, verdict: Verdict | None
 ) -> None:
     """Cards of what was trained, and of encoders that took a transform in."""
     encoders = {CARD: (made.checkpoints[-1], "")} if made.checkpoints else {}
@@ -61,7 +61,7 @@ def _write_cards(
 
 
 def _verdict(
-    work: Work, comparison: pl.DataFrame | None, settings: RunSettings, checkpoints: tuple[CheckpointRef, ...]
+    work: StageContext, comparison: pl.DataFrame | None, settings: RunSettings, checkpoints: tuple[CheckpointRef, ...]
 ) -> Verdict | None:
     if not checkpoints:
         return None

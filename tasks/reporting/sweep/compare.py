@@ -20,7 +20,7 @@ from tasks.reporting.sweep.advice import TEXT, Choice, advice
 from tasks.reporting.sweep.costs import cost_table, faults_of
 from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings, SweepSystem
 from tasks.reporting.sweep.page import SweepContent, finding, shown_set, sweep_page
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import limit_threads
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ _CHECKS_SEED: Final = 200  # checks are drawn apart from questions and labels
 
 
 @stage(ref=SweepRef, version=1)
-def compare_systems(work: Work, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand) -> None:
+def compare_systems(
+    work: StageContext, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand
+) -> None:
     """Write figures over seeds, differences to references, of own text the best system and all costs, and a page.
 
     Args:
@@ -129,7 +131,7 @@ def _own_text_draws(
 
 
 def _choice(
-    work: Work, systems: Sequence[SweepSystem], result: SweepResult, table: pl.DataFrame, own: OwnTextComparison
+    work: StageContext, systems: Sequence[SweepSystem], result: SweepResult, table: pl.DataFrame, own: OwnTextComparison
 ) -> Choice:
     """Return the best system on the person's text, and what each one costs and forgets."""
     from models.evaluation.sweep import forgetful, not_chosen
@@ -146,7 +148,7 @@ def _choice(
     return Choice(ranked, forgets, folders, cost_table(work.store, systems, own.corpus, ranked))
 
 
-def _own_parts(work: Work, asked: SweepSettings, told: RunCommand) -> list[Part]:
+def _own_parts(work: StageContext, asked: SweepSettings, told: RunCommand) -> list[Part]:
     """Return the sections on the person's text, the settings, and how to reproduce the page."""
     parts = []
     if asked.own_text is not None:
@@ -167,7 +169,7 @@ def _draws_note(draws: int, comparisons: int) -> str:
 
 
 def _other_figures(
-    work: Work, systems: Sequence[SweepSystem], wanted: Mapping[str, tuple[str, ...]]
+    work: StageContext, systems: Sequence[SweepSystem], wanted: Mapping[str, tuple[str, ...]]
 ) -> Iterator[dict[str, object]]:
     """Figures of sets on which nothing is drawn, such as accuracies: over seeds, without a comparison."""
     from models.evaluation.reproduction import measured

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from flows.cli.main import main
-from flows.hub import Pin, look, of_the_hub, pins, unexplained
+from flows.hub import HubPin, look, of_the_hub, pins, unexplained
 from flows.recipes import RECIPES, recipe
 from storage.assets.catalog import EMBEDDED
 from storage.datasets.registry import DATASETS
@@ -41,13 +41,13 @@ def test_every_repository_is_known_once_with_a_commit_or_a_reason():
 def test_what_became_of_a_pin_is_told_apart(hub):
     weights = {"config.json": b"{}", "model.safetensors": b"old", "README.md": b"old"}
     hub.add("models", MODEL, weights, OLD)
-    assert look(Pin("model", MODEL, OLD)).verdict == "same"
+    assert look(HubPin("model", MODEL, OLD)).verdict == "same"
     newest = hub.add("models", MODEL, {**weights, "model.safetensors": b"new", "onnx/model.onnx": b"new"})
-    moved = look(Pin("model", MODEL, OLD))
+    moved = look(HubPin("model", MODEL, OLD))
     assert (moved.verdict, moved.newest, moved.detail) == ("moved", newest, "model.safetensors")
-    unpinned = look(Pin("model", MODEL, None, "no source names one"))
+    unpinned = look(HubPin("model", MODEL, None, "no source names one"))
     assert (unpinned.verdict, unpinned.newest, unpinned.detail) == ("unpinned", newest, "no source names one")
-    gone = look(Pin("model", "someone/gone", OLD))
+    gone = look(HubPin("model", "someone/gone", OLD))
     assert gone.verdict == "lacking"
     assert "no such repository, or a private one (401)" in gone.detail
 

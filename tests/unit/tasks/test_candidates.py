@@ -11,7 +11,7 @@ from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from storage.artifacts.store import Store
 from storage.errors import ArtifactMissingError
-from tasks.evaluation.systems import Reading, find_candidate, find_candidates
+from tasks.evaluation.systems import Reading, find_encoder_system, find_encoder_systems
 from tasks.stage.run_context import RunContext
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import write_tiny
@@ -35,7 +35,7 @@ def site(tmp_path):
 
 @pytest.mark.parametrize("name", ["checkpoint/0000", "report/0000", str(CHECKPOINT), REPORT.path, "report/latest"])
 def test_a_run_s_encoder_by_its_checkpoint_or_its_report(site, name):
-    found = find_candidate(site, name, Reading())
+    found = find_encoder_system(site, name, Reading())
     assert found.encoder == CHECKPOINT
     assert (found.label, found.checkpoint) == (str(CHECKPOINT), CHECKPOINT.key)
     assert (found.config.pooling, found.config.max_length) == ("cls", 24)
@@ -46,15 +46,15 @@ def test_an_encoder_that_is_named_every_day_is_not_collected(site, name, kept):
     store, soon = site.open_store(), datetime.now(UTC) + timedelta(days=1)
     made_long_ago(store)
     assert len(collectable(store, timedelta(days=30), soon)) == 2
-    find_candidate(site, name, Reading())
+    find_encoder_system(site, name, Reading())
     gone = {manifest.ref.path for manifest in collectable(store, timedelta(days=30), soon)}
     assert gone == {CHECKPOINT.path, REPORT.path} - {ref.path for ref in kept}
 
 
 def test_a_bare_transformer_is_read_as_asked(site, tmp_path):
     folder = str(tmp_path / "bare")
-    assert find_candidate(site, folder, Reading()).config.max_length == 64
-    found = find_candidate(site, f"{folder}/", Reading(pooling="cls", max_length=16))
+    assert find_encoder_system(site, folder, Reading()).config.max_length == 64
+    found = find_encoder_system(site, f"{folder}/", Reading(pooling="cls", max_length=16))
     assert (found.config.pooling, found.config.max_length) == ("cls", 16)
     assert found.label == "/".join([*tmp_path.parts[-1:], "bare"])
     assert found.checkpoint.startswith("sha256:")
@@ -62,14 +62,14 @@ def test_a_bare_transformer_is_read_as_asked(site, tmp_path):
 
 def test_names_of_systems_are_told_apart(site, tmp_path):
     folder = str(tmp_path / "bare")
-    (found,) = find_candidates(site, [folder], Reading(), "bf16")
+    (found,) = find_encoder_systems(site, [folder], Reading(), "bf16")
     assert found.label.endswith("bare (bf16)")
     with pytest.raises(ValueError, match="two models would both be called"):
-        find_candidates(site, [folder, f"{folder}/"], Reading(), "fp32")
+        find_encoder_systems(site, [folder, f"{folder}/"], Reading(), "fp32")
 
 
 def test_what_is_not_there(site):
     with pytest.raises(ArtifactMissingError, match="fits nothing"):
-        find_candidate(site, "checkpoint/ffff", Reading())
+        find_encoder_system(site, "checkpoint/ffff", Reading())
     with pytest.raises(ValueError, match="max_length"):
-        find_candidate(site, "checkpoint/0000", Reading(max_length=0))
+        find_encoder_system(site, "checkpoint/0000", Reading(max_length=0))

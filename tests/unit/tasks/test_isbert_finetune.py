@@ -11,7 +11,7 @@ from models.training.config import TrainingConfig, stsb_config
 from models.training.loop import train
 from models.views.annotated_pairs import graded_pairs
 from storage.artifacts.refs import CheckpointRef
-from tasks.evaluation.systems import Reading, find_candidate
+from tasks.evaluation.systems import Reading, find_encoder_system
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import pair_of, write_tiny
 from tests.tiny_finetuning import FIRST, GOLD, SECOND
@@ -34,7 +34,7 @@ def convolution(encoder):
 
 
 def test_ft_reads_a_bare_transformer_with_convolutions_that_each_seed_draws(folder):
-    candidate = find_candidate(RunContext(), str(folder), Reading(cnn=CNN, max_length=24))
+    candidate = find_encoder_system(RunContext(), str(folder), Reading(cnn=CNN, max_length=24))
     assert not isinstance(candidate.encoder, CheckpointRef)
     assert candidate.config.cnn == CNN
     encoder, tokenizer = pair_of(SentenceEncoder.load(candidate.encoder.folder, candidate.config))
@@ -51,7 +51,7 @@ def test_ssl_leaves_convolutions_that_ft_goes_on_from(folder, tmp_path):
     encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN)))
     learnt = train(PAIRS, SentenceEncoder(encoder, tokenizer), SSL).encoder
     SentenceEncoder(learnt, tokenizer).save(tmp_path)
-    candidate = find_candidate(RunContext(), str(tmp_path), Reading())
+    candidate = find_encoder_system(RunContext(), str(tmp_path), Reading())
     again, tokenizer = pair_of(SentenceEncoder.load(tmp_path, candidate.config))
     tuned = [
         train(PAIRS, SentenceEncoder(again, tokenizer), FT.model_copy(update={"seed": seed})).encoder for seed in (0, 1)

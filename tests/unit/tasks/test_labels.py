@@ -15,7 +15,7 @@ from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.artifacts.schemas import PASSAGES
 from storage.sources.labels import LabelSource, label_source
 from tasks.adaptation import check_asked
-from tasks.corpus.labels import labelled_halves, labelled_rows, said_of
+from tasks.corpus.labels import labelled_halves, labelled_rows, summary_of
 from tasks.corpus.passages import learnt
 from tasks.stage.run_context import RunContext
 
@@ -106,7 +106,7 @@ def test_a_rare_class_is_left_out_of_both_halves_and_told(site: RunContext, tmp_
     halves = labelled_halves(site.open_store(), passages, source, "judge", seed=0)
     assert halves["choose"].names == halves["report"].names == ("bad", "good")
     figures = site.open_store().manifest(_learnt(site, passages, source, use="judge")).figures
-    assert said_of(figures, source) == [
+    assert summary_of(figures, source) == [
         "Left out of your labels, for too few of their rows can be used: rare (5 rows)."
     ]
 
@@ -117,7 +117,7 @@ def test_a_rare_class_is_left_out_of_both_halves_and_told(site: RunContext, tmp_
 def test_rows_that_do_nothing_are_told_in_a_sentence(kind: Literal["classes", "pairs"], what: str) -> None:
     source = LabelSource(digest="", format="csv", kind=kind, texts=("text",), label="label", path="own.csv")
     told = f"Left out of your labels: 5 {what} of which a sentence is learnt."
-    assert said_of({"rare_classes": {}, "idle_labels": 5}, source) == [told]
+    assert summary_of({"rare_classes": {}, "idle_labels": 5}, source) == [told]
 
 
 def test_labels_that_leave_nothing_to_learn_are_refused(site: RunContext, tmp_path: Path) -> None:

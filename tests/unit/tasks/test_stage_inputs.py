@@ -6,7 +6,7 @@ from models.evaluation.config import BootstrapConfig
 from storage.artifacts.keys import artifact_key
 from storage.artifacts.refs import CorpusRef, ViewsRef
 from storage.artifacts.store import Store
-from tasks.stage.cached import StageInputs, Work, stage
+from tasks.stage.cached import StageContext, StageInputs, stage
 from tasks.stage.run_context import RunContext
 from tests.hostile import VIEWS, WHY, key
 
@@ -18,7 +18,7 @@ class Sources(StageInputs):
 
 
 @stage(ref=CorpusRef, version=3)
-def grouped(work: Work, sources: Sources, title: str) -> None:
+def grouped(work: StageContext, sources: Sources, title: str) -> None:
     """Make a corpus of one title."""
     rows = {"sentence_id": [sources.config.seed], "text": [title], "source": ["t"], "lang": ["en"]}
     work.draft.write(pl.DataFrame(rows, schema_overrides={"sentence_id": pl.UInt64}))

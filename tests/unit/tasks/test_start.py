@@ -16,7 +16,7 @@ from flows.sweep.methods import METHODS
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
-from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, taken_over
+from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, with_saved_settings
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import pair_of, write_tiny
 from tests.tiny_words import WIDTH, words
@@ -37,7 +37,7 @@ def saved(tmp_path: Path) -> Path:
 def test_what_was_left_open_is_the_folders(saved: Path, tmp_path: Path) -> None:
     site = RunContext(store=str(tmp_path / "store"))
     start, named = resolve_encoder(site, EncoderConfig(model=str(saved)))
-    settled = taken_over(site, start, named)
+    settled = with_saved_settings(site, start, named)
     assert (settled.pooling, settled.normalize) == ("cls", True)
     assert not is_bare(site, start)
 
@@ -68,14 +68,14 @@ def test_what_contradicts_the_folder_is_refused_with_the_setting(saved: Path, tm
     site = RunContext(store=str(tmp_path / "store"))
     start, named = resolve_encoder(site, EncoderConfig(model=str(saved), pooling="max"))
     with pytest.raises(EncoderError, match=r'encoder\.pooling="cls"'):
-        taken_over(site, start, named)
+        with_saved_settings(site, start, named)
 
 
 def test_a_bare_transformer_stays_as_configured(tmp_path: Path) -> None:
     site = RunContext(store=str(tmp_path / "store"))
     folder = write_tiny(tmp_path / "raw")
     start, named = resolve_encoder(site, EncoderConfig(model=str(folder), pooling="max"))
-    assert taken_over(site, start, named) == named
+    assert with_saved_settings(site, start, named) == named
     assert is_bare(site, start)
 
 
@@ -88,6 +88,6 @@ def test_a_graph_is_read_as_its_folder_says_and_never_trained(saved: Path, tmp_p
     check_learns(weights)
     (saved / "model.safetensors").rename(tmp_path / "away.safetensors")
     start, given = resolve_encoder(site, EncoderConfig(model=str(saved / named)))
-    assert taken_over(site, start, given).pooling == "cls"
+    assert with_saved_settings(site, start, given).pooling == "cls"
     with pytest.raises(EncoderError, match="no gradients, expected weights to train"):
         check_learns(start)

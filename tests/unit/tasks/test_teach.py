@@ -13,7 +13,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.sources.model_sources import resolve_model
 from tasks.embedding.embed import embed
-from tasks.embedding.encoders import as_saved
+from tasks.embedding.encoders import saved_settings
 from tasks.embedding.vectors import MADE
 from tasks.training.teachers import check_teaching, find_teachers, join_teachers
 from tests.tiny_encoder import ORIGINALS, write_tiny
@@ -81,9 +81,9 @@ def test_a_teacher_is_read_as_its_folder_says(site, tmp_path):
     SentenceEncoder.load(start, made).save(folder)
     bare, saved = (resolve_model(str(place)) for place in (start, folder))
     asked = EncoderConfig(model="teacher", pooling="first-last")
-    assert as_saved(site, bare, asked) == asked
-    assert as_saved(site, saved, asked) == made.model_copy(update={"model": "teacher"})
-    assert as_saved(site, saved, asked.model_copy(update={"max_length": 12})).max_length == 12
+    assert saved_settings(site, bare, asked) == asked
+    assert saved_settings(site, saved, asked) == made.model_copy(update={"model": "teacher"})
+    assert saved_settings(site, saved, asked.model_copy(update={"max_length": 12})).max_length == 12
 
 
 def test_a_queue_is_held_against_the_corpus_once_that_is_made(site, corpus):

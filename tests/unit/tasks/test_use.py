@@ -37,7 +37,7 @@ def advance(done, total, detail):
     pass
 
 
-class Lengths(encoding.Encoding):
+class Lengths(encoding.ResumableEncoding):
     """An encoding whose vectors are lengths."""
 
     part = 2

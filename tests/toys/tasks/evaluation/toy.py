@@ -12,7 +12,7 @@ from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.evaluation.systems import System
 from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.run_context import RunContext
 
 
@@ -49,7 +49,9 @@ class ToyKind(FrozenKind[ToySet]):
 
 
 @stage(ref=ScoresRef, version=1)
-def score_toy(work: Work, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[ToySet, ...]) -> None:
+def score_toy(
+    work: StageContext, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[ToySet, ...]
+) -> None:
     """Margins of pairs."""
     publish_scores(work, margins(sets, open_vectors(work.store, embeddings)), model, checkpoint, 0, "Toys")
 

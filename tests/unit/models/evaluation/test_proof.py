@@ -11,8 +11,8 @@ from sklearn.linear_model import Ridge
 
 from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
 from models.evaluation.proof import (
+    BeforeAfter,
     BootstrapConfig,
-    Evidence,
     Questions,
     answers,
     choose_share,
@@ -84,9 +84,9 @@ def test_the_share_of_the_largest_gain_is_taken_unless_it_forgets() -> None:
     assert choose_share({0.25: -0.01, 1.0: -0.02}, lambda share: False) == 1.0
 
 
-def _row(role: Role, difference: float, half: float = 0.001) -> Evidence:
+def _row(role: Role, difference: float, half: float = 0.001) -> BeforeAfter:
     spread = (difference, difference - half, difference + half, 0.01)
-    return Evidence("some set", "Spearman", role, 0.5, 0.5 + difference, *spread, 10, 0)
+    return BeforeAfter("some set", "Spearman", role, 0.5, 0.5 + difference, *spread, 10, 0)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def _row(role: Role, difference: float, half: float = 0.001) -> Evidence:
         ([_row("guard", 0.02)], "NOT PROVED"),
     ],
 )
-def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[Evidence], word: str) -> None:
+def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[BeforeAfter], word: str) -> None:
     verdict = judged(rows, 0.5)
     assert verdict.word == word
     assert ("The start is kept" in verdict.advice) is (word != "BETTER")

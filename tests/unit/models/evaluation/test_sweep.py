@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.errors import EvaluationError
-from models.evaluation.significance.hierarchical import Draws, difference_of, holm
+from models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, holm
 from models.evaluation.sweep import MEAN, SetDraws, SweepResult, enough_draws, mean_of, smallest_p
 
 
@@ -13,9 +13,9 @@ def sets():
     """Two sets; three methods, of which the second was drawn with one seed."""
     generator = np.random.default_rng(7)
 
-    def drawn(level: float, seeds: int) -> Draws:
+    def drawn(level: float, seeds: int) -> BootstrapDraws:
         figures = level + 0.01 * generator.normal(size=seeds)
-        return Draws(figures, figures + 0.02 * generator.normal(size=(200, seeds)))
+        return BootstrapDraws(figures, figures + 0.02 * generator.normal(size=(200, seeds)))
 
     return [SetDraws(name, "spearman", name, (drawn(0.5, 3), drawn(0.55, 1), drawn(0.7, 3))) for name in ("one", "two")]
 
@@ -55,8 +55,8 @@ def test_the_first_is_the_reference_unless_one_is_named(sets):
 def test_there_are_draws_enough_for_a_difference_to_be_told_however_many_are_compared(comparisons):
     draws = enough_draws(1000, comparisons)
     assert smallest_p(draws, comparisons) < 0.026
-    ones = Draws(np.ones(1), np.full((draws, 1), 1.0))
-    noughts = [Draws(np.zeros(1), np.zeros((draws, 1)))] * comparisons
+    ones = BootstrapDraws(np.ones(1), np.full((draws, 1), 1.0))
+    noughts = [BootstrapDraws(np.zeros(1), np.zeros((draws, 1)))] * comparisons
     rows = SweepResult(
         ("a", *map(str, range(comparisons))), (SetDraws("one", "spearman", "one", (ones, *noughts)),)
     ).rows()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.evaluation.significance.hierarchical import Draws, holm
+from models.evaluation.significance.hierarchical import BootstrapDraws, holm
 from models.evaluation.sweep import MEAN, SetDraws, SweepResult, forgetful, mean_of, outcome_draws, verdict
 
 
@@ -14,7 +14,7 @@ def answers(shift: float, seeds: int = 1, n: int = 400) -> np.ndarray:
     return np.clip(hard + shift + noise, 0, 2)
 
 
-def drawn(*shifts: float, seeds: int = 1, documents: np.ndarray | None = None) -> tuple[Draws, ...]:
+def drawn(*shifts: float, seeds: int = 1, documents: np.ndarray | None = None) -> tuple[BootstrapDraws, ...]:
     outcomes = [answers(shift, seeds) for shift in shifts]
     return outcome_draws(outcomes, np.arange(400) if documents is None else documents, resamples=2000)
 
@@ -66,7 +66,7 @@ def test_the_interval_of_many_documents_is_that_of_the_normal_approximation():
 
 
 def test_groups_count_as_one_each():
-    flat = [Draws(np.array([figure]), np.full((5, 1), figure)) for figure in (0.2, 0.4, 0.9, 0.0)]
+    flat = [BootstrapDraws(np.array([figure]), np.full((5, 1), figure)) for figure in (0.2, 0.4, 0.9, 0.0)]
     proofs = [
         SetDraws("crop", "MRR", "text", (flat[0],)),
         SetDraws("title", "MRR", "text", (flat[1],)),

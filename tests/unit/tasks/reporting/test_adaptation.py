@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import polars as pl
 from huggingface_hub import ModelCard
 
-from models.evaluation.proof import Evidence
+from models.evaluation.proof import BeforeAfter
 from models.evaluation.sweep import MEAN
 from models.evaluation.verdict import Verdict, general_evidence, judged
 from storage.artifacts.refs import CheckpointRef
@@ -19,7 +19,7 @@ from tasks.rendering.markdown import markdown
 from tasks.reporting.adaptation import adaptation_page, evidence_part, learnt_part
 from tasks.reporting.adapted_card import Adapted, adapted_card
 
-ROW = Evidence("neighbour", "MRR", "counts", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900, 9876)
+ROW = BeforeAfter("neighbour", "MRR", "counts", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900, 9876)
 HEADLINES = {
     **dict.fromkeys(("stsb", "sts12"), ("spearman", "pearson")),
     "mrpc": ("accuracy", "f1"),

@@ -8,7 +8,7 @@ import pytest
 from models.errors import EvaluationError
 from models.evaluation.correlation import spearman
 from models.evaluation.significance.bootstrap import spearman_resamples
-from models.evaluation.significance.hierarchical import Draws, difference_of, draws_of, figure_of, holm
+from models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, draws_of, figure_of, holm
 from models.evaluation.significance.paired import paired_difference
 
 
@@ -36,7 +36,10 @@ def test_one_seed_is_the_paired_bootstrap_of_its_pairs(pairs):
 
 
 def test_mean_and_deviation_are_over_seeds_of_the_mean_of_sets():
-    sets = [Draws(np.array([0.5, 0.7]), np.full((100, 2), 0.6)), Draws(np.array([0.1, 0.5]), np.full((100, 2), 0.3))]
+    sets = [
+        BootstrapDraws(np.array([0.5, 0.7]), np.full((100, 2), 0.6)),
+        BootstrapDraws(np.array([0.1, 0.5]), np.full((100, 2), 0.3)),
+    ]
     figure = figure_of(sets)
     assert figure.mean == pytest.approx(0.45)
     assert figure.sd == pytest.approx(np.std([0.3, 0.6], ddof=1))
@@ -46,11 +49,11 @@ def test_mean_and_deviation_are_over_seeds_of_the_mean_of_sets():
 def test_variance_of_a_draw_is_that_of_the_mean_of_seeds():
     """Without variance of pairs it is s² / S, though seeds are drawn from three."""
     by_seed = np.array([0.50, 0.53, 0.61])
-    draws = Draws(by_seed, np.tile(by_seed, (20_000, 1)))
+    draws = BootstrapDraws(by_seed, np.tile(by_seed, (20_000, 1)))
     low, high = (figure_of([draws]).ci_low, figure_of([draws]).ci_high)
     middle, error = by_seed.mean(), by_seed.std(ddof=1) / math.sqrt(3)
     assert low < middle - error < middle + error < high
-    stretched = difference_of([Draws(np.zeros(1), np.zeros((20_000, 1)))], [draws])
+    stretched = difference_of([BootstrapDraws(np.zeros(1), np.zeros((20_000, 1)))], [draws])
     assert stretched.ci_high - stretched.ci_low > 2 * error
 
 
