@@ -30,8 +30,8 @@ from tests.cluster import dask_cluster
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.tiny_encoder import write_tiny
 from tests.tiny_marian import SENTENCES, build_tiny_marian
-from tests.unit.tasks.test_embed_shards import CORPUS, ROWS
-from tests.unit.tasks.test_embed_shards import site_in as site_of_corpus
+from tests.unit.tasks.embedding.test_shards import CORPUS, ROWS
+from tests.unit.tasks.embedding.test_shards import site_in as site_of_corpus
 
 COUNT, SHARD_ROWS = 32, 2
 

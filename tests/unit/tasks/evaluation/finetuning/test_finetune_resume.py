@@ -12,7 +12,7 @@ import pytest
 
 from tests.tiny_finetuning import prepare, run
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[5]
 PATIENCE_S = 300
 
 

@@ -11,7 +11,7 @@ from storage.artifacts.garbage_collection import leftovers
 from tasks.stage.run_context import RunContext
 from tests.starved import hungry_views
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_a_process_that_ran_out_of_memory_leaves_nothing_that_a_rerun_takes(tmp_path):

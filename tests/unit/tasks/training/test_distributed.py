@@ -38,7 +38,7 @@ CONFIG = TrainingConfig(
     seed=3,
     collapse=None,
 )
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 TOLERANCE = 5e-6  # of weights and losses after 8 steps in fp32: the same sums in another order (1e-6 seen)
 
 
