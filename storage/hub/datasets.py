@@ -16,8 +16,6 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
 from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, SourceError
 from storage.filesystem.atomic import whole
@@ -240,19 +238,6 @@ def _check_splits(table: HubTable, known: Sequence[str]) -> None:
         )
 
 
-class _Split(BaseModel):
-    shard_lengths: list[int] | None = None
-
-
-class _Info(BaseModel):
-    """Those fields of dataset_info.json that say what was prepared."""
-
-    builder_name: str
-    config_name: str
-    dataset_name: str
-    splits: dict[str, _Split]
-
-
 def _prepared(table: HubTable) -> Path | None:
     """The folder in which `datasets` has prepared a configuration at the table's commit; None if not or not clear."""
     from datasets import config
@@ -268,23 +253,27 @@ def _prepared(table: HubTable) -> Path | None:
 
 def _fits(table: HubTable, path: Path) -> bool:
     """Whether a folder has the table's configuration, prepared as it is here: CSV with `_AS_WRITTEN`."""
+    from datasets import DatasetInfo
+
     try:
-        info = _Info.model_validate_json(path.read_bytes())
-    except ValidationError:
-        return False  # damaged, or of a version that says less; `datasets` decides
+        info = DatasetInfo.from_directory(str(path.parent))
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return False  # damaged, or of a version that says less; `datasets` prepares it again
     as_read = f"{info.config_name}-{_MARK}" if info.builder_name == "csv" else info.config_name
     return info.config_name == (table.config or info.config_name) and path.parents[2].name == as_read
 
 
 def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
     """The Arrow files of a prepared split."""
-    info = _Info.model_validate_json((folder / "dataset_info.json").read_bytes())
+    from datasets import DatasetInfo
+    from datasets.naming import filenames_for_dataset_split
+
+    info = DatasetInfo.from_directory(str(folder))
     _check_splits(table, list(info.splits))
-    files = []
+    files: list[str] = []
     for split in table.split.split("+"):
-        stem, shards = f"{info.dataset_name}-{split}", len(info.splits[split].shard_lengths or ())
-        parts = [f"-{part:05d}-of-{shards:05d}" for part in range(shards)] or [""]
-        files += [str(folder / f"{stem}{part}.arrow") for part in parts]
+        shards = info.splits[split].shard_lengths
+        files += filenames_for_dataset_split(str(folder), info.dataset_name, split, "arrow", shards)
     return tuple(files)
 
 
