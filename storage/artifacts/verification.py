@@ -166,8 +166,13 @@ def _copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, folder:
     """Bring the files of an artifact to a local folder, and hash what has come."""
     for name in manifest.files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        with reading(place):
-            fs.get_file(f"{place}/{manifest.where(name)}", str(folder / name))
+        try:
+            with reading(place):
+                fs.get_file(f"{place}/{manifest.where(name)}", str(folder / name))
+        except FileNotFoundError as error:
+            raise CorruptArtifactError(
+                f"{place}/{manifest.where(name)}: gone since it was looked for; {_REMEDY}"
+            ) from error
     for name, entry in describe_files(folder).items():
         if entry != manifest.files[name]:
             raise CorruptArtifactError(

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from storage.errors import SourceError
+from storage.readers.read_report import NAME_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from storage.readers.read_report import ReadReport
 
-NAME_COLUMNS: Final = "(`--columns`; in embed, search and pairs `--column`; in a recipe `ingest.sources[].columns`)"
-"""The options that name the columns of text."""
 LABELS: Final = ("entailment", "neutral", "contradiction")  # their places are the Hub's numbers
 _UNLABELLED: Final = ("-", "-1", "")
 _CODES: Final[dict[str, int]] = {
@@ -149,11 +148,9 @@ def scored_shape(origin: str, found: Sequence[str], texts: tuple[str, ...] = ())
         SourceError: they are not there.
     """
     shapes = (Shape(texts, "score"),) if len(texts) == 2 else _SCORED
-    for shape in shapes:
-        if {*shape.columns.names} <= set(found):
-            return shape
-    require(origin, found, shapes[0].columns.names)
-    raise AssertionError(origin)  # require has refused the first shape
+    shape = next((shape for shape in shapes if {*shape.columns.names} <= set(found)), shapes[0])
+    require(origin, found, shape.columns.names)
+    return shape
 
 
 def read_nli(frames: Iterable[pl.DataFrame], shape: Shape, report: ReadReport) -> Iterator[pl.DataFrame]:

@@ -19,7 +19,7 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, Block, line_blocks
-from storage.readers.columns import NAME_COLUMNS
+from storage.readers.read_report import NAME_COLUMNS
 
 if TYPE_CHECKING:
     import _csv

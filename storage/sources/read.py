@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from storage.errors import SourceError
 from storage.hub.datasets import table_files
 from storage.readers.columns import (
-    NAME_COLUMNS,
     Columns,
     Shape,
     known_shape,
@@ -18,6 +17,7 @@ from storage.readers.columns import (
     scored_shape,
 )
 from storage.readers.formats import columns_of, format_of, read_table
+from storage.readers.read_report import NAME_COLUMNS
 from storage.readers.text_columns import only_prose
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 from storage.errors import SourceError
 from storage.readers import csv, jsonl, lines
 from storage.readers.blocks import line_blocks
-from storage.readers.columns import NAME_COLUMNS, Columns
+from storage.readers.columns import Columns
 from storage.readers.formats import columns_of, format_of
-from storage.readers.read_report import ReadReport
+from storage.readers.read_report import NAME_COLUMNS, ReadReport
 from tests.reading import table, texts, where
 
 PAIR = Columns(("sentence1", "sentence2"), ("gold_label",))
