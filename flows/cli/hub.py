@@ -15,8 +15,7 @@ from flows.cli.terminal.printing import print_json, print_table
 from flows.run_context import run_context_of
 from storage.datasets.registry import DATASETS
 from storage.errors import StorageError
-from storage.sources.mirror import MODEL
-from storage.sources.mirror import Mirror as MirroredHub
+from storage.sources.mirror import MODEL, fill_cache
 from storage.sources.sources import SourceSpec, perhaps_meant
 
 if TYPE_CHECKING:
@@ -52,14 +51,14 @@ def mirror(
     """Fill a cache of the Hub with what recipes read, to be used as HF_HOME; exit code 1 if something is lacking."""
     if "://" in folder:
         raise ValueError(f"{folder} is no folder of this machine; fill a folder and copy it there")
-    filled = MirroredHub(Path(folder), run_context_of({"mirror": own}).mirror)
+    own = run_context_of({"mirror": own}).mirror
     lacking: dict[str, str] = {}
     yours = _own(names, settings)
     got: dict[str, str] = {}
     for wanted in _wanted(names, settings):
         name = f"{wanted.dataset}/{wanted.split or 'train'}" if isinstance(wanted, SourceSpec) else wanted
         try:
-            for file, outcome in filled.add(wanted):
+            for file, outcome in fill_cache(Path(folder), wanted, own):
                 got[str(file)] = outcome
                 if not output.json:
                     print(f"{outcome:<8} {file}")

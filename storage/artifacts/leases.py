@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from storage.artifacts.listing import files_below
 from storage.errors import StoreReadError
 from storage.filesystem.atomic import whole
 from storage.filesystem.os_errors import reading, writing
@@ -94,7 +95,7 @@ def expired_leases(store: Store, now: datetime) -> list[str]:
 def _leases(store: Store) -> Iterator[tuple[str, datetime]]:
     with reading(store.url):
         try:
-            found = store.fs.find(f"{store.root}/{_FOLDER}", maxdepth=1)
+            found = files_below(store.fs, f"{store.root}/{_FOLDER}", 1)
         except FileNotFoundError:
             return
         for path in found:

@@ -76,7 +76,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _remote_folders(fs: fsspec.AbstractFileSystem, folder: str, root: str) -> Iterator[str]:
     try:
-        paths = _files_below(fs, folder)
+        paths = files_below(fs, folder, _DEEPEST + 1)
     except FileNotFoundError:
         return
     for path in paths:
@@ -85,11 +85,17 @@ def _remote_folders(fs: fsspec.AbstractFileSystem, folder: str, root: str) -> It
             yield below.removesuffix(f"/{MANIFEST}")
 
 
-def _files_below(fs: fsspec.AbstractFileSystem, folder: str) -> list[str]:
-    """All files, in one flat listing where the client has one: a request gives a thousand names, not one folder's."""
+def files_below(fs: fsspec.AbstractFileSystem, folder: str, depth: int) -> list[str]:
+    """Return all files below a folder, by one flat listing where the client has one, else to a depth.
+
+    A request for a flat listing gives a thousand names, not one folder's.
+
+    Raises:
+        OSError: a folder may not be listed, which `find` with a depth of its own leaves out.
+    """
     if getattr(type(fs), "_find", AsyncFileSystem._find) is not AsyncFileSystem._find:
         return [str(path) for path in fs.find(folder)]
-    return [str(path) for path in fs.find(folder, maxdepth=_DEEPEST + 1, on_error="raise")]
+    return [str(path) for path in fs.find(folder, maxdepth=depth, on_error="raise")]
 
 
 def _ref(path: str) -> ArtifactRef | None:

@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING
 import fsspec
 import polars as pl
 
-from storage.artifacts.copies import STAGING, local_copy
 from storage.artifacts.draft import Draft
 from storage.artifacts.listing import artifact_refs
 from storage.artifacts.manifest import Manifest, Provenance, parse_manifest
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.schemas import check_schema
-from storage.artifacts.verification import fault_of, local_manifest, put
+from storage.artifacts.verification import STAGING, fault_of, local_copy, local_manifest, put
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError, StoreWriteError
 from storage.filesystem.atomic import renamed, sync
 from storage.filesystem.names import MANIFEST

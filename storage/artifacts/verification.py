@@ -1,4 +1,4 @@
-"""Whether an artifact is whole: a manifest is trusted in nothing.
+"""Whether an artifact is whole, in the store and in its copy on this machine: a manifest is trusted in nothing.
 
 Design choices
 - An artifact is whole if its manifest is that of its folder, its tables have all their parts and rows, and every file
@@ -18,23 +18,28 @@ and is hashed; a copy to another bucket takes it along. Of other stores nothing 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.artifacts.manifest import MOST_BYTES
+import fsspec
+
+from storage.artifacts.manifest import MOST_BYTES, describe_files
 from storage.artifacts.schemas import tables_of
 from storage.errors import CorruptArtifactError
-from storage.filesystem.digests import version_content
+from storage.filesystem.atomic import renamed
+from storage.filesystem.digests import version_content, version_sha256
 from storage.filesystem.names import MANIFEST, irregular
 from storage.filesystem.os_errors import reading
 
 if TYPE_CHECKING:
-    import fsspec
-
     from storage.artifacts.manifest import FileEntry, Manifest
 
-
+STAGING: Final = ".staging"
+"""Where garbage collection finds what a killed process leaves."""
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
 
 
@@ -129,3 +134,57 @@ def _file_fault(
     if content.sha256 != entry.sha256:
         return f"sha256 {content.sha256[:12]}…, manifest says {entry.sha256[:12]}…", 0
     return None, content.rows or 0
+
+
+def local_copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, cache: Path) -> Path:
+    """Return a local folder with an artifact's files, copied first if need be.
+
+    Args:
+        fs: the store's file system.
+        place: the artifact's folder in it.
+        manifest: the artifact's manifest.
+        cache: folder of the copies.
+
+    Raises:
+        CorruptArtifactError: what came is not what the manifest lists.
+        StoreReadError: the store does not give a file.
+    """
+    folder = cache / manifest.ref.path / manifest.digest[:16]
+    if not _is_copy(folder, manifest):
+        shutil.rmtree(folder, ignore_errors=True)
+        for needed in (folder.parent, cache / STAGING):
+            needed.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache / STAGING) as staging:
+            _copy(fs, place, manifest, Path(staging) / "files")
+            renamed(Path(staging) / "files", folder)
+    with suppress(OSError):  # another user's copy may be read
+        os.utime(folder)  # used now, from which collection tells its age
+    return folder
+
+
+def _copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, folder: Path) -> None:
+    """Bring the files of an artifact to a local folder, and hash what has come."""
+    for name in manifest.files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with reading(place):
+                fs.get_file(f"{place}/{manifest.where(name)}", str(folder / name))
+        except FileNotFoundError as error:
+            raise CorruptArtifactError(
+                f"{place}/{manifest.where(name)}: gone since it was looked for; {_REMEDY}"
+            ) from error
+    for name, entry in describe_files(folder).items():
+        if entry != manifest.files[name]:
+            raise CorruptArtifactError(
+                f"{place}/{manifest.where(name)}: what came has sha256 {entry.sha256[:12]}…, manifest says "
+                f"{manifest.files[name].sha256[:12]}…; delete {place} and run its stage again"
+            )
+
+
+def _is_copy(folder: Path, manifest: Manifest) -> bool:
+    """Whether a local folder holds an artifact's files and no others; each version of a file is hashed once."""
+    here = fsspec.filesystem("file")
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return names == set(manifest.files) and all(
+        version_sha256(here, f"{folder}/{name}") == entry.sha256 for name, entry in manifest.files.items()
+    )

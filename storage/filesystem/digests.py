@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -14,8 +14,6 @@ from storage.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-_BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -34,18 +32,10 @@ class Content:
 _known: dict[str, Content] = {}  # by file version (fsspec's ukey)
 
 
-def _stream_sha256(file: BinaryIO) -> str:
-    """sha256 of what is left in an open file, as 64 hex digits."""
-    digest = hashlib.sha256()
-    while block := file.read(_BLOCK):
-        digest.update(block)
-    return digest.hexdigest()
-
-
 def file_sha256(path: Path) -> str:
     """sha256 of a local file."""
     with path.open("rb") as file:
-        return _stream_sha256(file)
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def version_content(fs: fsspec.AbstractFileSystem, path: str) -> Content:
@@ -53,7 +43,7 @@ def version_content(fs: fsspec.AbstractFileSystem, path: str) -> Content:
     version = f"{path}@{fs.ukey(path)}"
     if version not in _known:
         with fs.open(path, "rb") as file:
-            sha256 = _stream_sha256(file)
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
             _known[version] = Content(sha256, _rows(file) if path.endswith(".parquet") else None)
     return _known[version]
 

@@ -1,12 +1,11 @@
-"""Data sets of the Hub by `datasets.load_dataset`, as memory-mapped Arrow files in its own cache.
+"""Data sets of the Hub by `datasets.load_dataset`, as memory-mapped Arrow files in its own cache, or out of an archive.
 
-A prepared configuration at a commit is complete or absent, so it is looked for first and read without asking the Hub,
-whichever program prepared it. Raw files are fetched and checked before `datasets` reads them. No code of a repository
-runs: only the formats below are read.
-
-Files inside an archive of a Hub repository: it is fetched once, and what is wanted of it unpacked beside it.
-
-A file is written under the name that it was asked for by, never under the archive's, so no archive can write elsewhere.
+Design choices
+- A prepared configuration at a commit is complete or absent, so it is looked for first and read without asking the Hub,
+  whichever program prepared it. Raw files are fetched and checked before `datasets` reads them.
+- No code of a repository runs: only the formats below are read.
+- An archive is fetched once, and what is wanted of it unpacked beside it. A file is written under the name that it was
+  asked for by, never under the archive's, so no archive can write elsewhere.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ import shutil
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
-
-from pydantic import BaseModel, ValidationError
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, SourceError
@@ -29,62 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from datasets import DatasetBuilder
-
-
-def archived_files(
-    hub_id: str, revision: str | None, archive: str, wanted: Sequence[str], cache: Path | None = None
-) -> tuple[Path, ...]:
-    """Local copies of an archive's files, in the order asked for; fetched and unpacked if they are not here.
-
-    Raises:
-        HubError: the Hub does not give the archive, or it is no tar file.
-        SourceError: one of the files is not in it.
-    """
-    listed = listing("dataset", hub_id, revision, cache)
-    address = f"{hub_id}@{listed.commit[:12]}: {archive}"
-    if archive not in listed.files:
-        raise HubError(f"{address}: the repository has no such file", "give the set's own files by a mirror")
-    folder = _unpacked(hub_id, listed.commit, archive, cache)
-    lacking = [name for name in wanted if not (folder / name).is_file()]
-    if lacking:
-        _unpack(fetch("dataset", hub_id, listed, [archive], cache) / archive, lacking, folder, address)
-    return tuple(folder / name for name in wanted)
-
-
-def check_archived(
-    hub_id: str, revision: str | None, archive: str, wanted: Sequence[str], cache: Path | None = None
-) -> bool:
-    """Whether files of an archive, or the archive, are here; if not, the Hub has said that it has the repository.
-
-    Raises:
-        SourceError: the Hub has no such repository, or does not answer.
-    """
-    commit = listing("dataset", hub_id, revision, cache).commit
-    folder = _unpacked(hub_id, commit, archive, cache)
-    packed = snapshot("dataset", hub_id, commit, cache) / archive
-    return packed.exists() or all((folder / name).is_file() for name in wanted)
-
-
-def _unpacked(hub_id: str, commit: str, archive: str, cache: Path | None) -> Path:
-    return snapshot("dataset", hub_id, commit, cache).parents[1] / ".bsl" / commit / archive
-
-
-def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> None:
-    try:
-        with tarfile.open(packed) as tar:
-            members = {member.name.removeprefix("./"): member for member in tar if member.isfile()}
-            for name in wanted:
-                # Some pack the folder, some what is in it.
-                held = [member for known, member in members.items() if f"/{known}".endswith(f"/{name}")]
-                content = tar.extractfile(held[0]) if held else None
-                if content is None:
-                    raise SourceError(f"{address} holds {len(members)} files but no {name}", "give it by a mirror")
-                with content, whole(folder / name) as path, path.open("wb") as file:
-                    shutil.copyfileobj(content, file)
-    except (tarfile.TarError, EOFError) as error:
-        reason = str(error).splitlines()[0]
-        raise HubError(f"{address} cannot be unpacked ({reason})", f"delete {packed} and run again") from error
-
 
 _FORMATS: Final = ("parquet", "json", "csv", "text", "arrow")  # of datasets' own modules
 _AS_WRITTEN: Final = {"na_filter": False}  # of CSV: pandas would drop texts such as `None` and `N/A`
@@ -150,15 +91,14 @@ def table_files(table: HubTable) -> tuple[str, ...]:
             does not give it.
     """
     if table.archive is not None:
-        unpacked = archived_files(table.hub_id, table.revision, table.archive, table.packed, table.cache)
-        return tuple(map(str, unpacked[: len(table.members)]))
+        return tuple(map(str, _unpacked_files(table)[: len(table.members)]))
     return _arrow_files(table, _prepared(table) or _prepare(table))
 
 
 def check_table(table: HubTable) -> bool:
     """Return whether a table is in the cache; if not, the Hub has said that it has the split."""
     if table.archive is not None:
-        return check_archived(table.hub_id, table.revision, table.archive, table.packed, table.cache)
+        return _is_here(table)
     if (folder := _prepared(table)) is not None:
         _arrow_files(table, folder)
         return True
@@ -240,19 +180,6 @@ def _check_splits(table: HubTable, known: Sequence[str]) -> None:
         )
 
 
-class _Split(BaseModel):
-    shard_lengths: list[int] | None = None
-
-
-class _Info(BaseModel):
-    """Those fields of dataset_info.json that say what was prepared."""
-
-    builder_name: str
-    config_name: str
-    dataset_name: str
-    splits: dict[str, _Split]
-
-
 def _prepared(table: HubTable) -> Path | None:
     """The folder in which `datasets` has prepared a configuration at the table's commit; None if not or not clear."""
     from datasets import config
@@ -268,25 +195,72 @@ def _prepared(table: HubTable) -> Path | None:
 
 def _fits(table: HubTable, path: Path) -> bool:
     """Whether a folder has the table's configuration, prepared as it is here: CSV with `_AS_WRITTEN`."""
+    from datasets import DatasetInfo
+
     try:
-        info = _Info.model_validate_json(path.read_bytes())
-    except ValidationError:
-        return False  # damaged, or of a version that says less; `datasets` decides
+        info = DatasetInfo.from_directory(str(path.parent))
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return False  # damaged, or of a version that says less; `datasets` prepares it again
     as_read = f"{info.config_name}-{_MARK}" if info.builder_name == "csv" else info.config_name
     return info.config_name == (table.config or info.config_name) and path.parents[2].name == as_read
 
 
 def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
     """The Arrow files of a prepared split."""
-    info = _Info.model_validate_json((folder / "dataset_info.json").read_bytes())
+    from datasets import DatasetInfo
+    from datasets.naming import filenames_for_dataset_split
+
+    info = DatasetInfo.from_directory(str(folder))
     _check_splits(table, list(info.splits))
-    files = []
+    files: list[str] = []
     for split in table.split.split("+"):
-        stem, shards = f"{info.dataset_name}-{split}", len(info.splits[split].shard_lengths or ())
-        parts = [f"-{part:05d}-of-{shards:05d}" for part in range(shards)] or [""]
-        files += [str(folder / f"{stem}{part}.arrow") for part in parts]
+        shards = info.splits[split].shard_lengths
+        files += filenames_for_dataset_split(str(folder), info.dataset_name, split, "arrow", shards)
     return tuple(files)
 
 
 def _cache(table: HubTable) -> str | None:
     return str(table.home / "datasets") if table.home else None
+
+
+def _unpacked_files(table: HubTable) -> tuple[Path, ...]:
+    """Local copies of the files that a table needs of its archive; fetched and unpacked if they are not here."""
+    listed = listing("dataset", table.hub_id, table.revision, table.cache)
+    archive, address = str(table.archive), f"{table.hub_id}@{listed.commit[:12]}: {table.archive}"
+    if archive not in listed.files:
+        raise HubError(f"{address}: the repository has no such file", "give the set's own files by a mirror")
+    folder = _folder_of_unpacked(table, listed.commit)
+    lacking = [name for name in table.packed if not (folder / name).is_file()]
+    if lacking:
+        _unpack(fetch("dataset", table.hub_id, listed, [archive], table.cache) / archive, lacking, folder, address)
+    return tuple(folder / name for name in table.packed)
+
+
+def _is_here(table: HubTable) -> bool:
+    """Whether a table's archive or its files are here; if not, the Hub has said that it has the repository."""
+    commit = listing("dataset", table.hub_id, table.revision, table.cache).commit
+    packed = snapshot("dataset", table.hub_id, commit, table.cache) / str(table.archive)
+    folder = _folder_of_unpacked(table, commit)
+    return packed.exists() or all((folder / name).is_file() for name in table.packed)
+
+
+def _folder_of_unpacked(table: HubTable, commit: str) -> Path:
+    repository = snapshot("dataset", table.hub_id, commit, table.cache).parents[1]
+    return repository / ".bsl" / commit / str(table.archive)
+
+
+def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> None:
+    try:
+        with tarfile.open(packed) as tar:
+            members = {member.name.removeprefix("./"): member for member in tar if member.isfile()}
+            for name in wanted:
+                # Some pack the folder, some what is in it.
+                held = [member for known, member in members.items() if f"/{known}".endswith(f"/{name}")]
+                content = tar.extractfile(held[0]) if held else None
+                if content is None:
+                    raise SourceError(f"{address} holds {len(members)} files but no {name}", "give it by a mirror")
+                with content, whole(folder / name) as path, path.open("wb") as file:
+                    shutil.copyfileobj(content, file)
+    except (tarfile.TarError, EOFError) as error:
+        reason = str(error).splitlines()[0]
+        raise HubError(f"{address} cannot be unpacked ({reason})", f"delete {packed} and run again") from error

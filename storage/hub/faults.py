@@ -106,11 +106,13 @@ def judged(address: str, error: Exception) -> SourceError:
 
 def _answered(address: str, error: errors.HfHubHTTPError) -> SourceError:
     """The meaning of an answer that is an error."""
-    from huggingface_hub import errors
+    from huggingface_hub import constants, errors
 
     status = error.response.status_code
     if isinstance(error, errors.GatedRepoError):
-        return HubError(f"{address} is gated ({status})", f"accept its terms at {_page(error)} and set HF_TOKEN")
+        kind = "datasets/" if "/datasets/" in str(error.response.url) else ""
+        page = shown(f"{constants.ENDPOINT}/{kind}{address.partition('@')[0]}")
+        return HubError(f"{address} is gated ({status})", f"accept its terms at {page} and set HF_TOKEN")
     if isinstance(error, errors.RevisionNotFoundError):
         return HubError(f"{address}: the repository has no such commit, tag or branch ({status})", "correct it")
     if isinstance(error, errors.RepositoryNotFoundError):
@@ -143,14 +145,6 @@ def _is_silence(error: BaseException) -> bool:
 def _is_timeout(error: Exception) -> bool:
     """Whether the wait for a connection has been long already, in which the system tried more than once."""
     return "ConnectTimeout" in {kind.__name__ for kind in type(error).__mro__}
-
-
-def _page(error: errors.HfHubHTTPError) -> str:
-    """The page of the repository that an answer is about."""
-    found = re.match(
-        r"(.*?)(?:/api)?((?:/datasets|/models)?/[^/]+/[^/]+)/(?:resolve|revision|tree)/", str(error.response.url)
-    )
-    return shown(f"{found[1]}{found[2].removeprefix('/models')}" if found else str(error.response.url))
 
 
 def _file(error: errors.HfHubHTTPError) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.errors import HubError, SourceError
-from storage.hub.faults import judged
+from storage.hub.faults import cause, judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,17 +68,15 @@ def _asked(name: str, later: str, call: Callable[[], T]) -> T:
     try:
         return call()
     except Exception as error:  # as in `faults`
-        cause = error
-        if type(error) is RuntimeError and isinstance(error.__cause__, Exception):
-            cause = error.__cause__  # of a file that could not be uploaded
-        if isinstance(cause, errors.OfflineModeIsEnabled):
+        inner = cause(error)
+        if isinstance(inner, errors.OfflineModeIsEnabled):
             fault = SourceError(f"{name}: HF_HUB_OFFLINE forbids asking the Hub", f"unset it; {_made(later)}")
-        elif isinstance(cause, errors.HfHubHTTPError) and (status := cause.response.status_code) in _REMEDIES:
-            why = (cause.server_message or str(cause)).strip().splitlines()[0]
+        elif isinstance(inner, errors.HfHubHTTPError) and (status := inner.response.status_code) in _REMEDIES:
+            why = (inner.server_message or str(inner)).strip().splitlines()[0]
             finding = f"{name}: the Hub refuses the upload ({status}: {why})"
             fault = HubError(finding, f"{_REMEDIES[status]}; {_made(later)}")
         else:
-            judgement = judged(name, cause)
+            judgement = judged(name, inner)
             fault = type(judgement)(judgement.finding, f"see whether it is a fault of the moment; {_made(later)}")
         raise fault from error
 

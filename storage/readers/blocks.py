@@ -36,7 +36,6 @@ _PACKED: Final = {
     b"PK\x03\x04": "zip (or a spreadsheet's)",
     b"PAR1": "Parquet",
 }
-_UNPACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 _LOOKED_AT: Final = 4096  # bytes
 _ENOUGH_TO_TELL: Final = 16  # bytes
 
@@ -127,8 +126,8 @@ def line_blocks(path: str, report: ReadReport | None, block_bytes: int = BLOCK_B
                     f"{path}: line {line} is longer than {MAX_LINE_BYTES >> 20} MiB; "
                     "expected one record per line; check the format of the source"
                 )
-        if size:
-            yield _block(b"".join(waiting), line)
+        if size and (last := _block(b"".join(waiting), line)).content:
+            yield last
 
 
 def require_file(path: str) -> None:
@@ -146,14 +145,6 @@ def require_file(path: str) -> None:
             f"{path} is {kind_of(mode)}, expected a file or folder. Write its content to a file and give that: "
             f"`cat {path} > text.txt`"
         )
-
-
-def unpacked_by_polars(content: bytes) -> bool:
-    """Whether Polars would take these bytes for compressed ones, by their first two or four, and read something else.
-
-    A line that begins with `x^` is enough; so such a block is never given to it.
-    """
-    return content.startswith(_UNPACKED)
 
 
 def _require_text(path: str, content: bytes) -> None:

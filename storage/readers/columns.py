@@ -1,4 +1,8 @@
-"""Which columns are wanted of a source, and how to say that they are not there."""
+"""Which columns of a source are read: asked for, or known shapes of NLI and STS sets; their labels and scores checked.
+
+Pairs without a gold label ("-" in the original files, −1 on the Hub; 785 in SNLI's training split) are no labelled
+pairs and are counted; their sentences are in the corpus, which is read without labels.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,23 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from storage.errors import SourceError
+from storage.readers.read_report import NAME_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from storage.readers.read_report import ReadReport
 
-NAME_COLUMNS: Final = "(`--columns`; in embed, search and pairs `--column`; in a recipe `ingest.sources[].columns`)"
-"""The options that name the columns of text."""
+LABELS: Final = ("entailment", "neutral", "contradiction")  # their places are the Hub's numbers
+_UNLABELLED: Final = ("-", "-1", "")
+_CODES: Final[dict[str, int]] = {
+    **{name: code for code, name in enumerate(LABELS)},
+    **{str(code): code for code in range(len(LABELS))},
+}
+STS: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64})
 
 
 @dataclass(frozen=True)
@@ -63,3 +76,135 @@ def _hint(missing: Sequence[str], found: Sequence[str]) -> str:
 def _listed(names: Sequence[str], shown: int = 20) -> str:
     more = f", … {len(names)} in all" if len(names) > shown else ""
     return ", ".join(map(repr, names[:shown])) + more if names else "none"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A known set of columns.
+
+    Attributes:
+        texts: columns that hold sentences.
+        label: column with an NLI label, or with the score of a scored pair, where there is one.
+    """
+
+    texts: tuple[str, ...]
+    label: str | None = None
+
+    @property
+    def columns(self) -> Columns:
+        """What to read of such a source."""
+        return Columns(self.texts, (self.label,) if self.label else ())
+
+
+SHAPES: Final = (
+    Shape(("sentence1", "sentence2"), "gold_label"),  # SNLI and MultiNLI as distributed
+    Shape(("premise", "hypothesis"), "label"),  # the Hub's copies, all-nli/pair-class
+    Shape(("premise", "entailment", "contradiction")),  # triplets of the mirror; their `neutral` is not always known
+    Shape(("anchor", "positive", "negative")),  # all-nli/triplet
+    Shape(("anchor", "positive")),  # all-nli/pair
+    Shape(("sentence1", "sentence2")),  # STS sets
+    Shape(("sentence_A", "sentence_B")),  # SICK as distributed
+    Shape(("text",)),
+    Shape(("sentence",)),
+)
+_SCORED: Final = (
+    Shape(("sentence1", "sentence2"), "score"),
+    Shape(("sentence_A", "sentence_B"), "relatedness_score"),  # SICK as distributed
+)
+
+
+def known_shape(found: Sequence[str]) -> Shape | None:
+    """The first known shape of which all columns are there, in its spelling or else in any capitals.
+
+    Its columns are called as they were found.
+    """
+    for spelt in (str, str.lower):
+        held = {spelt(name): name for name in reversed(found)}
+        for shape in SHAPES:
+            if {spelt(name) for name in shape.columns.names} <= held.keys():
+                texts = tuple(held[spelt(text)] for text in shape.texts)
+                return Shape(texts, shape.label and held[spelt(shape.label)])
+    return None
+
+
+def no_shape(origin: str, found: Sequence[str]) -> SourceError:
+    """What to say of a source whose columns of text nobody named and nobody knows."""
+    known = "; ".join(", ".join(shape.columns.names) for shape in SHAPES)
+    return SourceError(
+        f"{origin} has the columns {', '.join(map(repr, found))}, none of the known sets ({known}), and not one alone "
+        f"that holds text; name the columns that hold text {NAME_COLUMNS}"
+    )
+
+
+def scored_shape(origin: str, found: Sequence[str], texts: tuple[str, ...] = ()) -> Shape:
+    """Which columns of a table are the two sentences and their score.
+
+    Args:
+        origin: the file or set, for messages.
+        found: the table's columns.
+        texts: the set's declared text columns; by the known shapes if empty.
+
+    Raises:
+        SourceError: they are not there.
+    """
+    shapes = (Shape(texts, "score"),) if len(texts) == 2 else _SCORED
+    shape = next((shape for shape in shapes if {*shape.columns.names} <= set(found)), shapes[0])
+    require(origin, found, shape.columns.names)
+    return shape
+
+
+def read_nli(frames: Iterable[pl.DataFrame], shape: Shape, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """Labelled pairs as `premise`, `hypothesis`, `label` (Int8), whatever the source calls them.
+
+    Raises:
+        SourceError: the shape is not that of labelled pairs, or a label is none of entailment, neutral, contradiction.
+    """
+    if shape.label is None or len(shape.texts) != 2:
+        raise SourceError(f"{report.name} holds no labelled pairs, only the columns {', '.join(shape.columns.names)}")
+    for frame in frames:
+        spelled = frame[shape.label].cast(pl.String).str.strip_chars().fill_null("")
+        unlabelled = spelled.is_in(_UNLABELLED)
+        codes = spelled.replace_strict(_CODES, default=None, return_dtype=pl.Int8)
+        unknown = spelled.filter(codes.is_null() & ~unlabelled)
+        if len(unknown):
+            raise SourceError(
+                f"{report.name}: {len(unknown):,} rows have a label such as {unknown[0]!r} in column {shape.label!r}; "
+                f"expected {', '.join(LABELS)} or 0, 1, 2, and '-' or -1 for none; name another column or none"
+            )
+        report.unlabelled += int(unlabelled.sum())
+        premise, hypothesis = (pl.col(text) for text in shape.texts)
+        yield frame.select(premise=premise, hypothesis=hypothesis, label=codes).filter(~unlabelled)
+
+
+def read_sts(
+    frames: Iterable[pl.DataFrame], low: float, high: float, report: ReadReport, shape: Shape = _SCORED[0]
+) -> pl.DataFrame:
+    """The scored pairs of a set, in its order: `subset` ("" if it has none), `sentence1`, `sentence2`, `score`.
+
+    Pairs without a gold score are dropped and counted as unlabelled, as the tasks' own scorers do.
+
+    Args:
+        frames: with the columns of `shape` and perhaps `subset`.
+        low: smallest score that the set declares.
+        high: largest.
+        report: counts what is dropped.
+        shape: what the columns are called.
+
+    Raises:
+        SourceError: a score is no number or outside its range, naming the row.
+    """
+    names = dict(zip(shape.columns.names, ("sentence1", "sentence2", "score"), strict=True))
+    table = pl.concat(frames, how="diagonal_relaxed").rename(names)
+    spelled = table["score"].cast(pl.String).str.strip_chars().fill_null("")
+    score = spelled.cast(pl.Float64, strict=False)
+    outside = (spelled != "") & ~score.is_between(low, high).fill_null(value=False)
+    if outside.any():
+        row = int(outside.arg_true()[0])
+        raise SourceError(
+            f"{report.name}: row {row + 1} has the score {spelled[row]!r}, expected a number from {low:g} to {high:g}; "
+            "correct it or declare the set's range"
+        )
+    report.unlabelled += int((spelled == "").sum())
+    subset = pl.col("subset").fill_null("") if "subset" in table.columns else pl.lit("")
+    scored = table.with_columns(subset.alias("subset"), score.alias("score")).filter(spelled != "")
+    return scored.select(STS.names()).cast(STS)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 import pyarrow as pa
 
 from storage.errors import SourceError
-from storage.readers import arrow, delimited, delimited_header, jsonl, lines, parquet, view_pairs
+from storage.readers import csv, jsonl, lines, parquet
 from storage.readers.benchmarks import afs, senteval, sts, useb
 from storage.readers.columns import Columns, require
 
@@ -45,25 +45,19 @@ class FileFormat:
     headed: bool = False
 
 
-def _delimited(dialect: delimited_header.Dialect, *suffixes: str) -> FileFormat:
-    return FileFormat(
-        partial(delimited.columns, dialect=dialect), partial(delimited.read, dialect=dialect), suffixes, headed=True
-    )
-
-
 FORMATS: Final[dict[str, FileFormat]] = {
     "txt": FileFormat((lines.COLUMN,), lines.read, (".txt", ".text")),
     "jsonl": FileFormat(jsonl.columns, jsonl.read, (".jsonl", ".ndjson")),
-    "csv": _delimited(delimited_header.CSV, ".csv"),
-    "tsv": _delimited(delimited_header.TSV, ".tsv"),
+    "csv": FileFormat(partial(csv.columns, quoted=True), partial(csv.read, quoted=True), (".csv",), headed=True),
+    "tsv": FileFormat(partial(csv.columns, quoted=False), partial(csv.read, quoted=False), (".tsv",), headed=True),
     "parquet": FileFormat(parquet.schema, parquet.read, (".parquet", ".pq")),
-    "arrow": FileFormat(arrow.schema, arrow.read, (".arrow",)),
+    "arrow": FileFormat(parquet.stream_schema, parquet.read_stream, (".arrow",)),
     "sts-task": FileFormat(sts.COLUMNS, sts.read_task),
     "sts-benchmark": FileFormat(sts.COLUMNS, sts.read_benchmark),
     "afs": FileFormat(tuple(afs.SCHEMA), afs.read),
     "senteval": FileFormat(senteval.columns, senteval.read),
     "useb": FileFormat(("text",), useb.read),
-    "view-pairs": FileFormat(view_pairs.COLUMNS, view_pairs.read),
+    "view-pairs": FileFormat(lines.VIEW_COLUMNS, lines.read_view_pairs),
 }
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
 
@@ -135,7 +129,7 @@ def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
         SourceError: one of them is data.
     """
     if FORMATS[kind].headed:
-        delimited_header.require_names(path, sample)
+        csv.require_names(path, sample)
 
 
 def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks, unpacked_by_polars
+from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +29,8 @@ _SEEN_BYTES: Final = 16 << 20  # of objects, after which the columns are known e
 _NOT_A_STRING: Final = r"(?s)^(-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})$"
 _ESCAPE_IN_KEY: Final = re.compile(rb'\\[^"\\]*"\s*:')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_UNPACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+"""First bytes that Polars takes for compressed ones, `x^` among them."""
 _NUL: Final = "\x00"  # what Polars makes of half a surrogate pair
 
 _Row = tuple[str | None, ...]
@@ -85,7 +87,7 @@ def _pieces(block: Block, path: str, wanted: Columns, report: ReadReport) -> lis
 
 def _fast(content: bytes, wanted: Columns) -> pl.DataFrame | None:
     """The parsed block, or None if a line of it needs a closer look."""
-    if unpacked_by_polars(content):
+    if content.startswith(_UNPACKED):
         return None
     try:
         frame = pl.read_ndjson(content, schema=_schema(wanted))

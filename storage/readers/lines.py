@@ -1,13 +1,16 @@
-"""Plain text: one sentence per line, separated by line feeds alone (a carriage return at the end is white space)."""
+"""Plain text: a sentence a line, or a sentence and another way of saying it between tabs.
+
+Lines end in line feeds alone; a carriage return before one is white space. `view-pairs` is BSL's
+`back_translated_nli.txt`: no header, and further fields of a line are not read, as in the authors' code.
+"""
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks, unpacked_by_polars
+from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,32 +18,42 @@ if TYPE_CHECKING:
     from storage.readers.columns import Columns
     from storage.readers.read_report import ReadReport
 
-COLUMN = "text"
+COLUMN: Final = "text"
+VIEW_COLUMNS: Final = (COLUMN, "view")
 
 
 def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
     """Frames of the column `text`, one row per line, empty ones included; lines that are not UTF-8 are rejected."""
     for block in line_blocks(path, report, block_bytes):
-        frame = _fast(block)
-        frame = _slow(block, path, report) if frame is None else frame
-        report.records += frame.height
-        yield frame.select(wanted.names)
+        try:
+            texts = block.content.removesuffix(b"\n").decode().split("\n")
+        except UnicodeDecodeError:
+            texts = [text for _, text in _decoded(block, path, report)]
+        report.records += len(texts)
+        frame = pl.DataFrame({COLUMN: texts}, schema={COLUMN: pl.String})
+        yield frame.select(pl.col(name).str.strip_suffix("\r") for name in wanted.names)
 
 
-def _fast(block: Block) -> pl.DataFrame | None:
-    if unpacked_by_polars(block.content):
-        return None
-    try:
-        return pl.read_lines(io.BytesIO(block.content), name=COLUMN)
-    except pl.exceptions.ComputeError:  # not UTF-8; it does not say where
-        return None
+def read_view_pairs(
+    path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES
+) -> Iterator[pl.DataFrame]:
+    """Frames of the wanted ones of `text` and `view`; lines that are not UTF-8 or have one field are rejected."""
+    for block in line_blocks(path, report, block_bytes):
+        rows = []
+        for number, line in _decoded(block, path, report):
+            fields = line.removesuffix("\r").split("\t")[: len(VIEW_COLUMNS)]
+            if len(fields) == len(VIEW_COLUMNS):
+                rows.append(fields)
+            else:
+                report.reject(path, number, "1 field, expected 2 or more between tabs", line.encode())
+        report.records += len(rows)
+        yield pl.DataFrame(rows, schema=dict.fromkeys(VIEW_COLUMNS, pl.String), orient="row").select(wanted.names)
 
 
-def _slow(block: Block, path: str, report: ReadReport) -> pl.DataFrame:
-    texts = []
+def _decoded(block: Block, path: str, report: ReadReport) -> Iterator[tuple[int, str]]:
+    """Number and text of each line; those that are not UTF-8 are rejected."""
     for number, line in enumerate(block.content.removesuffix(b"\n").split(b"\n"), block.first_line):
         try:
-            texts.append(line.removesuffix(b"\r").decode())
+            yield number, line.decode()
         except UnicodeDecodeError as error:
             report.reject(path, number, f"not UTF-8 ({error.reason} at byte {error.start})", line)
-    return pl.DataFrame({COLUMN: texts}, schema={COLUMN: pl.String})

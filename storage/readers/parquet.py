@@ -1,4 +1,4 @@
-"""Parquet files and other Arrow batches; some rows of a file, by the groups that hold them."""
+"""Parquet files and Arrow streams, in which `datasets` keeps its tables; some rows of a file, by their row groups."""
 
 from __future__ import annotations
 
@@ -30,14 +30,10 @@ def schema(path: str) -> pa.Schema:
     """Return the schema of a file.
 
     Raises:
-        SourceError: it is not a Parquet file, or two of its columns have one name.
+        SourceError: it is not a Parquet file.
     """
     with open_bytes(path) as (stream, _), damage_named(path):
-        found = pq.ParquetFile(stream).schema_arrow
-    twice = sorted({name for name in found.names if found.names.count(name) > 1})
-    if twice:
-        raise SourceError(f"{path}: several columns are called {twice[0]!r}; give each a name of its own")
-    return found
+        return pq.ParquetFile(stream).schema_arrow
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
@@ -64,6 +60,43 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
             yield frame
 
 
+def read_stream(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """As `read`, of an Arrow stream."""
+    with open_bytes(path, report) as (stream, raw):
+        before, done = report.bytes_read, 0
+        for batch in _batches(stream, path):
+            yield checked_frame(batch, path, wanted, report, first_row=done + 1)
+            done += batch.num_rows
+            report.bytes_read = before + raw.tell()
+
+
+def stream_schema(path: str) -> pa.Schema:
+    """Return the schema of an Arrow stream.
+
+    Raises:
+        SourceError: it is none.
+    """
+    with open_bytes(path) as (stream, _), damage_named(path, "Arrow stream"):
+        return pa.ipc.open_stream(stream).schema
+
+
+def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
+    """Batches of about `BATCH_ROWS`: writers of `datasets` end one after 1,000 rows."""
+    with damage_named(path, "Arrow stream"):
+        batches = iter(pa.ipc.open_stream(stream))
+    waiting: list[pa.RecordBatch] = []
+    while True:
+        with damage_named(path, "Arrow stream"):
+            batch = next(batches, None)
+        if batch is not None:
+            waiting.append(batch)
+        if waiting and (batch is None or sum(one.num_rows for one in waiting) >= BATCH_ROWS):
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
+        if batch is None:
+            return
+
+
 def checked_frame(
     batch: pa.RecordBatch, origin: str, wanted: Columns, report: ReadReport, first_row: int
 ) -> pl.DataFrame:
@@ -87,7 +120,7 @@ def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
     for name, places in indices.items():
         if len(places) != 1:
             raise SourceError(
-                f"{origin}: {len(places) or 'no'} columns are called {name!r}, expected one; correct the file"
+                f"{origin}: {len(places)} columns are called {name!r}, expected one; give each a name of its own"
             )
         dtype = batch.schema.field(places[0]).type
         if name in wanted.texts and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):

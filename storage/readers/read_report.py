@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from storage.errors import SourceError
-from storage.readers.columns import NAME_COLUMNS
 from storage.record import Record
 
+NAME_COLUMNS: Final = "(`--columns`; in embed, search and pairs `--column`; in a recipe `ingest.sources[].columns`)"
+"""The options that name the columns of text."""
 KEPT_EXAMPLES: Final = 20
 SHOWN_EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 100

@@ -9,9 +9,8 @@ import polars as pl
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
-from storage.readers.columns import Columns
+from storage.readers.columns import Columns, known_shape
 from storage.readers.formats import Format, columns_of, format_of, read_table, readable_columns, require_header
-from storage.readers.pair_columns import known_shape
 from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import SAMPLE, is_prose
 from storage.record import Record

@@ -28,57 +28,43 @@ Outcome = tuple[str, Literal["written", "kept", "folder"]]
 """A data set or model at its commit, and what happened: fetched, there already, or found in BSL_DATA_MIRROR."""
 
 
-class Mirror:
-    """A cache of the Hub that is filled.
+def fill_cache(folder: Path, wanted: str | SourceSpec, own: str | None = None) -> Iterator[Outcome]:
+    """Bring a data set or a model into a cache of the Hub.
 
     Args:
         folder: HF_HOME of the machines that use it.
+        wanted: a declared set `<name>` or `<name>/<split>`, another of the Hub `<hub id>[@<revision>][/<split>]`, a
+            model `model:<hub id>[@<revision>]`, or a source of a recipe, which may name a configuration.
         own: the folder of one's own files (BSL_DATA_MIRROR); what it has is not fetched.
+
+    Yields:
+        Its name with the commit, and what happened.
+
+    Raises:
+        SourceError: neither the Hub nor the own folder has it, or it is not as declared.
     """
-
-    def __init__(self, folder: Path, own: str | None = None) -> None:
-        self.folder, self._own = folder, own
-
-    def add(self, wanted: str | SourceSpec) -> Iterator[Outcome]:
-        """Bring a data set or a model into the cache.
-
-        Args:
-            wanted: a declared set `<name>` or `<name>/<split>`, another of the Hub `<hub id>[@<revision>][/<split>]`, a
-                model `model:<hub id>[@<revision>]`, or a source of a recipe, which may name a configuration.
-
-        Yields:
-            Its name with the commit, and what happened.
-
-        Raises:
-            SourceError: neither the Hub nor the own folder has it, or it is not as declared.
-        """
-        if isinstance(wanted, SourceSpec):
-            yield self._table(wanted)
-        elif wanted.startswith(MODEL):
-            hub_id, _, revision = wanted.removeprefix(MODEL).partition("@")
-            if not _HUB_ID.fullmatch(hub_id) or ".." in hub_id:
-                raise SourceError(f"{wanted!r}: expected {MODEL}<organisation>/<name> or {MODEL}<name>")
-            yield self._model(hub_id, revision or None)
-        else:
-            for spec in _tables(wanted):
-                yield self._table(spec)
-
-    def _table(self, spec: SourceSpec) -> Outcome:
-        source = resolve_source(spec, self._own, self.folder)
+    if isinstance(wanted, str) and wanted.startswith(MODEL):
+        yield _model(folder / "hub", wanted, own)
+        return
+    for spec in [wanted] if isinstance(wanted, SourceSpec) else _tables(wanted):
+        source = resolve_source(spec, own, folder)
         known = source.hub is None or check_table(source.hub)
         _check_declared(spec, source)
-        if source.hub is None:
-            return source.files[0], "folder"
-        return source.hub.address, "kept" if known else "written"
+        yield (
+            (source.files[0], "folder") if source.hub is None else (source.hub.address, "kept" if known else "written")
+        )
 
-    def _model(self, hub_id: str, revision: str | None) -> Outcome:
-        if self._own and (found := find_mirrored(self._own, hub_id, revision)) is not None:
-            return found.address, "folder"
-        cache = self.folder / "hub"
-        model = HubModel(hub_id=hub_id, commit=pin_model(hub_id, revision, cache), cache=cache)
-        known = model.check()
-        model.fetched()
-        return f"{MODEL}{hub_id}@{model.commit}", "kept" if known else "written"
+
+def _model(cache: Path, wanted: str, own: str | None) -> Outcome:
+    hub_id, _, revision = wanted.removeprefix(MODEL).partition("@")
+    if not _HUB_ID.fullmatch(hub_id) or ".." in hub_id:
+        raise SourceError(f"{wanted!r}: expected {MODEL}<organisation>/<name> or {MODEL}<name>")
+    if own and (found := find_mirrored(own, hub_id, revision or None)) is not None:
+        return found.address, "folder"
+    model = HubModel(hub_id=hub_id, commit=pin_model(hub_id, revision or None, cache), cache=cache)
+    known = model.check()
+    model.fetched()
+    return f"{MODEL}{hub_id}@{model.commit}", "kept" if known else "written"
 
 
 def _tables(name: str) -> Iterator[SourceSpec]:

@@ -20,7 +20,7 @@ from storage.filesystem.digests import joint_sha256
 from storage.filesystem.names import perhaps_path
 from storage.filesystem.urls import reachable, without_password
 from storage.hub.datasets import table_files
-from storage.readers.columns import Columns, require
+from storage.readers.columns import SHAPES, Columns, known_shape, require
 from storage.readers.formats import (
     Format,
     columns_of,
@@ -29,7 +29,6 @@ from storage.readers.formats import (
     read_table,
     require_header,
 )
-from storage.readers.pair_columns import SHAPES, known_shape
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose
 from storage.record import Record
 from storage.sources.paths import listed

@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING
 
 from storage.errors import SourceError
 from storage.hub.datasets import table_files
-from storage.readers.columns import NAME_COLUMNS, Columns, require
+from storage.readers.columns import (
+    Columns,
+    Shape,
+    known_shape,
+    no_shape,
+    read_nli,
+    read_sts,
+    require,
+    scored_shape,
+)
 from storage.readers.formats import columns_of, format_of, read_table
-from storage.readers.pair_columns import Shape, known_shape, no_shape, read_nli, read_sts, scored_shape
+from storage.readers.read_report import NAME_COLUMNS
 from storage.readers.text_columns import only_prose
 
 if TYPE_CHECKING:

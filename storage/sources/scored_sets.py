@@ -1,13 +1,11 @@
-"""Declared scored sets: read, and compared with their papers' counts.
+"""Declared sets, read and compared with their papers' counts: scored pairs, and SentEval's texts with class numbers.
 
 Where the Hub's copy does not say which part of its task a pair is of, digests of the tasks' own files do:
 - STS 2012 to 2016: the Hub has the pairs of all subsets in one list. Means over subsets, as SentEval and SimCSE print
   them, need the subset; `subsets.parquet` has a digest and the subset of every pair.
 - SICK-R: the Hub has train, trial and test in one list; `sick_test.parquet` has a digest of every pair of the test.
 
-SentEval's transfer sets as tables of texts and class numbers, whether from a table or from SentEval's files.
-
-A row without words comes first in the order that decides the folds; rows of equal length stand as in SentEval's file.
+The order of SentEval's rows decides its folds: of MRPC, GLUE has another order and says where each row stood.
 """
 
 from __future__ import annotations
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+CLASS: Final = "class"
 TABLE: Final = Path(__file__).with_name("subsets.parquet")
 SICK_TEST: Final = Path(__file__).with_name("sick_test.parquet")
 _NO_LETTER: Final = r"[^\p{L}\p{N}]"  # so that tokenised and raw text, straight and curly quotes are one
@@ -108,9 +107,6 @@ def digests(pairs: pl.DataFrame, *, scored: bool = False) -> list[int]:
 def _known(dataset: str) -> dict[int, str]:
     rows = pl.read_parquet(TABLE).filter(dataset=dataset)
     return dict(zip(rows["digest"].to_list(), rows["subset"].cast(pl.String).to_list(), strict=True))
-
-
-CLASS = "class"
 
 
 def read_transfer_table(name: str, split: str, source: ResolvedSource) -> pl.DataFrame:

@@ -1,4 +1,6 @@
-"""Files of word vectors, read line by line: GloVe's, word2vec's and fastText's text form, plain, .gz or .zip.
+"""Files of word vectors, and the WordNet database: what is known of single words.
+
+Word vectors are read line by line: GloVe's, word2vec's and fastText's text form, plain, .gz or .zip.
 
     the 0.0466 0.2132 … -0.0074           a word, which may hold spaces (glove.840B: `. . .`), then its numbers
 

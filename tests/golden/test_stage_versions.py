@@ -49,7 +49,7 @@ CARRIERS = {
     *(
         f"storage.artifacts.{name}"
         for name in (
-            *("store", "verification", "copies", "checksums"),
+            *("store", "verification"),
             *("draft", "manifest", "keys", "refs", "schemas", "leases", "listing"),
         )
     ),
@@ -199,7 +199,7 @@ def test_a_stage_stands_on_what_it_imports_late_and_on_no_more():
         "models.training.loop",
         "models.objectives.bsl",
         "models.objectives.redundancy_reduction",
-        "storage.readers.pair_columns",
+        "storage.readers.columns",
     } <= training
     assert "models.translation.decoding" in reach(stages()["translate"])
     assert "models.encoder.unpadded" in embedding

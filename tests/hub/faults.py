@@ -14,6 +14,7 @@ import torch
 
 from flows.cli.main import main
 from storage.hub import repositories
+from storage.hub.faults import SILENT
 from tasks.corpus.evaluation_sets import rows_of
 from tests.hub.client import use
 from tests.hub.repositories import model_files, publish_sts
@@ -137,4 +138,11 @@ def _line(case: Case, folder: Path, cache: Path, patch: pytest.MonkeyPatch) -> s
         code = main(["evaluate", MODEL, "--suite", SET, "--store", str(folder / "store"), *case.options])
     hub.stop()
     told = re.findall(r"^bsl: (.*)", printed.getvalue(), re.MULTILINE)
-    return (told[-1] if told else f"exit code {code}") if code else "read and scored"
+    return _as_documented(told[-1] if told else f"exit code {code}", cache) if code else "read and scored"
+
+
+def _as_documented(line: str, cache: Path) -> str:
+    """The line with ‹…› for what differs from run to run, as docs/hub.md has it."""
+    line = re.sub(r"http://(127\.0\.0\.1|localhost):\d+", "http://‹endpoint›", line.replace(str(cache), "‹cache›"))
+    line = re.sub(rf"({MODEL}@)[0-9a-f]{{12}}(?![0-9a-f])|(/snapshots/)[0-9a-f]{{40}}", r"\1\2‹commit›", line)
+    return line.replace(SILENT.partition(", ")[2], "… \\*")

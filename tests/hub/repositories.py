@@ -106,17 +106,19 @@ def publish_sts(hub: StandInHub, names: Iterable[str]) -> None:
             if folder:
                 configs.append({"config_name": declared.hub_config, "data_dir": declared.hub_config})
             for split, spelled in declared.splits.items():
-                files[f"{folder}{spelled}.jsonl.gz"] = _gz(scored(declared.rows[split]).write_ndjson())
+                files[f"{folder}{spelled}.jsonl.gz"] = _gz(
+                    scored(declared.rows[split], *(declared.score_range or (0, 5))).write_ndjson()
+                )
         card = {"configs": configs} if configs else None
         hub.add("datasets", hub_id, {"README.md": b"", **files}, DATASETS[members[0]].revision, card=card)
 
 
-def scored(rows: int) -> pl.DataFrame:
+def scored(rows: int, low: float = 0, high: float = 5) -> pl.DataFrame:
     """Pairs of sentences with scores that follow shared words."""
     texts = sentences()
     first, second = ([texts[(row * step) % len(texts)] for row in range(rows)] for step in (1, 7))
     words = [(set(one.split()), set(other.split())) for one, other in zip(first, second, strict=True)]
-    scores = [5 * len(one & other) / len(one | other) for one, other in words]
+    scores = [low + (high - low) * len(one & other) / len(one | other) for one, other in words]
     return pl.DataFrame({"sentence1": first, "sentence2": second, "score": scores})
 
 

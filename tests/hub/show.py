@@ -1,6 +1,7 @@
 """Tables of what was seen through the stand-in Hub, as Markdown: recipes by step, faults, layouts of encoders.
 
-python -m tests.hub.show recipes [RECIPE …]   minutes to an hour; exit code 1 if a cell is not green
+python -m tests.hub.show recipes [RECIPE …]   minutes to hours; exit code 1 if a cell is not green
+python -m tests.hub.show recipes --no-worker [RECIPE …]   half of the time: not by a deployment too
 python -m tests.hub.show faults               each fault of the Hub with the line that a user reads
 python -m tests.hub.show layouts              every layout's vectors beside those of sentence-transformers
 """
@@ -11,6 +12,7 @@ import os
 import sys
 import tempfile
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,13 +39,18 @@ def recipes(names: Sequence[str]) -> int:
         from tests.hub.journey import Journeys
         from tests.hub.world import needs_the_hub, publish_all, write_own_files
 
-        names = names or needs_the_hub()
+        by_worker = "--no-worker" not in names
+        names = [name for name in names if name != "--no-worker"] or needs_the_hub()
         publish_all(hub, names)
         files = write_own_files(folder)
-        with server(folder), worker(folder, {"BSL_DATA_MIRROR": str(files)}):
-            prefect("--no-prompt", "deploy", "--name", "any")
+        journeys = Journeys(hub, folder, files, anew=False)
+        with server(folder), worker(folder, {"BSL_DATA_MIRROR": str(files)}) if by_worker else nullcontext():
+            if by_worker:
+                prefect("--no-prompt", "deploy", "--name", "any")
+            else:
+                del journeys.steps["deployment"]
             os.chdir(folder)
-            return _travelled(Journeys(hub, folder, files, anew=False), names)
+            return _travelled(journeys, names)
 
 
 def _travelled(journeys: Journeys, names: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ from storage.datasets.registry import DATASETS
 from storage.errors import HubError, SourceError
 from storage.readers.read_report import ReadReport
 from storage.sources import scored_sets
-from storage.sources.mirror import Mirror
+from storage.sources.mirror import fill_cache
 from storage.sources.read import read_source
 from storage.sources.scored_sets import digests, read_declared_pairs, read_transfer_table
 from storage.sources.sources import SourceSpec, resolve_source
@@ -60,11 +60,11 @@ def test_mrpc_is_glue_s_in_the_order_of_senteval_s_file(hub, tmp_path, monkeypat
         expected = mrpc_rows(split).select("sentence1", "sentence2", pl.col("label").alias("class"))
         assert table("mrpc", split).equals(expected)
     assert resolve_source(SourceSpec(dataset="mrpc")).digest.endswith("a8c/mrpc/train+validation")
-    made = Mirror(tmp_path / "mirror")
-    assert [how for _, how in made.add("mrpc")] == ["written", "kept"]  # one configuration
+    folder = tmp_path / "mirror"
+    assert [how for _, how in fill_cache(folder, "mrpc")] == ["written", "kept"]  # one configuration
     expected = table("mrpc", "train")
     hub.stop()
-    use(hub, made.folder, monkeypatch)
+    use(hub, folder, monkeypatch)
     offline(monkeypatch)
     assert table("mrpc", "train").equals(expected)
     for path, text in files_of(["mrpc"]).items():
@@ -107,11 +107,11 @@ def test_the_hub_and_a_carried_cache_give_one_source(hub, tmp_path, monkeypatch)
     commit = publish(hub, CR)
     from_the_hub = resolve_source(SourceSpec(dataset="cr"))
     assert from_the_hub.digest == f"{SENTEVAL.hub_id}@{commit}/senteval.tar/cr/all"
-    made = Mirror(tmp_path / "mirror")
-    assert list(made.add("cr")) == [(from_the_hub.digest, "written")]
-    assert list(made.add("cr")) == [(from_the_hub.digest, "kept")]
+    folder = tmp_path / "mirror"
+    assert list(fill_cache(folder, "cr")) == [(from_the_hub.digest, "written")]
+    assert list(fill_cache(folder, "cr")) == [(from_the_hub.digest, "kept")]
     hub.stop()
-    use(hub, made.folder, monkeypatch)
+    use(hub, folder, monkeypatch)
     offline(monkeypatch)
     copied = resolve_source(SourceSpec(dataset="cr"))
     assert copied == from_the_hub
@@ -125,7 +125,7 @@ def test_what_one_s_own_folder_has_is_not_fetched(tmp_path, any_rows):
         (tmp_path / "senteval" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "senteval" / path).write_text(text)
     own = str(tmp_path / "senteval")
-    assert list(Mirror(tmp_path / "made", own).add("cr")) == [(f"{own}/CR/custrev.neg", "folder")]
+    assert list(fill_cache(tmp_path / "made", "cr", own)) == [(f"{own}/CR/custrev.neg", "folder")]
     assert table("cr", "all", own).height == 3
 
 

@@ -8,7 +8,7 @@ import pytest
 from flows.cli.main import main
 from storage.errors import SourceError
 from storage.readers.read_report import ReadReport
-from storage.sources.mirror import Mirror
+from storage.sources.mirror import fill_cache
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline, use
@@ -35,9 +35,9 @@ def sets(hub):
 
 def test_what_is_mirrored_by_its_id_reads_the_same_under_the_same_key(sets, hub, tmp_path, monkeypatch):
     expected = sentences(SourceSpec(dataset=TALKS))
-    mirror = Mirror(tmp_path / "mirror")
-    assert list(mirror.add(TALKS)) == [(expected[1], "written")]
-    assert list(mirror.add(f"{TALKS}/train")) == [(expected[1], "kept")]
+    folder = tmp_path / "mirror"
+    assert list(fill_cache(folder, TALKS)) == [(expected[1], "written")]
+    assert list(fill_cache(folder, f"{TALKS}/train")) == [(expected[1], "kept")]
     use(hub, tmp_path / "mirror", monkeypatch)
     offline(monkeypatch)
     hub.stop()
@@ -62,9 +62,9 @@ def test_a_recipe_s_sources_and_models_are_mirrored_by_its_name(sets, hub, tmp_p
 
 
 def test_names_that_stand_for_nothing_are_told_what_would(hub, tmp_path):
-    mirror = Mirror(tmp_path / "mirror")
+    folder = tmp_path / "mirror"
     for name in ("snlli", "a/b/c/d", "../b", "a/b@c@d"):
         with pytest.raises(SourceError, match=r"is not declared; expected model:<hub id>, <hub id>.*snli"):
-            list(mirror.add(name))
+            list(fill_cache(folder, name))
     with pytest.raises(SourceError, match="the Hub has no such repository"):
-        list(mirror.add("sts21/test"))
+        list(fill_cache(folder, "sts21/test"))

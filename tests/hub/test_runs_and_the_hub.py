@@ -20,7 +20,7 @@ from storage.artifacts.keys import artifact_key
 from storage.datasets.registry import DATASETS
 from storage.errors import HubError
 from storage.readers.read_report import ReadReport
-from storage.sources.mirror import Mirror
+from storage.sources.mirror import fill_cache
 from storage.sources.model_sources import resolve_model
 from storage.sources.read import check_columns, read_source
 from storage.sources.sources import SourceSpec, resolve_source
@@ -91,11 +91,11 @@ def test_the_hub_its_cache_and_a_carried_cache_give_one_key(hub, site, tmp_path,
         return artifact_key("x", "x", 1, {"s": sources, "m": model, "e": list(available(site, SETS).sets.values())})
 
     from_the_hub = key()
-    mirror = Mirror(tmp_path / "mirror")
+    folder = tmp_path / "mirror"
     for name in ("snli/train", "multi_nli/train", "sts16", "sts17-en-de", f"model:{BERT}"):
-        assert [how for _, how in mirror.add(name)] == ["written"]
+        assert [how for _, how in fill_cache(folder, name)] == ["written"]
     asked = requests_of_content(hub)
-    use(hub, mirror.folder, monkeypatch)
+    use(hub, folder, monkeypatch)
     offline(monkeypatch)
     rows_of.cache_clear()
     assert key() == from_the_hub
@@ -120,7 +120,7 @@ def test_clusters_are_read_from_the_hub_and_from_a_carried_cache(hub, site, tmp_
     files = {"README.md": b"", "test.jsonl.gz": gzip.compress(lines.encode())}
     hub.add("datasets", str(declared.hub_id), files, declared.revision)
     fetched = find_set(site, declared.name)
-    list(Mirror(tmp_path / "mirror").add(declared.name))
+    list(fill_cache(tmp_path / "mirror", declared.name))
     use(hub, tmp_path / "mirror", monkeypatch)
     offline(monkeypatch)
     kept = find_set(site, declared.name)

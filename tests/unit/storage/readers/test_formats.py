@@ -8,12 +8,11 @@ import pyarrow as pa
 import pytest
 
 from storage.errors import SourceError
-from storage.readers import delimited, jsonl, lines
+from storage.readers import csv, jsonl, lines
 from storage.readers.blocks import line_blocks
-from storage.readers.columns import NAME_COLUMNS, Columns
-from storage.readers.delimited_header import CSV
+from storage.readers.columns import Columns
 from storage.readers.formats import columns_of, format_of
-from storage.readers.read_report import ReadReport
+from storage.readers.read_report import NAME_COLUMNS, ReadReport
 from tests.reading import table, texts, where
 
 PAIR = Columns(("sentence1", "sentence2"), ("gold_label",))
@@ -127,7 +126,7 @@ def test_csv_blocks_end_between_records(write, report, block_bytes):
     rows = [(f'text {number}, "q"\nsecond line', f"b{number}") for number in range(30)]
     quoted = [",".join('"' + field.replace('"', '""') + '"' for field in row) for row in rows]
     path = write("a.csv", "a,b\n" + "\n".join(quoted) + "\n")
-    frame = pl.concat(delimited.read(path, Columns(("a", "b")), report, CSV, block_bytes))
+    frame = pl.concat(csv.read(path, Columns(("a", "b")), report, block_bytes, quoted=True))
     assert frame.rows() == rows
 
 

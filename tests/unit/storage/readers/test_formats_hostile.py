@@ -156,7 +156,7 @@ def test_a_type_that_is_neither_text_nor_number_is_named(tmp_path, report, odd):
 
 def test_two_columns_of_one_name_are_refused(tmp_path, report):
     path = parquet(str(tmp_path / "a.parquet"), pa.Table.from_arrays([TEXT, TEXT], names=["text", "text"]))
-    with pytest.raises(SourceError, match="several columns are called 'text'"):
+    with pytest.raises(SourceError, match="2 columns are called 'text'"):
         texts(path, report)
 
 

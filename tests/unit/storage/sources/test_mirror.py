@@ -7,7 +7,7 @@ from flows.cli.main import main
 from flows.recipes import recipe
 from storage.errors import SourceError
 from storage.readers.read_report import ReadReport
-from storage.sources.mirror import Mirror
+from storage.sources.mirror import fill_cache
 from storage.sources.read import read_scored_pairs
 from storage.sources.sources import SourceSpec, perhaps_meant, resolve_source
 
@@ -33,15 +33,15 @@ def read(mirror, name):
 def test_a_set_that_is_not_the_papers_is_named(stand_in, tmp_path):
     PAIRS.head(249).write_parquet(stand_in / "sts17-en-de" / "test.parquet")
     with pytest.raises(SourceError, match="249 rows, expected the 250"):
-        list(Mirror(tmp_path / "made", str(stand_in)).add("sts17-en-de"))
+        list(fill_cache(tmp_path / "made", "sts17-en-de", str(stand_in)))
 
 
 def test_a_model_of_one_s_own_folder_is_not_fetched(stand_in, tmp_path):
     model = stand_in / "models" / "someone" / "encoder"
     model.mkdir(parents=True)
     (model / "config.json").write_text("{}")
-    mirror = Mirror(tmp_path / "made", str(stand_in))
-    assert list(mirror.add("model:someone/encoder")) == [(model.as_uri(), "folder")]
+    folder = tmp_path / "made"
+    assert list(fill_cache(folder, "model:someone/encoder", str(stand_in))) == [(model.as_uri(), "folder")]
 
 
 def test_the_command_mirrors_the_revision_that_a_recipe_pins(stand_in, tmp_path, caplog):

@@ -11,7 +11,7 @@ from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
 from storage.readers.read_report import ReadReport
-from storage.sources.mirror import Mirror
+from storage.sources.mirror import fill_cache
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of, unique_sentences
@@ -153,7 +153,7 @@ def test_a_copy_without_the_blank_lines_is_refused_with_the_remedy(tmp_path):
     with pytest.raises(SourceError, match=words):
         resolve_transfer_set(RunContext(mirror=str(tmp_path)), "cr").sentences()
     with pytest.raises(SourceError, match=words):
-        list(Mirror(tmp_path / "made", str(tmp_path)).add("cr"))
+        list(fill_cache(tmp_path / "made", "cr", str(tmp_path)))
 
 
 @pytest.mark.parametrize(("name", "of_class", "blank"), [("cr", (1368, 2407), (2, 2)), ("mpqa", (7294, 3312), (2, 1))])

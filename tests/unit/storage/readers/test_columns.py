@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.readers.pair_columns import Shape, known_shape
+from storage.readers.columns import Shape, known_shape
 from storage.readers.read_report import ReadReport
 from storage.sources.read import check_columns, is_nli, read_nli_pairs, read_source
 from storage.sources.sources import SourceSpec, resolve_source

@@ -4,9 +4,8 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.readers import delimited
+from storage.readers import csv
 from storage.readers.columns import Columns
-from storage.readers.delimited_header import CSV
 from storage.readers.formats import columns_of
 from storage.readers.read_report import ReadReport
 from storage.sources.own_text import sources
@@ -40,7 +39,7 @@ def test_a_csv_is_parted_by_what_its_header_has_for_commas(write, report, separa
 def test_the_separator_holds_for_every_block(write, report, block_bytes):
     rows = [(f"text, {number}; \n", f"b{number}") for number in range(30)]
     path = write("a.csv", pl.DataFrame(rows, schema=["a", "b"], orient="row").write_csv(separator=";"))
-    assert pl.concat(delimited.read(path, Columns(("a", "b")), report, CSV, block_bytes)).rows() == rows
+    assert pl.concat(csv.read(path, Columns(("a", "b")), report, block_bytes, quoted=True)).rows() == rows
 
 
 @pytest.mark.parametrize(

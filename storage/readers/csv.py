@@ -1,0 +1,223 @@
+"""CSV and TSV with a header line, by the csv module.
+
+Design choices
+- In CSV a field may be quoted; in TSV a quote is a character like any other. A CSV's header decides the separator: in
+  much of Europe Excel writes semicolons, other programs tabs or bars. `csv.Sniffer` is wrong more often.
+- The csv module takes a quote inside an unquoted field for a character and knows line numbers. Polars' parser is five
+  times as fast, but refuses such files without a line, so that both would have to agree on every file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from storage.errors import SourceError
+from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, Block, line_blocks
+from storage.readers.read_report import NAME_COLUMNS
+
+if TYPE_CHECKING:
+    import _csv
+    from collections.abc import Iterable, Iterator
+
+    from storage.readers.columns import Columns
+    from storage.readers.read_report import ReadReport
+
+_ROWS: Final = 50_000
+_MAX_LINES: Final = 1000  # of one record; more means that a quote was never closed
+_LONE_RETURN: Final = re.compile(r"\r(?!\n)")
+# Stands for a carriage return within a line, at which the csv module would give up; no decoded byte becomes this.
+_RETURN: Final = "\udc0d"
+_SEPARATORS: Final = (";", "\t", "|")  # of a header without a comma
+_QUOTED: Final = re.compile('"[^"]*"')
+_SENTENCE_END: Final = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
+_NAME_WORDS: Final = 4  # and characters: what is longer is more likely a text than its name
+_NAME_CHARS: Final = 40
+_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d%?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")  # dates too
+
+
+def columns(path: str, *, quoted: bool) -> tuple[str, ...]:
+    """Return the names in the header line.
+
+    Args:
+        path: the file.
+        quoted: whether it is CSV, where `"` encloses fields and the header decides the separator; else TSV.
+
+    Raises:
+        SourceError: the file is empty, or its header is not UTF-8, blank, badly quoted or names a column twice.
+    """
+    first = next(line_blocks(path, None, 1 << 20), None)
+    if first is None:
+        raise SourceError(f"{path} is empty; expected a header line with the names of the columns")
+    return _header(path, first, quoted=quoted)[0]
+
+
+def read(
+    path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES, *, quoted: bool
+) -> Iterator[pl.DataFrame]:
+    """Yield frames of the wanted columns, all strings.
+
+    Rejected are records that are not UTF-8 or have another number of fields than the header.
+
+    Raises:
+        SourceError: as `columns`, or a quote that is never closed makes the rest of the file one field.
+    """
+    blocks = line_blocks(path, report, block_bytes)
+    first = next(blocks, None)
+    if first is None:
+        return
+    names, separator, body = _header(path, first, quoted=quoted)
+    places = [names.index(name) for name in wanted.names]
+    after = itertools.chain([body], blocks)
+    records = _records(path, after, body.first_line, separator, len(names), report, quoted=quoted)
+    while True:
+        rows = list(itertools.islice(records, _ROWS))
+        report.records += len(rows)
+        columns = {name: [row[place] for row in rows] for name, place in zip(wanted.names, places, strict=True)}
+        yield pl.DataFrame(columns, schema=dict.fromkeys(wanted.names, pl.String))
+        if len(rows) < _ROWS:
+            return
+
+
+def require_names(path: str, sample: pl.DataFrame) -> None:
+    """Check that the names of a file's columns are none of its data, as the first line of a file without a header is.
+
+    Args:
+        path: the file, for the message.
+        sample: its first records.
+
+    Raises:
+        SourceError: with a name that reads like a text, is a number, or is one of the values in its column.
+    """
+    # pandas numbers the columns of a table without names, behind a blank name for the index.
+    named = [name for name in sample.columns if name]
+    if named == [str(number) for number in range(len(named))]:
+        return
+    for name in sample.columns:
+        why = _why_no_name(name, sample)
+        if why:
+            lines = ", or name the file .txt, which is read a sentence a line" if sample.width == 1 else ""
+            raise SourceError(
+                f"{path}: line 1 would be taken as the header, but {name[:60]!r} {why}; expected a name such "
+                f"as 'text'; add a header line{lines}; if it is the header, name the column of text {NAME_COLUMNS}"
+            )
+
+
+def _why_no_name(name: str, sample: pl.DataFrame) -> str:
+    """Why a name is a value of the first record; empty if it may be a name."""
+    if len(name.split()) > _NAME_WORDS or len(name) > _NAME_CHARS or _SENTENCE_END.search(name):
+        return "reads like a text"
+    if _NUMBER.fullmatch(name):
+        return "is a number or a date"
+    # Where whole tables were joined, their header comes again; that it is a header is not in doubt.
+    again = pl.all_horizontal(pl.col(other) == other for other in sample.columns)
+    own = sample.filter(~again.fill_null(value=False))[name]
+    return "is also a value in its column" if name and (own == name).any() else ""
+
+
+def _header(path: str, block: Block, *, quoted: bool) -> tuple[tuple[str, ...], str, Block]:
+    """The names of the columns, the separator, and the lines after the header."""
+    end = block.content.find(b"\n") + 1 or len(block.content)
+    try:
+        line = block.content[:end].decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path}: the header is not UTF-8 ({error}); save the file as UTF-8") from error
+    if _LONE_RETURN.search(line):
+        raise SourceError(
+            f"{path}: the header has a carriage return within ({line[:40]!r}), as if lines ended in one alone; "
+            "expected line feeds; save the file with Unix or Windows line ends"
+        )
+    separator = _separator(line) if quoted else "\t"
+    try:
+        names = tuple(name.strip() for name in next(_reader([line], separator, quoted=quoted), []))
+    except csv.Error as error:
+        raise SourceError(
+            f"{path}: the header cannot be read ({_csv_fault(error, 1)}): {line[:100]!r}; quote its names in pairs"
+        ) from error
+    if not any(names):
+        raise SourceError(f"{path}: line 1 is blank; expected a header with the names of the columns")
+    if len(set(names)) < len(names):
+        raise SourceError(
+            f"{path}: the header names a column twice ({line.strip()!r}); give each a name of its own, or add a header "
+            "line if this one is data"
+        )
+    return names, separator, Block(block.content[end:], block.first_line + 1)
+
+
+def _separator(header: str) -> str:
+    """The comma if a header has one outside quotes, else the most frequent of the others."""
+    outside = _QUOTED.sub("", header.rstrip())
+    most = max(_SEPARATORS, key=outside.count)
+    return most if most in outside and "," not in outside else ","
+
+
+def _reader(lines: Iterable[str], separator: str, *, quoted: bool) -> _csv.Reader:
+    csv.field_size_limit(MAX_LINE_BYTES)  # the module's own limit is 128 KiB
+    # Not strict, text after a closing quote is taken into the field, and a later quote swallows the next records.
+    return csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True)
+
+
+def _records(
+    path: str, blocks: Iterable[Block], number: int, separator: str, width: int, report: ReadReport, *, quoted: bool
+) -> Iterator[list[str]]:
+    """The fields of every sound record; others are rejected with their lines, and the next one starts after them.
+
+    Undecodable bytes become surrogates, which `_fault` finds. Blank lines are skipped.
+    """
+    record: list[str] = []  # the lines that the csv module has taken for the present record
+
+    def lines() -> Iterator[str]:
+        for block in blocks:
+            text = _LONE_RETURN.sub(_RETURN, block.content.decode("utf-8", errors="surrogateescape"))
+            for line in io.StringIO(text, newline="\n"):
+                record.append(line)
+                yield line
+
+    reader = _reader(lines(), separator, quoted=quoted)
+    while True:
+        number += len(record)
+        record.clear()
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            if "limit" in str(error):
+                raise SourceError(
+                    f"{path}, line {number}: {error}; expected fields below {MAX_LINE_BYTES >> 20} MiB; look for a "
+                    "quote that is never closed"
+                ) from error
+            fields, fault = [], _csv_fault(error, len(record))
+        else:
+            if fields is None:
+                return
+            fields = [field.replace(_RETURN, "\r") for field in fields]
+            fault = _fault(fields, len(record), width)
+        if fault:
+            shown = record[0].replace(_RETURN, "\r").rstrip("\r\n").encode("utf-8", "surrogateescape")
+            report.reject(path, number, fault, shown, lost=len(record))
+        elif fields:
+            yield fields
+
+
+def _csv_fault(error: csv.Error, span: int) -> str:
+    """What the csv module means by an error at a record of so many lines."""
+    if "end of data" in str(error):
+        return f"one record spans {span} lines, as if a quote were never closed"
+    return "text follows a closing quote" if "expected after" in str(error) else str(error)
+
+
+def _fault(fields: list[str], span: int, width: int) -> str:
+    """Why a record is rejected; empty if it is sound, or a blank line."""
+    if fields and len(fields) != width:
+        return f"{len(fields)} fields, expected {width}"
+    if span > _MAX_LINES:
+        return f"one record spans {span} lines, as if a quote were never closed"
+    try:
+        "".join(fields).encode()
+    except UnicodeEncodeError:
+        return "not UTF-8"
+    return ""

@@ -1,0 +1,175 @@
+"""Every request of every act on an object store fails in every way: an error that says so or the right result, never
+half an artifact, and the same act again ends well.
+
+`-s` prints how many faults there were.
+"""
+
+import socket
+import sys
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from moto.server import DomainDispatcherApplication, create_backend_app
+from s3fs import S3FileSystem
+
+from storage.artifacts.garbage_collection import collectable, forgotten_loans
+from storage.artifacts.leases import Lease, leased
+from storage.artifacts.refs import ViewsRef
+from storage.artifacts.store import Store
+from storage.errors import CorruptArtifactError, StorageError, StoreReadError
+from tests.hostile import key, put
+from tests.s3_server import s3_served
+
+REF = ViewsRef(key=key(0))
+NOW = datetime(2999, 1, 1, tzinfo=UTC)
+FAULTS = ("403", "404", "500", "503", "500 though done", "closed", "cut", "other bytes")
+
+
+class Broken:
+    """moto's S3, of which one request fails.
+
+    Attributes:
+        seen: how many requests came since `fail`.
+        met: whether the fault could be played.
+    """
+
+    def __init__(self) -> None:
+        self._inner = DomainDispatcherApplication(create_backend_app)
+        self.fail(-1, "")
+
+    def fail(self, number: int, fault: str) -> None:
+        """Break the request of this number from now on."""
+        self.seen, self.met, self._number, self._fault = 0, False, number, fault
+
+    def __call__(self, environment, start):
+        self.seen += 1
+        if self.seen - 1 != self._number:
+            return self._inner(environment, start)
+        listing = environment["REQUEST_METHOD"] == "GET" and environment["PATH_INFO"].strip("/").count("/") == 0
+        if listing and self._fault in {"404", "cut", "other bytes"}:
+            return self._inner(environment, start)  # a store that lies of what it has is past all help
+        self.met = True
+        if self._fault == "closed":
+            environment["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            return [b""]
+        if self._fault.startswith(("4", "5")):
+            if self._fault.endswith("done"):
+                b"".join(self._inner(environment, lambda *_: None))
+            start(f"{self._fault[:3]} Fault", [("Content-Length", "0")])
+            return [b""]
+        said: list = []
+        content = b"".join(self._inner(environment, lambda *words: said.extend(words)))
+        start(*said[:2])
+        half = len(content) // 2
+        return [content[:half] if self._fault == "cut" else content[:half] + bytes(b ^ 1 for b in content[half:])]
+
+
+def publish(store):
+    return store.manifest(put(store, 1)).digest
+
+
+def read(store):
+    return store.scan(REF).collect().rows(), sorted(path.name for path in store.fetch(REF).iterdir())
+
+
+def lend(store):
+    lease = Lease(store)
+    lease.add(store.refs())
+    lease.renew()
+    now = datetime.now(UTC)
+    found = leased(store, now)
+    lease.release()
+    return found
+
+
+def remember(store):
+    store.remember(REF, b"{}")
+    return store.was_published(REF), store.last_used(REF) is not None
+
+
+def remove(store):
+    store.remove(REF)
+    return store.refs()
+
+
+ACTS = {
+    "publish": publish,
+    "read": read,
+    "whole": lambda store: (store.defect(REF), store.damage(REF)),
+    "list": lambda store: store.refs(),
+    "collect": lambda store: ([found.ref for found in collectable(store, timedelta(0), NOW)],
+                              forgotten_loans(store, timedelta(0), datetime.now(UTC))),
+    "lend": lend,
+    "remember": remember,
+    "remove": remove,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def s3():
+    broken = Broken()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")  # each fault is final: waits between tries are the client's own
+        patch.setattr(S3FileSystem, "retries", 1)
+        with s3_served(broken, "faults") as address:
+            yield broken, address
+
+
+def test_leases_that_may_not_be_listed_are_not_none(s3, tmp_path):
+    """Else collection would delete what a run uses."""
+    broken, address = s3
+    store = Store(f"{address}/{tmp_path.name}", tmp_path / "cache")
+    lease = Lease(store)
+    lease.add([REF])
+    lease.renew()
+    broken.fail(0, "403")
+    with pytest.raises(StoreReadError):
+        leased(store, datetime.now(UTC))
+
+
+def test_a_file_that_goes_while_it_is_copied_is_a_damaged_artifact(s3, tmp_path):
+    broken, address = s3
+    store = Store(f"{address}/{tmp_path.name}", tmp_path / "cache")
+    put(store, 0)
+    store.check(REF)
+    requests = broken.seen
+    store.check(REF)
+    broken.fail(broken.seen - requests, "404")
+    with pytest.raises(
+        CorruptArtifactError, match="gone since it was looked for; delete the artifact or run its stage"
+    ):
+        store.fetch(REF)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ACTS)
+def test_each_request_may_fail_in_each_way(s3, tmp_path, capsys, name):
+    broken, address = s3
+    counts: Counter[str] = Counter()
+
+    def store(number: str) -> Store:
+        place = f"{address}/{tmp_path.name}-{number}"
+        put(Store(place, tmp_path / "first"), 0)
+        return Store(place, tmp_path / number)
+
+    clean = store("clean")
+    broken.fail(-1, "")
+    expected, requests = ACTS[name](clean), broken.seen
+    for fault in FAULTS:
+        for number in range(requests):
+            own = store(f"{fault}-{number}".replace(" ", "-"))
+            broken.fail(number, fault)
+            try:
+                found = ACTS[name](own)
+                counts["the result"] += 1
+                assert found == expected or fault == "404", (fault, number)
+            except StorageError:
+                counts["an error"] += 1
+            counts["faults"] += broken.met
+            broken.fail(-1, "")
+            assert [own.damage(ref) for ref in own.refs()] == [None] * len(own.refs()), (fault, number)
+            if name != "remove" or own.refs():
+                assert ACTS[name](own) == expected, (fault, number)
+    with capsys.disabled():
+        sys.stdout.write(f"\n  {name}: {requests} requests, {dict(counts)}\n")
