@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from flows.cli.terminal.options import Output, Site
 from flows.cli.terminal.printing import print_json, print_table
-from flows.cli.terminal.start import begin, failed, wait_for
-from flows.prefect_server.server import TAG
+from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     from tasks.pretraining.verify import Check
@@ -63,21 +61,14 @@ def build(
 ) -> int:
     """Train all models from a mirror of licensed collections."""
     start = begin(place, output)
-    from prefect import tags
-
-    from flows.cli.terminal.progress import watching
     from flows.config import override
-    from flows.prefect_server.crashed_runs import cancelled_when_stopped
     from flows.pretraining import AssetsConfig, assets
 
     wanted = override(AssetsConfig(), json.loads(config.read_bytes()) if config else {})
-    wait_for(start.embedded)
-    # Not planned, as other flows are: it packs what it made into the package.
-    with watching(start.site.open_store(), None) if start.watched else nullcontext(), tags(TAG):
-        state: Any = cancelled_when_stopped(assets)(wanted, start.site, root, return_state=True)
-    if not state.is_completed():
-        return failed(state.result(raise_on_failure=False))
-    made = {name: f"asset/{key}" for name, key in state.result().items()}
+    packed = start.run(assets, is_planned=False, config=wanted, root=root)  # it packs what it made into the package
+    if packed is None:
+        return 1
+    made = {name: f"asset/{key}" for name, key in packed.items()}
     if output.json:
         print_json(made)
     else:

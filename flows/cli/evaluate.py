@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
@@ -10,11 +11,58 @@ from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site, ch
 from flows.cli.terminal.overrides import changes_of
 from flows.cli.terminal.printing import print_figures, print_json, print_line, print_table, tables_of
 from flows.cli.terminal.start import begin
-from models.encoder.config import CNNConfig, Pooling, WordsConfig
+from models.encoder.config import CNNConfig, Pooling
 
 if TYPE_CHECKING:
     from storage.artifacts.refs import EvaluationRef
     from storage.artifacts.store import Store
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How an encoder's folder or file is read."""
+
+    pooling: Annotated[
+        Pooling | None,
+        Parameter(help="from token vectors to a sentence vector, for a bare transformer [default: mean]"),
+    ] = None
+    max_length: Annotated[int | None, Parameter(help="tokens of a sentence, for a bare transformer [default: 64]")] = (
+        None
+    )
+    prompt: Annotated[
+        str | None, Parameter(help="prefix of every text: a name of the folder's own, or the text, '' for none")
+    ] = None
+    split: Annotated[
+        Literal["treebank", "punctuation", "whitespace"] | None,
+        Parameter(help="of sentences, for word vectors [default: treebank]"),
+    ] = None
+    case: Annotated[
+        Literal["file", "kept", "lower"] | None, Parameter(help="of words, for word vectors [default: file]")
+    ] = None
+    no_marks: Annotated[bool, Parameter(help="leave punctuation marks out, for word vectors")] = False
+    cnn: Annotated[
+        str | None,
+        Parameter(help="widths of convolutions above a transformer that is fine-tuned, for example 1,3,5 (IS-BERT)"),
+    ] = None
+    revision: Annotated[str | None, Parameter(help="commit of a Hub model")] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options by the names of their settings (`tasks.evaluation.systems.Reading`).
+
+        Raises:
+            ValueError: the widths of convolutions are malformed.
+        """
+        cut = {name: value for name, value in (("split", self.split), ("case", self.case)) if value}
+        return {
+            "pooling": self.pooling,
+            "max_length": self.max_length,
+            "revision": self.revision,
+            "words": {**cut, "marks": not self.no_marks},
+            "cnn": _convolutions(self.cnn),
+            "prompt": self.prompt,
+        }
 
 
 def evaluate(
@@ -34,29 +82,7 @@ def evaluate(
             help="suites, sets such as stsb/dev or trec, and protocols that fine-tune; listed below [default: sts]",
         ),
     ] = ("sts",),
-    pooling: Annotated[
-        Pooling | None,
-        Parameter(help="from token vectors to a sentence vector, for a bare transformer [default: mean]"),
-    ] = None,
-    max_length: Annotated[
-        int | None, Parameter(help="tokens of a sentence, for a bare transformer [default: 64]")
-    ] = None,
-    prompt: Annotated[
-        str | None, Parameter(help="prefix of every text: a name of the folder's own, or the text, '' for none")
-    ] = None,
-    split: Annotated[
-        Literal["treebank", "punctuation", "whitespace"] | None,
-        Parameter(help="of sentences, for word vectors [default: treebank]"),
-    ] = None,
-    case: Annotated[
-        Literal["file", "kept", "lower"] | None, Parameter(help="of words, for word vectors [default: file]")
-    ] = None,
-    no_marks: Annotated[bool, Parameter(help="leave punctuation marks out, for word vectors")] = False,
-    cnn: Annotated[
-        str | None,
-        Parameter(help="widths of convolutions above a transformer that is fine-tuned, for example 1,3,5 (IS-BERT)"),
-    ] = None,
-    revision: Annotated[str | None, Parameter(help="commit of a Hub model")] = None,
+    reading: Reading = Reading(),
     precision: AskedPrecision = None,
     settings: Changes = (),
     place: Site = Site(),
@@ -71,18 +97,8 @@ def evaluate(
     from flows.config import override
     from flows.evaluation import evaluation
     from tasks.evaluation.systems import EvaluationSettings
-    from tasks.evaluation.systems import Reading as ModelReading
 
-    cut = {name: value for name, value in (("split", split), ("case", case)) if value}
-    reading = ModelReading(
-        pooling=pooling,
-        max_length=max_length,
-        revision=revision,
-        words=WordsConfig.model_validate({**cut, "marks": not no_marks}),
-        cnn=_convolutions(cnn),
-        prompt=prompt,
-    )
-    named = EvaluationSettings(reading=reading, precision=precision or "auto")
+    named = EvaluationSettings.model_validate({"reading": reading.given, "precision": precision or "auto"})
     config = override(named, changes_of(settings))
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
     if ref is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -20,85 +21,91 @@ _OPTIONS_OF: Final = {
 }
 
 
-def export(
-    encoder: Annotated[str, Parameter(help=ENCODER_FORMS)],
-    folder: Annotated[Path, Parameter(help="a new folder")],
-    /,
-    *,
-    onnx: Annotated[bool, Parameter(help="write an ONNX graph in fp32: onnx/model.onnx")] = False,
-    int8: Annotated[bool, Parameter(help="write an ONNX graph with int8 products: onnx/model_qint8_….onnx")] = False,
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Forms:
+    """The forms that are written, and their options."""
+
+    onnx: Annotated[bool, Parameter(help="write an ONNX graph in fp32: onnx/model.onnx")] = False
+    int8: Annotated[bool, Parameter(help="write an ONNX graph with int8 products: onnx/model_qint8_….onnx")] = False
     target: Annotated[
         Literal["vnni", "avx2"] | None,
         Parameter(help="processors of the int8 graph: with VNNI (or ARM), or any x86 [default: this machine's kind]"),
-    ] = None,
-    dims: Annotated[str | None, Parameter(help="encoders of fewer dimensions, for example 256,128,64: dims-K/")] = None,
-    static: Annotated[bool, Parameter(help="write a table of token vectors, without transformer: static/")] = False,
-    static_dims: Annotated[int | None, Parameter(help="width of the table [default: 256]")] = None,
-    max_loss: Annotated[float | None, Parameter(help="points on STS-B dev that int8 may lose [default: 0.3]")] = None,
-    min_cosine: Annotated[float | None, Parameter(help="minimum mean cosine of int8 with fp32 [default: 0.98]")] = None,
+    ] = None
+    dims: Annotated[str | None, Parameter(help="encoders of fewer dimensions, for example 256,128,64: dims-K/")] = None
+    static: Annotated[bool, Parameter(help="write a table of token vectors, without transformer: static/")] = False
+    static_dims: Annotated[int | None, Parameter(help="width of the table [default: 256]")] = None
+    max_loss: Annotated[float | None, Parameter(help="points on STS-B dev that int8 may lose [default: 0.3]")] = None
+    min_cosine: Annotated[float | None, Parameter(help="minimum mean cosine of int8 with fp32 [default: 0.98]")] = None
     text: Annotated[
         tuple[str, ...] | None,
         Parameter(
             consume_multiple=(1, None), help="files of sentences that --dims and --static are fitted to [default: NLI]"
         ),
-    ] = None,
-    sentences: Annotated[int | None, Parameter(help="maximum number of those sentences [default: 20000]")] = None,
-    revision: Annotated[str | None, Parameter(help="commit of a Hub model")] = None,
+    ] = None
+    sentences: Annotated[int | None, Parameter(help="maximum number of those sentences [default: 20000]")] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that were given, by the names of their settings.
+
+        Raises:
+            ValueError: one is malformed, or about a form that is not asked for.
+        """
+        asked = asdict(self) | {"dims": _dims(self.dims) or None}
+        for option, forms in _OPTIONS_OF.items():
+            if asked[option] is not None and not any(asked[form] for form in forms):
+                whose = " or ".join(f"--{form}" for form in forms)
+                raise ValueError(f"--{option.replace('_', '-')} is about {whose}; ask for that too, or leave it out")
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """Where the folder goes on the Hub."""
+
     push_to_hub: Annotated[
         str | None, Parameter(help="ORG/NAME: upload the folder as a new, private model repository")
-    ] = None,
-    public: Annotated[bool, Parameter(help="make the uploaded repository public")] = False,
+    ] = None
+    public: Annotated[bool, Parameter(help="make the uploaded repository public")] = False
+
+
+def export(
+    encoder: Annotated[str, Parameter(help=ENCODER_FORMS)],
+    folder: Annotated[Path, Parameter(help="a new folder")],
+    /,
+    *,
+    forms: Forms = Forms(),
+    revision: Annotated[str | None, Parameter(help="commit of a Hub model")] = None,
+    upload: Upload = Upload(),
     place: Site = Site(),
     output: Output = Output(),
 ) -> int:
     """Write an encoder's small and fast forms: ONNX, int8, fewer dimensions, a static table."""
-    asked = {
-        "onnx": onnx,
-        "int8": int8,
-        "target": target,
-        "dims": _dims(dims) or None,
-        "static": static,
-        "static_dims": static_dims,
-        "max_loss": max_loss,
-        "min_cosine": min_cosine,
-        "text": text,
-        "sentences": sentences,
-    }
-    _check(asked)
+    asked = forms.given
     check_encoders([encoder], place)
-    check_files(*(text or ()))
+    check_files(*asked.get("text", ()))
     from flows.run_context import run_context_of
     from storage.hub.upload import check_repository, push
     from tasks.serving.compress import CompressionConfig, export_variants
     from tasks.serving.measures import TITLE
 
-    wanted = CompressionConfig.model_validate({name: value for name, value in asked.items() if value is not None})
-    if push_to_hub:
-        check_repository(push_to_hub)
-    elif public:
+    wanted = CompressionConfig.model_validate(asked)
+    if upload.push_to_hub:
+        check_repository(upload.push_to_hub)
+    elif upload.public:
         raise ValueError("--public says who may read an upload, and there is none; add --push-to-hub ORG/NAME")
     rows = export_variants(run_context_of(place.given), encoder, revision, folder, wanted)
     if not output.json:
         print_table(TITLE, rows)
         print(f"folder:  {folder}")
-    address = push(folder, push_to_hub, public=public) if push_to_hub else None
+    address = push(folder, upload.push_to_hub, public=upload.public) if upload.push_to_hub else None
     if output.json:
         print_json({"folder": folder, "forms": rows, "hub": address})
     elif address:
         print(f"hub:     {address}")
     return 0
-
-
-def _check(asked: dict[str, Any]) -> None:
-    """Refuse options of forms that are not asked for.
-
-    Raises:
-        ValueError: there is one.
-    """
-    for option, forms in _OPTIONS_OF.items():
-        if asked[option] is not None and not any(asked[form] for form in forms):
-            whose = " or ".join(f"--{form}" for form in forms)
-            raise ValueError(f"--{option.replace('_', '-')} is about {whose}; ask for that too, or leave it out")
 
 
 def _dims(text: str | None) -> tuple[int, ...]:

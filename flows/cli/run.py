@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.log_lines import be_quiet, spinner
+from flows.cli.terminal.log_lines import spinner
 from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site, check_encoders
 from flows.cli.terminal.overrides import changes_of, with_precision
 from flows.cli.terminal.printing import BROWSE, print_json, print_line, print_table
-from flows.cli.terminal.start import failed, wait_for
-from flows.prefect_server.server import TAG, start_server, use_server
+from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +34,8 @@ def run(
     output: Output = Output(),
 ) -> int:
     """Run a recipe from raw sentences to its report."""
-    use_server()
-    if not output.debug:
-        be_quiet()
-    # Before all else, since it takes longest to start; if something is misspelt, it is ended amid its imports.
-    embedded = None if dry_run else start_server()
+    # Before all else, since the server takes longest to start; if something is misspelt, it is ended amid its imports.
+    start = begin(place, output, serve=not dry_run, processes=processes)
     from flows.config import override
     from flows.recipes import recipe as named_recipe
 
@@ -48,46 +43,26 @@ def run(
     changes = changes_of(with_precision(precision, base.precisions, settings))
     config = override(base, changes)
     check_encoders([model for model, _ in config.models()], place)
-    from flows.run_context import run_context_of
+    from flows.pipeline import pipeline
 
-    site = run_context_of({**place.given, "processes": processes})
-    with spinner(f"{recipe}: looking for its sources and models, starting Prefect"):
-        from flows.cli.terminal.progress import watching
-        from flows.pipeline import pipeline
-        from flows.pipeline import run as run_stages
+    store = start.site.open_store()
+    asked: dict[str, Any] = {"recipe_name": recipe, "overrides": changes or None}
+    if dry_run:
         from tasks.stage.progress import planning
 
-        # What is missing is said here, before a run starts only to end by it.
-        with planning() as plan:
-            run_stages(config, site)
-        store = site.open_store()
-        if not dry_run:
-            _import_ahead(store, plan)
-            wait_for(embedded)
-    if dry_run:
+        with spinner(f"{recipe}: looking for its sources and models"), planning() as plan:
+            pipeline.fn(**asked, site=start.site)
         return _dry_run(store, plan, as_json=output.json)
-    from prefect import tags
-
-    from flows.prefect_server.crashed_runs import cancelled_when_stopped
     from models.evaluation.verdict import STOPPED
 
-    flow = cancelled_when_stopped(pipeline)
-    with nullcontext() if output.json else watching(store, plan), tags(TAG, recipe):
-        state: Any = flow(recipe, changes or None, site, return_state=True)
-    if not state.is_completed():
-        return failed(state.result(raise_on_failure=False))
-    ref = state.result()
+    ref = start.run(pipeline, [config], [recipe], **asked)
+    if ref is None:
+        return 1
     if output.json:
         print_json(_outcome(store, ref))
     else:
         _conclude(store, ref, config.title)
     return 1 if store.manifest(ref).figures.get("verdict") == STOPPED else 0
-
-
-def _import_ahead(store: Store, plan: Sequence[StageRun]) -> None:
-    """What a stage that must be made imports in its body, while the server starts, which takes as long."""
-    if any(step.stage == "train" and store.defect(step.ref) for step in plan):
-        import models.training.loop  # noqa: F401
 
 
 def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> int:

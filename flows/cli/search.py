@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,12 +20,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from models.runtime.precision import Computed
+    from storage.sources.sources import SourceSpec
     from tasks.serving.search import Index
     from tasks.stage.run_context import RunContext
 
 Model = Annotated[str, Parameter(help=ENCODER_FORMS)]
 Corpus = Annotated[str, Parameter(help="file of text, CSV, JSONL or Parquet, a folder, or a pattern with *")]
-Column = Annotated[str | None, Parameter(help="column of sentences [default: the only column of text]")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """How sentences are read and embedded, and where."""
+
+    column: Annotated[str | None, Parameter(help="column of sentences [default: the only column of text]")] = None
+    precision: AskedPrecision = None
+    place: Place = Place()
 
 
 def search(
@@ -35,9 +46,7 @@ def search(
     *,
     top: Annotated[int, Parameter(help="sentences found for each query")] = 10,
     interactive: Annotated[bool, Parameter(help="ask for queries until an empty line")] = False,
-    column: Column = None,
-    precision: AskedPrecision = None,
-    place: Place = Place(),
+    use: Use = Use(),
     output: Output = Output(),
 ) -> int:
     """Find the sentences of a corpus that are most like a query."""
@@ -45,7 +54,7 @@ def search(
         raise ValueError('expected a query, such as bsl search MODEL CORPUS "a man plays", or --interactive')
     if top < 1:
         raise ValueError(f"--top {top}: expected 1 or more")
-    index = _opened_index(model, corpus, column, precision, place)
+    index = _opened_index(model, corpus, use)
 
     def answer(queries: list[str]) -> None:
         results = dict(zip(queries, index.search(queries, top), strict=True))
@@ -75,21 +84,17 @@ def embed(
     ],
     /,
     *,
-    column: Column = None,
-    precision: AskedPrecision = None,
-    place: Place = Place(),
+    use: Use = Use(),
     output: Output = Output(),
 ) -> int:
     """Write the vectors of a file's sentences."""
-    site = _used_site(model, source, place)
-    from storage.sources.sources import SourceSpec
+    site = _used_site(model, source, use)
     from tasks.serving.search import embed_file
     from tasks.stage.ui import progress_of
 
-    spec = SourceSpec(path=source, columns=tuple(filter(None, [column])))
     with _showing_use(site, f"reading {source}"):
-        used = _used_precision(precision, site)
-        done = embed_file(site, model, spec, target, used, progress_of("embedding, sentences"))
+        precision = _used_precision(use, site)
+        done = embed_file(site, model, _spec(source, use), target, precision, progress_of("embedding, sentences"))
     if output.json:
         print_json({"sentences": done, "file": target})
     else:
@@ -104,15 +109,13 @@ def pairs(
     *,
     top: Annotated[int, Parameter(help="number of pairs")] = 20,
     above: Annotated[float, Parameter(help="cosine that a pair exceeds")] = -1.0,
-    column: Column = None,
-    precision: AskedPrecision = None,
-    place: Place = Place(),
+    use: Use = Use(),
     output: Output = Output(),
 ) -> int:
     """Find the sentences of a corpus that are most like each other."""
     if top < 1:
         raise ValueError(f"--top {top}: expected 1 or more")
-    found = _opened_index(model, corpus, column, precision, place).pairs(top, above)
+    found = _opened_index(model, corpus, use).pairs(top, above)
     if output.json:
         print_json(found)
     elif found:
@@ -123,40 +126,45 @@ def pairs(
     return 0
 
 
-def _used_site(model: str, corpus: str, place: Place) -> RunContext:
+def _used_site(model: str, corpus: str, use: Use) -> RunContext:
     """Where an encoder is used: no flow runs, so Prefect starts no server."""
     check_files(corpus)
-    check_encoders([model], place)
+    check_encoders([model], use.place)
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a bar of its own
     from flows.prefect_server.server import use_server
     from flows.run_context import run_context_of
 
     use_server()
     # No Prefect here, which sends shards to others.
-    return run_context_of(place.given).model_copy(update={"cluster": None})
+    return run_context_of(use.place.given).model_copy(update={"cluster": None})
 
 
-def _opened_index(model: str, corpus: str, column: str | None, precision: AskedPrecision, place: Place) -> Index:
+def _opened_index(model: str, corpus: str, use: Use) -> Index:
     """The corpus that a command names, embedded."""
-    site = _used_site(model, corpus, place)
-    from storage.sources.sources import SourceSpec
+    site = _used_site(model, corpus, use)
     from tasks.serving.search import index
 
-    spec = SourceSpec(path=corpus, columns=tuple(filter(None, [column])))
     with _showing_use(site, f"reading {corpus}"):
-        found = index(site, model, spec, _used_precision(precision, site))
+        found = index(site, model, _spec(corpus, use), _used_precision(use, site))
     print(printable(f"{corpus}: {found.taken}"), file=sys.stderr)
     return found
 
 
-def _used_precision(asked: AskedPrecision, site: RunContext) -> Computed:
+def _spec(path: str, use: Use) -> SourceSpec:
+    from storage.sources.sources import SourceSpec
+
+    return SourceSpec(path=path, columns=tuple(filter(None, [use.column])))
+
+
+def _used_precision(use: Use, site: RunContext) -> Computed:
     """What the encoder computes in on this machine, said on the error stream."""
     from flows.run_context import computed
     from models.runtime.precision import explained
     from tasks.stage.device import device_of
 
-    print(f"precision: {explained(asked or 'auto', device_of(site))}", file=sys.stderr)
-    return computed(asked or "auto", site)
+    asked = use.precision or "auto"
+    print(f"precision: {explained(asked, device_of(site))}", file=sys.stderr)
+    return computed(asked, site)
 
 
 @contextmanager

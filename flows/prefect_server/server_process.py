@@ -5,7 +5,8 @@ not lock its database. `prefect server start --background` is one server for eac
 
 - End: the command holds the other end of this process's standard input and writes nothing. The pipe closes when the
   command ends, by kill -9 too.
-- Start: one server at a time migrates the database. Two that create one SQLite file at once both fail.
+- Start: one server at a time creates or migrates the database. Two that create one SQLite file at once both fail. Later
+  servers start side by side: ten in a row would outlast the patience of the tenth command.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from uvicorn import Server
 
@@ -56,21 +58,40 @@ def _server(port: int) -> Server:
 
     class OneAtATime(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            with _migration_lock():
+            with migration_lock() as note_migrated:
                 await super().startup(sockets)
+                if self.started:
+                    note_migrated()
 
     return OneAtATime(uvicorn.Config(create_app, factory=True, host="127.0.0.1", port=port, log_level="error"))
 
 
 @contextmanager
-def _migration_lock() -> Iterator[None]:
-    """Wait until no other server of this PREFECT_HOME starts; the system releases the lock of a killed process."""
+def migration_lock() -> Iterator[Callable[[], None]]:
+    """Wait until no other server of this PREFECT_HOME migrates; the system releases the lock of a killed process.
+
+    The lock file has the version of Prefect that migrated the folder's database last. If it is this one, the lock is
+    released at once.
+
+    Yields:
+        A function that notes that the database is migrated.
+    """
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     home.mkdir(parents=True, exist_ok=True)
-    with (home / "server-start.lock").open("w") as file:
+    own = version("prefect")
+    with (home / "server-start.lock").open("a+") as file:
+
+        def note_migrated() -> None:
+            file.truncate(0)
+            file.write(own)
+            file.flush()
+
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+            file.seek(0)
+            if file.read() == own and (home / "prefect.db").exists():
+                fcntl.flock(file, fcntl.LOCK_UN)
+        yield note_migrated
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ from tasks.evaluation.own_text import HeldOutSet, questions_of
 from tasks.evaluation.own_text_sets import field_held
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.sweep.compare import compare_systems
-from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings, SweepSystem
+from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
+from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.log_context import show_logs
 from tasks.stage.progress import warn
 from tasks.stage.run_context import RunContext

@@ -10,7 +10,7 @@ from flows.config import PipelineConfig, nested, override
 from flows.recipes import RECIPES, recipe
 from flows.sweep.studies import STUDIES, Study, study
 from models.evaluation.published import AVERAGE, rows_of
-from tasks.reporting.sweep.inputs import SweepSystem
+from tasks.reporting.sweep.system import SweepSystem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

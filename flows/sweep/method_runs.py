@@ -19,7 +19,7 @@ from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text_sets import pair_own_labels
 from tasks.evaluation.sts import score
-from tasks.reporting.sweep.inputs import SweepSystem
+from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.device import device_of
 from tasks.training.step_timing import affordable, pace_fit, pace_training, seconds_a_step
 from tasks.training.teachers import find_teachers, teach

@@ -29,7 +29,7 @@ from tasks.evaluation.kinds import available, frozen_names, is_drawn, kind_of
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.reproduction import RowComparison, reproduce
 from tasks.reporting.sweep.compare import compare_systems
-from tasks.reporting.sweep.inputs import SweepSettings, SweepSystem
+from tasks.reporting.sweep.inputs import SweepSettings
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from models.errors import ModelError
     from tasks.corpus.evaluation_sets import EvaluationSet
+    from tasks.reporting.sweep.system import SweepSystem
 
 
 def _run_name() -> str:

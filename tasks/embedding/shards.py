@@ -9,8 +9,7 @@ Design choices
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
-from contextvars import ContextVar
+from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -43,8 +42,6 @@ EMBED_VERSION: Final = 6
 """Raise it in the commit that changes a vector. Both stages have it, so that each takes over what the other made."""
 SHARD_ROWS: Final = 65_536  # minutes on a CPU, seconds on a GPU; 200 MB of 768 dimensions
 WHAT: Final = "embedding, sentences"
-
-_advance: ContextVar[OnProgress | None] = ContextVar("_advance", default=None)  # of the whole corpus
 
 
 def is_large(sentences: int) -> bool:
@@ -95,13 +92,14 @@ class CorpusVectors:
             self.embedded = total = sum(shard.rows for shard in shards)
             if total:
                 advance(0, total, "")  # so that shards count as parts, which need no line each
-            calls = [(encoder, shard, config, precision) for shard in shards if shard.rows]
+            lacking = [shard.model_copy(update={"total": total}) for shard in shards if shard.rows]
+            calls = [(encoder, shard, config, precision) for shard in lacking]
             with closing(run_shards(self._work.site, embed_shard, calls)) as made:
                 for number, shard in enumerate(shards):
                     parts = [self._held.of(self._range(number, "sentence_id"))]
                     if shard.rows:
-                        with _telling(advance, shard.start, total):
-                            parts.append(store.scan(next(made)).collect())
+                        parts.append(store.scan(next(made)).collect())
+                        advance(shard.start + shard.rows, total, "")
                     table = pl.concat(part for part in parts if part.height).sort("sentence_id")
                     self.width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
                     yield table
@@ -135,10 +133,14 @@ def embed_shard(
     Raises:
         EncoderError: one of them has no embedding; the message has its text.
     """
-    sentences = shard.read()
+    sentences, count = shard.read(), progress_of(WHAT)
+
+    def advance(done: int, _own: int, detail: str) -> None:
+        count(shard.start + done, shard.total or shard.rows, detail)
+
     encoding = _encoding(work.site, encoder, _content(work.store, encoder), config, precision)
     try:
-        table = pl.concat(encoded(work, encoding, sentences, _advance.get() or progress_of(WHAT)))
+        table = pl.concat(encoded(work, encoding, sentences, advance))
     except NoEmbeddingError as error:
         text = sentences["text"][error.number]
         raise EncoderError(f"a sentence of the corpus: {text[:60]!r} {error.reason}") from error
@@ -172,16 +174,6 @@ def _encoding(
     site: RunContext, encoder: CheckpointRef | ResolvedModel, _digest: str, config: EncoderConfig, precision: Computed
 ) -> ResumableEncoding:
     return ResumableEncoding(site, encoder, config, precision)
-
-
-@contextmanager
-def _telling(advance: OnProgress, before: int, total: int) -> Iterator[None]:
-    """Inside the block, a shard that is made in this process reports how far the whole corpus has come."""
-    token = _advance.set(lambda done, _own, detail: advance(before + done, total, detail))
-    try:
-        yield
-    finally:
-        _advance.reset(token)
 
 
 STAGES: Final = ("embed", "embed_shard")

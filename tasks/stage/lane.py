@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import pickle
-import signal
 import sys
 import threading
-import time
 from logging.handlers import QueueHandler
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 import cloudpickle
 
-from tasks.stage.lanes import ENDED, LOGGED, SECONDS_TO_END, TOLD
+from tasks.stage.lanes import ENDED, LOGGED, TOLD
+from tasks.stage.sigterm import end_with_parent
 
 if TYPE_CHECKING:
-    from models.runtime.progress import Progress
-    from tasks.stage.progress import StageRun
+    from tasks.stage.progress import Event
 
 
 class _Line:
@@ -39,14 +36,6 @@ class _Line:
         with self._turn, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send((kind, content))
 
-    def end_with_the_command(self) -> None:
-        """Wait for the other end to close; nothing more is sent from there."""
-        with contextlib.suppress(EOFError, OSError):
-            self.connection.recv_bytes()
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(SECONDS_TO_END)
-        os._exit(1)
-
 
 class _Lines(QueueHandler):
     """Sends log lines; the other process decides which are shown."""
@@ -58,37 +47,6 @@ class _Lines(QueueHandler):
     def enqueue(self, record: logging.LogRecord) -> None:
         """Send a line, its message made."""
         self._line.send(LOGGED, record)
-
-
-class _Watcher:
-    """Sends what is told of stages."""
-
-    def __init__(self, line: _Line) -> None:
-        self._line = line
-
-    def begins(self, step: StageRun) -> None:
-        """A stage is called."""
-        self._line.send(TOLD, ("begins", step))
-
-    def makes(self, step: StageRun) -> None:
-        """It computes."""
-        self._line.send(TOLD, ("makes", step))
-
-    def advances(self, progress: Progress) -> None:
-        """It has advanced."""
-        self._line.send(TOLD, ("advances", progress))
-
-    def ends(self, step: StageRun) -> None:
-        """Its artifact is there."""
-        self._line.send(TOLD, ("ends", step))
-
-    def fails(self, step: StageRun) -> None:
-        """It ended without one."""
-        self._line.send(TOLD, ("fails", step))
-
-    def tells(self, text: str) -> None:
-        """Several stages are done."""
-        self._line.send(TOLD, ("tells", text))
 
 
 def _sendable(error: Exception) -> Exception:
@@ -109,7 +67,7 @@ def main(file: int) -> None:
     line = _Line(Connection(file))
     logging.getLogger().addHandler(_Lines(line))  # before Prefect looks whether there is one
     context, function, site, arguments = cloudpickle.loads(line.connection.recv_bytes())
-    threading.Thread(target=line.end_with_the_command, daemon=True).start()
+    end_with_parent(file)
 
     from prefect.context import hydrated_context
 
@@ -117,7 +75,11 @@ def main(file: int) -> None:
     from tasks.stage.progress import listening
 
     result = error = None
-    with hydrated_context(context), listening(_Watcher(line)):
+
+    def told(event: Event, value: object) -> None:
+        line.send(TOLD, (event, value))
+
+    with hydrated_context(context), listening(told):
         show_logs()
         try:
             result = function(site, *arguments)

@@ -25,7 +25,8 @@ from prefect.context import serialize_context
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from models.errors import ModelError
-from tasks.stage.progress import is_planning, listeners
+from tasks.stage.progress import is_planning, tell
+from tasks.stage.sigterm import SECONDS_TO_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _POLL_S: Final = 0.2
-SECONDS_TO_END: Final = 60.0  # to save what a training has learnt, or to send the last log lines
 
 TOLD, LOGGED, ENDED = "told", "logged", "ended"  # what messages of a process are
 
@@ -156,20 +156,17 @@ class _Relay:
         if kind == LOGGED:
             _show(content)
             return
-        name, value = content
-        if name == "begins":
+        event, value = content
+        if event == "begins":
             self._open.append(value)
-        elif name in ("ends", "fails"):
+        elif event in ("ends", "fails"):
             self._open.remove(value)
-        for listener in listeners():
-            getattr(listener, name)(value)
+        tell(event, value)
 
     def close(self) -> None:
         """Tell listeners of stages that nobody ended."""
         while self._open:
-            step = self._open.pop()
-            for listener in listeners():
-                listener.fails(step)
+            tell("fails", self._open.pop())
 
 
 def _show(record: logging.LogRecord) -> None:

@@ -6,14 +6,14 @@ Listeners belong to this process; a worker has none, its runs are watched in the
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from models.runtime.progress import Progress
     from storage.artifacts.refs import ArtifactRef
 
 
@@ -25,36 +25,24 @@ class StageRun:
     ref: ArtifactRef
 
 
-class ProgressListener(Protocol):
-    """What is told of a run. Steps may lie inside others: a shard of translations inside its views."""
+Event: TypeAlias = Literal["begins", "makes", "advances", "ends", "fails", "tells"]
+"""What happens to a stage, each with the `StageRun`; stages may lie inside others: a shard inside its views.
 
-    def begins(self, step: StageRun) -> None:
-        """A stage is called."""
-
-    def makes(self, step: StageRun) -> None:
-        """Its artifact is not there or not whole, so it computes."""
-
-    def advances(self, progress: Progress) -> None:
-        """The innermost stage of the thread has advanced."""
-
-    def ends(self, step: StageRun) -> None:
-        """Its artifact is there."""
-
-    def fails(self, step: StageRun) -> None:
-        """It ended without one; the run may go on."""
-
-    def tells(self, text: str) -> None:
-        """Something of several stages: what they compute in, or that a point of a sweep is done."""
+`begins`: it is called. `makes`: its artifact is not there or not whole, so it computes. `ends`: the artifact is there.
+`fails`: it ended without one; the run may go on. `advances`: the innermost stage of the thread is so far (`Progress`).
+`tells`: a line about several stages: the precision, or that a point of a sweep is done.
+"""
+Listener: TypeAlias = Callable[[Event, Any], None]
 
 
 logger = logging.getLogger(__name__)
 
-_listeners: list[ProgressListener] = []
+_listeners: list[Listener] = []
 _plans: list[list[StageRun]] = []
 
 
 @contextmanager
-def listening(listener: ProgressListener) -> Iterator[None]:
+def listening(listener: Listener) -> Iterator[None]:
     """Tell a listener of every stage that this process runs meanwhile."""
     _listeners.append(listener)
     try:
@@ -63,9 +51,10 @@ def listening(listener: ProgressListener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def listeners() -> Sequence[ProgressListener]:
-    """Who is told now."""
-    return tuple(_listeners)
+def tell(event: Event, value: object) -> None:
+    """Tell all listeners of an event."""
+    for listener in tuple(_listeners):
+        listener(event, value)
 
 
 @contextmanager
@@ -95,8 +84,7 @@ def announce(text: str) -> None:
     if _plans:
         return
     logger.info(text)
-    for listener in listeners():
-        listener.tells(text)
+    tell("tells", text)
 
 
 def warn(message: str, *args: object) -> None:

@@ -27,7 +27,7 @@ from storage.assets.catalog import EMBEDDED
 from storage.errors import SourceError
 from storage.readers.parquet import rows_of_groups
 from storage.sources.model_sources import ResolvedModel, resolve_model
-from tasks.stage.progress import StageRun, is_planning, listeners
+from tasks.stage.progress import StageRun, is_planning, tell
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
@@ -69,15 +69,14 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
                 "this package and one kind of device"
             )
         step = StageRun(stage.name, ref)
-        for listener in listeners():
-            listener.begins(step)
-            listener.ends(step)
+        tell("begins", step)
+        tell("ends", step)
         yield ref
 
 
 T = TypeVar("T")
 
-_AT_ONCE: Final = 256  # calls that the scheduler holds, with their arguments
+_AT_ONCE: Final = 256  # calls that the scheduler has at least, with their arguments
 _turn = threading.Lock()
 
 
@@ -113,9 +112,10 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
         results: dict[int, T] = {}
 
         def send() -> None:
-            if len(numbers) > _AT_ONCE // 2:
+            most = calls_at_once(client)
+            if len(numbers) > most // 2:
                 return  # many at a time: each graph that is sent costs milliseconds
-            some = list(islice(to_send, _AT_ONCE - len(numbers)))
+            some = list(islice(to_send, most - len(numbers)))
             sent = client.map(_call, [cloudpickle.dumps((function, shared, own)) for _, own in some], pure=False)
             numbers.update(zip(sent, (number for number, _ in some), strict=True))
             futures.update(sent)
@@ -134,6 +134,12 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
             ) from error
         finally:
             client.cancel(list(numbers), force=True)
+
+
+def calls_at_once(client: Client) -> int:
+    """Return how many calls a cluster has at a time: two for each thread of its workers, which come and go."""
+    threads: dict[str, int] = client.nthreads()
+    return max(_AT_ONCE, 2 * sum(threads.values()))
 
 
 def look_at_cluster(address: str) -> int:
@@ -226,6 +232,8 @@ class Shard(BaseModel):
     """First row of the shard in the plan."""
     rows: Annotated[int, NotInKey]
     """Sentences in the shard."""
+    total: Annotated[int, NotInKey] = 0
+    """Sentences in all shards of the plan, for progress; 0 if the shard reports its own."""
 
     def read(self) -> pl.DataFrame:
         """The sentences: sentence_id, text."""

@@ -7,15 +7,19 @@ can be published or a snapshot written; without this it would be lost.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 logger = logging.getLogger(__name__)
+
+SECONDS_TO_END: Final = 60.0  # to save what a training has learnt, or to send the last log lines
 
 
 @contextmanager
@@ -48,3 +52,21 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGTERM, former if former is not None else signal.SIG_DFL)
         if came:
             signal.raise_signal(signal.SIGTERM)
+
+
+def end_with_parent(pipe: int) -> None:
+    """End this process, as by SIGTERM, when the process that started it ends, by kill -9 too: the system closes a pipe.
+
+    Args:
+        pipe: descriptor of this end. Nothing more is sent from the other one, which the starting process holds open.
+    """
+    threading.Thread(target=_end_when_closed, args=(pipe,), daemon=True).start()
+
+
+def _end_when_closed(pipe: int) -> None:
+    with suppress(OSError):  # of a socket whose other end was killed
+        while os.read(pipe, 1):  # not `sys.stdin`: Python aborts at its end while a thread reads that buffer
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(SECONDS_TO_END)
+    os._exit(1)

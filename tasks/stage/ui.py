@@ -21,7 +21,7 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from models.runtime.progress import Count, spelled
 from tasks.rendering.escaping import code, plain
 from tasks.rendering.markdown import markdown_table
-from tasks.stage.progress import listeners
+from tasks.stage.progress import tell
 from tasks.stage.ui_page import in_run, open_page, shown
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def progress_of(what: str, following: int | None = 0) -> OnProgress:
         if now - last < _SECONDS_BETWEEN_UPDATES and done < total:
             return
         last = now
-        for listener in listeners():
-            listener.advances(progress)
+        tell("advances", progress)
         text = _told(progress)
         logger.info(text)
         if not in_run():

@@ -2,8 +2,8 @@
 
 `tiny-1-corpus`, `tiny-2-views`, … `tiny-9-report`: recipe, place on the data's way, kind. Where a run has, or may have,
 several of a kind, its stage, its system and the beginning of the artifact's key follow: no two artifacts of a run share
-a page. What a stage shows while it works (`tasks.stage.ui`) is collected and published once, below a head that says
-what it is and leads to what it was made of. A page is made where its artifact is, so what this run found made has none.
+a page. What a stage shows while it works (`tasks.stage.ui`) is collected and published once, below a title and above
+links to its inputs. A page is made where its artifact is, so what this run found made has none.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class StagePage:
             return
         manifest = store.manifest(ref)
         key = key_of(manifest)
-        text, size = page_text(head(store, manifest, what), self.sections), plain(f"{manifest.ref}: {_size(manifest)}")
+        text = page_text(title_of(manifest, what), self.sections, lineage_of(store, manifest))
+        size = plain(f"{manifest.ref}: {_size(manifest)}")
         shown(f"page of {ref}", lambda: create_markdown_artifact(markdown=text, key=key, description=size))
         for name, url, description in self.pictures:
             own, said = f"{key}-{_slug(name)}", plain(description)
@@ -138,15 +139,19 @@ def open_page() -> StagePage | None:
     return _open.get()
 
 
-def page_text(head: str, sections: list[str]) -> str:
-    """The page; what has a heading of its own, such as a report, leads up to its first section: it is the answer."""
-    leading = next((section for section in sections if section.startswith("# ")), None)
-    if leading is None:
-        return "\n\n".join([head, *sections])
-    answer, mark, rest = leading.partition("\n## ")
+def page_text(title: str, sections: list[str], lineage: str) -> str:
+    """Return the page of an artifact: its title, what its stage showed, where it comes from.
+
+    Args:
+        title: heading, and what the stage does.
+        sections: what it showed. One with a heading of its own, such as a report, takes the title's place, and the
+            others stand below its first lines.
+        lineage: the artifact, its inputs and where the run ends.
+    """
+    leading = next((section for section in sections if section.startswith("# ")), title)
+    first, mark, rest = leading.partition("\n## ")
     others = [section for section in sections if section is not leading]
-    _, _, lines = head.partition("\n\n")
-    return "\n\n".join([answer.rstrip(), *others, lines, f"{mark}{rest}".lstrip()])
+    return "\n\n".join(filter(None, [first.rstrip(), *others, f"{mark}{rest}".strip(), lineage]))
 
 
 def in_run() -> bool:
@@ -169,13 +174,18 @@ def key_of(manifest: Manifest) -> str:
     return "-".join(filter(None, parts))
 
 
-def head(store: Store, manifest: Manifest, what: str) -> str:
-    """What it is, how large, from what, and where the run's last page will be."""
-    lines = [
-        f"# {plain(_title(manifest))}",
-        plain(what.strip().partition("\n")[0]),
-        f"`{manifest.ref}` · {plain(_size(manifest))}",
-    ]
+def title_of(manifest: Manifest, what: str) -> str:
+    """Return a heading such as `# views · tiny`, and the first line of what the stage does."""
+    method, system = _method(manifest), _system(manifest)
+    said = f"{manifest.kind.replace('/', ' ')}{f', {method}' if method else ''}{f' of {system}' if system else ''}"
+    heading = " · ".join(filter(None, [said, _recipe()]))
+    first_line = what.strip().partition("\n")[0]
+    return f"# {plain(heading)}\n\n{plain(first_line)}"
+
+
+def lineage_of(store: Store, manifest: Manifest) -> str:
+    """Return the artifact and its size, links to its inputs, and where the run's last page will be."""
+    lines = [f"`{manifest.ref}` · {plain(_size(manifest))}"]
     inputs = {entry.key: entry for entry in manifest.provenance.inputs.values()}
     if inputs:
         run = manifest.provenance.run
@@ -213,12 +223,6 @@ def _is_alone(manifest: Manifest) -> bool:
     """Whether a run has but one such artifact."""
     flow = str(flow_run.flow_name)
     return manifest.kind == _ENDS.get(flow) or (flow == "bsl-pipeline" and manifest.provenance.stage in _ONCE)
-
-
-def _title(manifest: Manifest) -> str:
-    method, system = _method(manifest), _system(manifest)
-    said = f"{manifest.kind.replace('/', ' ')}{f', {method}' if method else ''}{f' of {system}' if system else ''}"
-    return f"{_recipe()}: {said}".removeprefix(": ")
 
 
 def _method(manifest: Manifest) -> str:

@@ -1,7 +1,7 @@
 """One training by several processes of this machine that share every batch.
 
-torchrun starts them: its agent (`train_agent`) runs this module in each process. The finished state is left in the work
-folder.
+This module is run three times over: by the stage, as torchrun's agent, and by the agent in each process. The finished
+state is left in the work folder.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from models.errors import TrainingError
 from tasks.stage.device import cores, device_of, limit_threads
-from tasks.stage.sigterm import stop_requested
+from tasks.stage.sigterm import end_with_parent, stop_requested
 from tasks.training.worker import TrainingJob, measured, run_job
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 JOB, ERROR, MEASURED = "job.json", "error.txt", "measured.json"  # in the work folder
+_MODULE, _AGENT = "tasks.training.distributed", "agent"
 _POLL_S: Final = 0.2
 
 
@@ -71,8 +72,9 @@ def _run_agent(processes: int, work: Path, should_stop: Callable[[], bool]) -> N
     """Run torchrun's agent, which runs `_take_part` in each process, to its end."""
     for name in (ERROR, MEASURED):
         (work / name).unlink(missing_ok=True)
-    launcher = [sys.executable, "-m", "tasks.training.agent", "--nproc-per-node", str(processes), "--standalone"]
-    with subprocess.Popen([*launcher, "-m", "tasks.training.distributed", str(work)], stdin=subprocess.PIPE) as running:
+    agent = [sys.executable, "-m", _MODULE, _AGENT, "--nproc-per-node", str(processes), "--standalone"]
+    # The agent's standard input closes with this process.
+    with subprocess.Popen([*agent, "-m", _MODULE, str(work)], stdin=subprocess.PIPE) as running:
         try:
             _await(running, should_stop)
         finally:
@@ -119,5 +121,16 @@ def _log(done: int, total: int, detail: str) -> None:
     logger.info("training: %d of %d · %s", done, total, detail)
 
 
+def _lead(arguments: list[str]) -> None:
+    """Run torchrun's agent. It stops its trainers when it is asked to, and ends with the stage's process."""
+    from torch.distributed.run import main
+
+    end_with_parent(sys.stdin.fileno())
+    main(arguments)
+
+
 if __name__ == "__main__":
-    _take_part(Path(sys.argv[1]))
+    if sys.argv[1] == _AGENT:
+        _lead(sys.argv[2:])
+    else:
+        _take_part(Path(sys.argv[1]))

@@ -9,20 +9,16 @@ from tasks.stage.progress import listening
 from tasks.stage.run_context import RunContext
 
 
-class Reader:
-    """Prints what advances, a line a time."""
-
-    def advances(self, progress):
-        sys.stdout.write(f"{progress.what}: {progress.done} of {progress.total}\n")
+def show(event, value):
+    """Print what advances, a line a time."""
+    if event == "advances":
+        sys.stdout.write(f"{value.what}: {value.done} of {value.total}\n")
         sys.stdout.flush()
-
-    def __getattr__(self, name):
-        return lambda _: None
 
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 overrides, store = json.loads(sys.argv[1]), sys.argv[2]
 overrides["training"] |= {"epochs": 1000}
-with listening(Reader()):
+with listening(show):
     over = {"training.max_steps": [3, 5000, 5001]}
     ablation("tiny", over, 1, overrides, lanes=2, site=RunContext(store=store, device="cpu", threads=1))

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from distributed import Client, LocalCluster
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
@@ -25,7 +26,7 @@ from tasks.embedding import shards as embed_shards
 from tasks.embedding.embed import embed
 from tasks.stage.progress import planning
 from tasks.stage.run_context import RunContext
-from tasks.stage.shards import ClusterError, found_here, on_cluster
+from tasks.stage.shards import ClusterError, calls_at_once, found_here, on_cluster
 from tests.cluster import dask_cluster
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.tiny_encoder import write_tiny
@@ -102,6 +103,13 @@ def fail(site: RunContext, number: int) -> int:
 def test_results_come_in_the_order_of_the_calls_and_a_worker_sends_nothing_on(cluster):
     site = RunContext(cluster=cluster)
     assert list(on_cluster(site, double, [(n,) for n in range(600)])) == [(None, 2 * n) for n in range(600)]
+
+
+def test_a_large_cluster_has_work_for_all_its_threads():
+    unseen = {"dashboard_address": None, "processes": False, "scheduler_port": 0}
+    for threads, calls in ((2, 256), (200, 400)):
+        with LocalCluster(n_workers=1, threads_per_worker=threads, **unseen) as large, Client(large) as client:
+            assert calls_at_once(client) == calls
 
 
 def test_an_error_of_a_call_is_raised_here(cluster):

@@ -9,12 +9,14 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import closing
+from importlib.metadata import version
 
 import pytest
 import yaml
 from prefect.settings.models.root import Settings
 
 from flows.prefect_server.server import HEARTBEAT_SECONDS, RUN_SETTINGS, start_server, use_server
+from flows.prefect_server.server_process import migration_lock
 from tests.servers import ROOT, is_alive
 
 COMMAND = """
@@ -48,6 +50,16 @@ def test_ten_commands_at_once_make_one_database(tmp_path, monkeypatch):
     commands = [subprocess.Popen([sys.executable, "-c", COMMAND], **pipes) for _ in range(10)]
     ended = [(*command.communicate(timeout=300), command.returncode) for command in commands]
     assert [(code, errors) for _, errors, code in ended] == [(3, "")] * 10
+
+
+@pytest.mark.timeout(60)
+def test_servers_of_a_database_that_is_made_start_side_by_side(tmp_path, monkeypatch):
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    with migration_lock() as note_migrated:
+        (tmp_path / "prefect.db").touch()
+        note_migrated()
+    with migration_lock(), migration_lock():  # which waits for ever where the first holds it
+        assert (tmp_path / "server-start.lock").read_text() == version("prefect")
 
 
 @pytest.mark.parametrize("address", ["", "http://127.0.0.1:9/api"])

@@ -27,12 +27,10 @@ class Reader:
     def __init__(self, on_begin=lambda _: None):
         self.on_begin, self.told = on_begin, []
 
-    def begins(self, step):
-        self.told.append(("begins", step))
-        self.on_begin(step)
-
-    def __getattr__(self, name):
-        return lambda said: self.told.append((name, said))
+    def __call__(self, event, value):
+        self.told.append((event, value))
+        if event == "begins":
+            self.on_begin(value)
 
 
 def lanes_of(process):

@@ -73,7 +73,7 @@ def test_keys_read_as_the_pipeline_in_order(pages):
 
 def test_a_page_says_what_it_is_and_shows_foreign_text_as_text(pages):
     text = pages[CORPUS].data
-    assert text.startswith("# told-recipe: corpus, told corpus\n\nRead a corpus.\n\n`corpus/")
+    assert text.startswith("# corpus, told corpus · told-recipe\n\nRead a corpus.\n\n## A sample\n\n")
     assert "2 rows of corpus" in text
     assert "| 0.5862 | 14,908 |" in text
     assert "\\<script\\>" in text

@@ -10,7 +10,7 @@ import time
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from statistics import fmean
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from storage.artifacts.store import Store
-    from tasks.stage.progress import StageRun
+    from tasks.stage.progress import Event, StageRun
 
 SECONDS_BETWEEN_LINES: Final = 15.0
 UNITS: Final = {"corpus": "sentences", "views": "views", "pairs": "pairs", "embeddings": "vectors"}  # of rows
@@ -53,6 +53,10 @@ class Terminal:
         self._counts: set[str] = set()  # stages that say how far they have come
         self._told = 0.0
         self._remaining = Remaining(distinct)
+
+    def __call__(self, event: Event, value: Any) -> None:  # noqa: ANN401 - by the event
+        """Show an event, by the method of its name."""
+        getattr(self, event)(value)
 
     def begins(self, step: StageRun) -> None:
         """Start its clock, and number it unless it is a part of another or was not foreseen."""

@@ -13,7 +13,7 @@ from flows.cli.terminal.log_lines import be_quiet, printable, spinner
 from flows.prefect_server.server import TAG, EmbeddedServer, check_server, start_server, use_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from prefect import Flow
 
@@ -39,12 +39,23 @@ class FlowStart:
     embedded: EmbeddedServer | None
     watched: bool = True
 
-    def run(self, flow: Flow[..., Any], configs: Iterable[PipelineConfig], **parameters: object) -> Any:  # noqa: ANN401 - what the flow returns
+    def run(
+        self,
+        flow: Flow[..., Any],
+        configs: Iterable[PipelineConfig] = (),
+        labels: Sequence[str] = (),
+        /,
+        *,
+        is_planned: bool = True,
+        **parameters: object,
+    ) -> Any:  # noqa: ANN401 - what the flow returns
         """The flow's result, or None with a line on the error stream if it did not finish.
 
         Args:
             flow: a Prefect flow with a parameter `site`.
             configs: all that the flow will run, whose sources are looked for first.
+            labels: further tags of the run.
+            is_planned: whether a dry run finds its stages first; not for a flow that does more than call stages.
             parameters: the flow's others.
 
         Raises:
@@ -57,7 +68,10 @@ class FlowStart:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
                 wait_for(None)  # it answers at once, or nothing else need be looked for
-            plan = planned_stages(flow, {**parameters, "site": self.site}) if self.watched else None
+            plan = planned_stages(flow, {**parameters, "site": self.site}) if is_planned else None
+            store = self.site.open_store()
+            if any(step.stage == "train" and store.defect(step.ref) for step in plan or ()):
+                import models.training.loop  # noqa: F401 - takes as long as the server, which starts meanwhile
             if self.embedded is not None:
                 wait_for(self.embedded)  # which started meanwhile
         from prefect import tags
@@ -65,7 +79,7 @@ class FlowStart:
         from flows.cli.terminal.progress import watching
         from flows.prefect_server.crashed_runs import cancelled_when_stopped
 
-        with watching(self.site.open_store(), plan) if self.watched else nullcontext(), tags(TAG):
+        with watching(store, plan) if self.watched else nullcontext(), tags(TAG, *labels):
             state: Any = cancelled_when_stopped(flow)(**parameters, site=self.site, return_state=True)
         if state.is_completed():
             return state.result()
@@ -77,7 +91,7 @@ def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[
     """The stages of a flow; None where some depend on what others make.
 
     Raises:
-        ModelError, StorageError: something is amiss, which the run would meet later.
+        ModelError, StorageError, ValueError: something is amiss, which the run would meet later.
     """
     from models.errors import ModelError
     from storage.errors import ArtifactMissingError, StorageError
@@ -88,7 +102,7 @@ def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[
             flow.fn(**flow.validate_parameters(parameters))
     except ArtifactMissingError:
         return None
-    except (ModelError, StorageError):
+    except (ModelError, StorageError, ValueError):
         raise
     except Exception as error:  # of Prefect's, which has no run here
         logger.debug("%s is not planned: %s", flow.name, error)
@@ -96,21 +110,22 @@ def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[
     return plan
 
 
-def begin(place: Site, output: Output, *, pool: bool | None = None) -> FlowStart:
+def begin(place: Site, output: Output, *, serve: bool = True, **more: object) -> FlowStart:
     """Settle the server. Call it before anything imports Prefect, as flows do: its settings are read on import.
 
     Args:
         place: where the flow runs; the environment decides what is not given.
         output: what the verb prints.
-        pool: whether the points of a sweep run on the work pool.
+        serve: whether a flow will run; a dry run needs no server.
+        more: further fields of `RunContext`; None where one was not given.
     """
     use_server()
     if not output.debug:
         be_quiet()
-    embedded = start_server()
+    embedded = start_server() if serve else None
     from flows.run_context import run_context_of  # while the server starts
 
-    return FlowStart(run_context_of({**place.given, "pool": pool}), embedded, watched=not output.json)
+    return FlowStart(run_context_of({**place.given, **more}), embedded, watched=not output.json)
 
 
 def wait_for(embedded: EmbeddedServer | None) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
@@ -136,14 +137,20 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Ite
     for (backend, precision), beam in itertools.product(ways, (1, 4)):
         if precision in precisions(backend, str(card.device)):  # type: ignore[arg-type]
             with _threads_kept():
-                found = _rate(folder, fixtures, card, texts, peer, backend, beam, precision)
-            yield found
+                found = _rate(folder, fixtures, card, texts, _Way(backend, precision, beam))
+            yield replace(found, ratio=found.rate / peer.rate)
 
 
-def _rate(
-    folder: Path, fixtures: Fixtures, card: Card, texts: list[str], peer: Rate, backend: str, beam: int,
-    precision: str,
-) -> Rate:  # fmt: skip
+class _Way(NamedTuple):
+    """How a translator computes."""
+
+    backend: str
+    precision: str
+    beam: int
+
+
+def _rate(folder: Path, fixtures: Fixtures, card: Card, texts: list[str], way: _Way) -> Rate:
+    backend, precision, beam = way
     config = direction(beam, backend=backend, precision=precision, new_tokens_ratio=1.0, new_tokens_constant=1)
     cores = torch.get_num_threads()
     translator = load_translator(folder, config, str(card.device), fixtures.scratch / "converted-opus", cores)
@@ -160,7 +167,7 @@ def _rate(
     limit = precision if precision in card.flops else "fp16"  # a GPU's int8 products were not measured
     share = flops / taken / card.flops[limit]
     name = f"translation, {backend}, beam {beam}, {precision}, {len(some):,} sentences"
-    return Rate(name, pieces / taken, "pieces/s", share, f"measured {limit} products", pieces / taken / peer.rate)
+    return Rate(name, pieces / taken, "pieces/s", share, f"measured {limit} products")
 
 
 def _loop(folder: Path, card: Card, texts: list[str], precision: str) -> Rate:

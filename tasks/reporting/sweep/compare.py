@@ -18,8 +18,9 @@ from tasks.reporting.publish import publish
 from tasks.reporting.sections import reproduce_part, settings_part, text_part
 from tasks.reporting.sweep.advice import TEXT, Choice, advice
 from tasks.reporting.sweep.costs import cost_table, faults_of
-from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings, SweepSystem
+from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from tasks.reporting.sweep.page import SweepContent, finding, shown_set, sweep_page
+from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import limit_threads
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from models.evaluation.sweep import Ranking
     from storage.artifacts.refs import CheckpointRef, CorpusRef, PaceRef
     from storage.artifacts.store import Store
-    from tasks.reporting.sweep.inputs import SweepSystem
+    from tasks.reporting.sweep.system import SweepSystem
 
 _COLLAPSED_RANK, _COLLAPSED_STD = 2.0, 0.01  # as `models.training.config.CollapseConfig`
 

@@ -1,51 +1,16 @@
-"""The inputs of a sweep's comparison: systems, sets, and the person's text if it decides."""
+"""The settings of a sweep's comparison: sets, and the person's text if it decides."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.evaluation.config import BootstrapConfig
-from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef, PaceRef, ScoresRef
+from storage.artifacts.refs import CorpusRef
 from storage.sources.own_text import TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
 from tasks.evaluation.own_text import HeldOutSet
+from tasks.reporting.sweep.system import SYSTEMS
 from tasks.stage.cached import StageInputs
-
-SYSTEMS: Final = "recipe"
-"""The axis of a sweep whose systems have no order."""
-
-
-class SweepSystem(BaseModel):
-    """A configuration or a method of a sweep, and its artifacts."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    label: str
-    """Its name in tables."""
-    line: str = ""
-    """The line of the chart that it is on; empty if there is only one."""
-    place: str = ""
-    """Its place on the chart's horizontal axis."""
-    published: float | None = None
-    """The paper's figure × 100; None where none is printed."""
-    faults: tuple[str, ...] = ()
-    """Why runs of it left no figure."""
-    embeddings: tuple[EmbeddingsRef, ...] = ()
-    """Vectors of all sets, one a seed; none where no run left any."""
-    scores: tuple[ScoresRef, ...] = ()
-    """All figures of its encoders."""
-    checkpoints: tuple[CheckpointRef, ...] = ()
-    """Its encoders."""
-    steps: int = 0
-    """Training steps that it took."""
-    pace: PaceRef | None = None
-    """Measured time of a step."""
-    translators: tuple[str, ...] = ()
-    """Memories of the translators of its views."""
-    notes: tuple[str, ...] = ()
-    """Notes on the page."""
 
 
 class OwnTextComparison(BaseModel):

@@ -13,14 +13,14 @@ from models.evaluation.sweep import MEAN
 from tasks.rendering.blocks import Charts, Folded, Page, Part, Prose, Table
 from tasks.rendering.numbers import interval, p_value, spread
 from tasks.reporting.sweep.advice import cost_rows
-from tasks.reporting.sweep.inputs import SYSTEMS
+from tasks.reporting.sweep.system import SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tasks.rendering.svg import Chart
     from tasks.reporting.sweep.advice import Choice
-    from tasks.reporting.sweep.inputs import SweepSystem
+    from tasks.reporting.sweep.system import SweepSystem
 
 _LEGEND: Final = (
     "Figures × 100, mean over seeds ± standard deviation, with the 95 % interval of the hierarchical bootstrap over "

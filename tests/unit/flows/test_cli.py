@@ -215,6 +215,41 @@ def test_help_comes_without_what_computes(call):
     assert found.stdout.splitlines()[-1] == "[]"
 
 
+STARTING = """
+import os, sys
+
+def hear(event, arguments):
+    if event == "subprocess.Popen" and any("server_process" in str(word) for word in arguments[1]):
+        print("Prefect is", "imported" if "prefect" in sys.modules else "not imported", flush=True)
+        os._exit(0)
+
+sys.addaudithook(hear)
+from flows.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["run", "tiny"],
+        ["sweep", "tiny", "--over", "training.lr=1e-4,1e-3"],
+        ["sweep", "momentum"],
+        ["reproduce", "BSL-BERT"],
+        ["evaluate", "embedded:bert-mini"],
+        ["adapt", "own.txt"],
+        ["field", "own.txt"],
+    ],
+)
+def test_a_verb_starts_its_server_before_prefect_reads_its_settings(call, tmp_path):
+    """Prefect imported earlier would not know of the server, and start another one of its own."""
+    (tmp_path / "own.txt").write_text("A dog runs across a field of snow.\n")
+    environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
+    command = [sys.executable, "-c", STARTING, *call]
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "Prefect is not imported\n"), ended.stderr
+
+
 @pytest.mark.parametrize("call", [["artifacts", "--debug", "gc"], ["artifacts", "gc", "--debug"]])
 def test_debug_is_taken_behind_a_verb_and_behind_its_action(store, call):
     with pytest.raises(ValueError, match="expected hours or days"):

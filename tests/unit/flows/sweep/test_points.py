@@ -44,8 +44,9 @@ class Reader:
     def __init__(self):
         self.lines = []
 
-    def tells(self, text):
-        self.lines.append(text)
+    def __call__(self, event, value):
+        if event == "tells":
+            self.lines.append(value)
 
 
 def reported(folder, verdict):

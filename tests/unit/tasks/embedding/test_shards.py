@@ -11,7 +11,6 @@ from transformers import AutoTokenizer
 from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError
-from models.runtime.progress import Progress
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef, CorpusRef
 from storage.sources.model_sources import resolve_model
@@ -60,30 +59,20 @@ def shards_of(site) -> list[ArtifactRef]:
     return site.open_store().refs("embeddings/shards")
 
 
-class Told:
-    """What a listener is told of progress."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, int, int]] = []
-
-    def begins(self, step: object) -> None: ...
-
-    def makes(self, step: object) -> None: ...
-
-    def ends(self, step: object) -> None: ...
-
-    def advances(self, progress: Progress) -> None:
-        self.seen.append((progress.what, progress.done, progress.total))
-
-
 def test_shards_have_the_vectors_of_one_pass(tmp_path, model, monkeypatch):
-    told = Told()
-    with watch.listening(told):
+    seen = []
+
+    def listener(event, value):
+        if event == "advances":
+            seen.append((value.what, value.done, value.total))
+
+    with watch.listening(listener):
         manifest, vectors = embedded(site := site_in(tmp_path / "cut"), model)
     assert (manifest.figures["sentences"], manifest.figures["embedded"]) == (12, 12)
     assert manifest.figures["dimensions"] == vectors.shape[1]
     assert len(shards_of(site)) == len([name for name in manifest.files if name.endswith(".parquet")]) == 3
-    assert told.seen[-1] == ("embedding, sentences", 12, 12)
+    assert sorted({done for _, done, _ in seen}) == [0, 5, 10, 12]
+    assert seen[-1] == ("embedding, sentences", 12, 12)
     monkeypatch.setattr(embed_shards, "SHARD_ROWS", 12)
     whole, once = embedded(uncut := site_in(tmp_path / "whole"), model)
     assert shards_of(uncut) == []

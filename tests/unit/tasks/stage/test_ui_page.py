@@ -11,7 +11,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.store import Store
 from tasks.stage import ui_page as page
-from tasks.stage.ui_page import head, key_of, page_text
+from tasks.stage.ui_page import key_of, lineage_of, page_text, title_of
 
 LETTERS = iter(range(1, 256))
 
@@ -82,14 +82,16 @@ def test_a_page_leads_to_the_one_that_its_flow_ends_with(store, told, flow, kind
     told(f"bsl-{flow}")
     end = key_of(made(store, kind, kind))
     assert end == f"{flow}-9-{kind}"
-    assert f"Leads to [{end}](/artifacts/key/{end})" in head(store, made(store, "scores", "score"), "Score.")
+    assert f"Leads to [{end}](/artifacts/key/{end})" in lineage_of(store, made(store, "scores", "score"))
 
 
 def test_links_lead_to_pages_that_this_run_made(store, told):
     told("bsl-pipeline", recipe_name="tiny")
     found = made(store, "corpus", "ingest", run="another")
     part = made(store, "views", "synonym", found)
-    said = head(store, made(store, "views", "make_views", found, part), "Join.")
+    joined = made(store, "views", "make_views", found, part)
+    assert title_of(joined, "Join.\nMore.") == "# views · tiny\n\nJoin."
+    said = lineage_of(store, joined)
     key = key_of(part)
     assert f"Made from `{found.ref}` · [{key}](/artifacts/key/{key}) `{part.ref}`" in said
     assert "tiny-1-corpus" not in said
@@ -97,11 +99,12 @@ def test_links_lead_to_pages_that_this_run_made(store, told):
 
 def test_an_answer_stands_above_what_its_page_was_made_of():
     report = "# tiny: a run\n\n**BETTER** than the start\n\n## Scores\n\nmany"
-    text = page_text("# tiny: report\n\nMade from `scores/1`", ["The page: `file`", report])
+    text = page_text("# report · tiny", ["The page: `file`", report], "Made from `scores/1`")
     assert text == (
-        "# tiny: a run\n\n**BETTER** than the start\n\nThe page: `file`\n\nMade from `scores/1`\n\n## Scores\n\nmany"
+        "# tiny: a run\n\n**BETTER** than the start\n\nThe page: `file`\n\n## Scores\n\nmany\n\nMade from `scores/1`"
     )
-    assert page_text("# tiny: views", ["## A sample"]) == "# tiny: views\n\n## A sample"
+    plain = page_text("# views · tiny", ["## A sample"], "Made from `corpus/1`")
+    assert plain == "# views · tiny\n\n## A sample\n\nMade from `corpus/1`"
 
 
 class Failing(BaseHTTPRequestHandler):

@@ -11,8 +11,8 @@ from tasks.rendering.blocks import Part, Prose
 from tasks.rendering.html import html
 from tasks.rendering.markdown import markdown
 from tasks.reporting.sweep.advice import TEXT, Choice, advice, cost_rows
-from tasks.reporting.sweep.inputs import SweepSystem
 from tasks.reporting.sweep.page import SweepContent, sweep_chart, sweep_page
+from tasks.reporting.sweep.system import SweepSystem
 
 
 def row(label, mean, gap=None, p=None, verdict=None, dataset=TEXT):

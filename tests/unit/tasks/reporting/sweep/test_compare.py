@@ -10,7 +10,8 @@ from storage.artifacts.schemas import SCORES
 from tasks.evaluation.kinds import KINDS
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.sweep.compare import PAGE, compare_systems
-from tasks.reporting.sweep.inputs import SweepSettings, SweepSystem
+from tasks.reporting.sweep.inputs import SweepSettings
+from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.run_context import RunContext
 
 MADE = Provenance(stage_version=1, config={})

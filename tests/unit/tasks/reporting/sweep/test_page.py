@@ -6,8 +6,8 @@ import pytest
 from models.evaluation.sweep import MEAN, verdict
 from storage.artifacts.schemas import SWEEP
 from tasks.rendering.markdown import markdown
-from tasks.reporting.sweep.inputs import SweepSystem
 from tasks.reporting.sweep.page import SweepContent, comparisons, finding, set_rows, shown_set, sweep_chart, sweep_page
+from tasks.reporting.sweep.system import SweepSystem
 
 
 def row(label: str, dataset: str, mean: float, gain: tuple[float, float, float, float] | None = None, **other: object):
