@@ -44,19 +44,9 @@ class Verdict:
     advice: str
 
     @property
-    def sentence(self) -> str:
-        """All of it, as pages print it."""
-        return f"**{self.word}**{' ' if self.compares else ': '}{self.found}"
-
-    @property
     def found(self) -> str:
-        """The sentence that follows the word."""
-        return f"{'than the start: ' if self.compares else ''}{self.reason}. {self.advice}"
-
-    @property
-    def compares(self) -> bool:
-        """Whether the word is a comparative."""
-        return self.word in ("BETTER", "WORSE")
+        """The sentence that follows the word, as pages print it."""
+        return f"{'than the start: ' if self.word in ('BETTER', 'WORSE') else ''}{self.reason}. {self.advice}"
 
 
 def verdict_of(

@@ -99,10 +99,11 @@ class Facts:
 
 @dataclass(frozen=True)
 class Code:
-    """Text to copy."""
+    """Text to copy; Markdown names its language."""
 
     block: ClassVar = "code"
     text: str
+    language: str = ""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def _rendered(blocks: Sequence[Block], *, pictures: bool) -> Iterator[str]:
             case Facts():
                 yield grid(["name", "value"], list(block.pairs.items()))
             case Code():
-                yield _fenced(block.text)
+                yield _fenced(block)
             case Lineage():
                 lines = [f"{station.title}: {', '.join(station.lines)}" for group in block.groups for station in group]
                 yield "\n".join(f"- {plain(line)}" for line in lines)
@@ -69,10 +69,10 @@ def _table(table: Table) -> str:
     return grid(table.heads, rows)
 
 
-def _fenced(text: str) -> str:
+def _fenced(block: Code) -> str:
     """Return a block of code; its fence is longer than any run of backticks in the text."""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence}\n{text}\n{fence}" if "\n" in text else code(text)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
+    return f"{fence}{block.language}\n{block.text}\n{fence}" if "\n" in block.text else code(block.text)
 
 
 def _cell(value: object) -> str:

@@ -22,7 +22,7 @@ from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
 from tasks.rendering.evidence import MRR, proof_rows, unasked, weighed
 from tasks.reporting.adapted_card import Adapted, adapted_card, exported, spelled
-from tasks.reporting.model_card import CARD
+from tasks.reporting.card import CARD
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.run.report import PAGE
@@ -92,7 +92,7 @@ class AdaptationSettings(StageInputs):
     """Models of the round trips."""
 
 
-@stage(ref=ReportRef, version=8)
+@stage(ref=ReportRef, version=9)
 def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
     """Write the pages and the encoder's card, and show them.
 
