@@ -211,7 +211,7 @@ def own_text_figures(sets: tuple[OwnTextSet, ...], vectors: Vectors, config: Boo
     return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
 
-@stage(ref=ComparisonRef, version=2)
+@stage(ref=ComparisonRef, version=3)
 def compare_own_text(
     work: StageContext,
     first: EmbeddingsRef,
@@ -221,15 +221,15 @@ def compare_own_text(
     config: BootstrapConfig,
 ) -> None:
     """Draw the difference of two systems on every question, on the same draws of documents."""
-    from models.evaluation.retrieval import compare_ranks
+    from models.evaluation.significance.hierarchical import difference_of
 
-    one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
+    both = [[open_vectors(work.store, embeddings)] for embeddings in (first, second)]
     rows = []
     for wanted in sets:
-        for name, probe in questions_of(wanted).items():
-            before, after = ({name: _ranks(own, probe)} for own in (one, two))
-            found = compare_ranks(before, after, {name: probe}, resamples=config.resamples, seed=config.seed)
-            rows.append(_place(wanted, name) | asdict(found) | {"n": len(probe)})
+        asked = questions_of(wanted)
+        for question in question_draws(asked, both, config):
+            found = difference_of(*([draws] for draws in question.systems))
+            rows.append(_place(wanted, question.name) | asdict(found) | {"n": len(asked[question.name])})
     publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}")
 
 
