@@ -174,6 +174,22 @@ class Page:
     lead: Sequence[Block]
     parts: Sequence[Part]
 
+    @classmethod
+    def of_result(
+        cls, title: str, said: Sequence[str], chart: Chart | None, parts: Sequence[Part], word: str = ""
+    ) -> Page:
+        """Return the page of a comparison: the verdict, the findings and a chart, then the sections.
+
+        Args:
+            title: the heading.
+            said: the findings, a sentence each.
+            chart: the systems' figures; None where nothing has one.
+            parts: the sections.
+            word: the verdict in capitals; empty without one.
+        """
+        lead: list[Block] = [*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])]
+        return cls(title, word, said[0] if said else "", lead, parts)
+
     @property
     def filed(self) -> list[Chart]:
         """The charts that Markdown shows as files."""

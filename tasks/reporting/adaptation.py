@@ -41,8 +41,8 @@ ROWS: Final = "rows"
 """Figure of a report: what `counts_of` gives."""
 _ROLES: Final = {"counts": "after", "guard": "before", "shown": "baseline"}
 _DRAWN: Final = (
-    "The adapted encoder less the start, each with its 95 % interval; at 0 they are equal. A diamond decides, a circle "
-    "may forbid, a square is only shown."
+    "The chart shows the adapted encoder less the start, with 95 % intervals; at 0 they are equal. A diamond decides, "
+    "a circle may forbid, a square is only shown."
 )
 _HELD_OUT: Final = (
     "On documents that were held out and chose nothing; 95 % intervals, by drawing documents, of long ones runs of "
@@ -158,14 +158,9 @@ def adaptation_page(adapted: Adapted, parts: list[Part]) -> Page:
             "evidence", "metric", "role", "difference", "ci_low", "ci_high"
         ).rows()
     ]
-    chart = [Charts([score_chart(marks, "Difference × 100 from the start", line=0.0)], lead=True)] if marks else []
-    return Page(
-        title=f"{adapted.encoder} adapted to your text",
-        word=adapted.verdict.word,
-        sentence=f"{adapted.verdict.found} Exported: {exported(adapted.verdict)}.",
-        lead=[*chart, *([Prose(_DRAWN, note=True)] if marks else [])],
-        parts=parts,
-    )
+    chart = score_chart(marks, "Difference × 100 from the start", line=0.0) if marks else None
+    said = [f"{adapted.verdict.found} Exported: {exported(adapted.verdict)}."]
+    return Page.of_result(f"{adapted.encoder} adapted to your text", said, chart, parts, adapted.verdict.word)
 
 
 def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
@@ -176,7 +171,8 @@ def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
         missing: general sets that were not found.
     """
     absent = [Prose(unasked(missing))] if missing else []
-    return Part("Proof", [Prose(_HELD_OUT), Table.of("Figures × 100", proof_rows(proof)), *absent])
+    table = Table.of("Figures × 100", proof_rows(proof))
+    return Part("Proof", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent])
 
 
 def learnt_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | None) -> Part:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tasks.rendering.blocks import Part
 
 PAGE: Final = "sweep"
-HTML: Final = f"{PAGE}.html"
 _CHECKS_SEED: Final = 200  # checks are drawn apart from questions and labels
 
 

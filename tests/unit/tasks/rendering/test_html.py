@@ -157,3 +157,11 @@ def test_a_chart_of_its_own_file_has_both_sets_of_colours_and_no_foreign_tag():
     assert text.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
     assert "prefers-color-scheme: dark" in text
     assert "<script" not in text
+
+
+def test_tables_of_one_title_are_no_landmarks_of_one_name():
+    """axe-core's `landmark-unique`: a labelled section is a landmark, a labelled group is none."""
+    made = Table.of("Figures × 100", [{"system": "a", "mean": "1.0"}])
+    page = html(Page("Sweep", "", "", [], [Part("One", [made]), Part("Two", [made])]))
+    assert page.count('role="group" aria-label="Figures × 100"') == 2
+    assert page.count("<section") == page.count("<section aria-labelledby") == 2
