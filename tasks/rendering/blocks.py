@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tasks.rendering.svg import Chart
 
-_NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s)?|[–<]? ?[\d.]*|\[[^][]+\]")
+_NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s| ± [\d.]+)?|[–<]? ?[\d.]*|\[[^][]+\]")
 _SPREAD: Final = re.compile(r"(?P<value>[+-]?[\d.]+(?: ± [\d.]+)?) \[(?P<low>[^][,]+), (?P<high>[^][,]+)\](?P<rest>.*)")
 _LONG: Final = 28  # letters from which on a column is text that may break
 

@@ -161,6 +161,7 @@ def _curve(logs: Mapping[str, pl.DataFrame], column: str, title: str, scale: int
             values = points[column].to_numpy() * scale
             axes.plot(points["step"].to_numpy(), values, marker=mark, markersize=3.5, color=colour, label=name)
         axes.set_title(title, loc="left")
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("step")
         _legend(axes, len(logs))
         return inline(figure, f"curve-{column.replace('_', '-')}", f"{title} by step of training")
@@ -170,13 +171,15 @@ def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
     with styled():
         figure = new_figure(2.9)
         axes = figure.add_subplot()
+        named = set()  # runs of one start have one first point
         for (name, log), colour in zip(logs.items(), cycled(len(logs)), strict=True):
             points = log.select("step", "uniformity", "alignment").drop_nulls()
             across, up = points["uniformity"].to_numpy(), points["alignment"].to_numpy()
             axes.plot(across, up, marker="o", markersize=4, linewidth=1, color=colour, label=name)
-            for step, x, y in {row[0]: row for row in (points.row(0), points.row(-1))}.values():
+            for step, x, y in sorted({points.row(0), points.row(-1)} - named):
                 above = 5 if y >= up.mean() else -11  # away from the line between the two
                 axes.annotate(f"step {step}", (x, y), xytext=(4, above), textcoords="offset points", fontsize=9)
+            named |= {points.row(0), points.row(-1)}
         axes.margins(0.12)
         left, right = axes.get_xlim()
         axes.set_xlim(left, right + 0.15 * (right - left))  # where a point's step stands beside it

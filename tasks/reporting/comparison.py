@@ -169,8 +169,8 @@ def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
         "report": manifest.key[:12],
         "corpus": corpus[:12],
         "sentences": f"{store.manifest(CorpusRef(key=corpus)).rows:,}",
-        "beside its own start": str(manifest.figures.get("verdict", "not trained")),
-        "by": str(manifest.figures.get("reason", "–")),
+        "verdict": str(manifest.figures.get("verdict", "not trained")),
+        "reason": str(manifest.figures.get("reason", "–")),
     }
 
 

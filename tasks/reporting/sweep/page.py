@@ -40,6 +40,7 @@ _ONE_SEED: Final = (
     "--seeds 3 before a small difference decides anything."
 )
 _PREFERRED: Final = "spearman"
+_FEW: Final = 4  # systems that a sentence names
 _ROLES: Final = {"above": "after", "below": "published"}
 
 
@@ -118,8 +119,10 @@ def _findings(own: pl.DataFrame, shown: str) -> Iterator[str]:
         rows = [row for row in own.filter(reference=reference).iter_rows(named=True) if row["difference"] is not None]
         named = {word: [_gap(row) for row in rows if row["verdict"] == word] for word in ("above", "below")}
         said = [f"{word} {reference}: {', '.join(labels)}" for word, labels in named.items() if labels]
-        same = len(rows) - sum(map(len, named.values()))
-        said += [f"not told apart from {reference}: {same}"] if same else []
+        same = [row["label"] for row in rows if row["verdict"] == "no"]
+        said += (
+            [f"not told apart from {reference}: {', '.join(same) if len(same) <= _FEW else len(same)}"] if same else []
+        )
         if said:
             yield f"On {shown}, {'; '.join(said)}."
 

@@ -165,3 +165,14 @@ def test_tables_of_one_title_are_no_landmarks_of_one_name():
     page = html(Page("Sweep", "", "", [], [Part("One", [made]), Part("Two", [made])]))
     assert page.count('role="group" aria-label="Figures × 100"') == 2
     assert page.count("<section") == page.count("<section aria-labelledby") == 2
+
+
+def test_a_mean_with_its_deviation_is_a_figure_of_one_line():
+    made = Table.of("Figures", [{"system": "a", "mean ± sd": "55.88 ± 0.84"}, {"system": "b", "mean ± sd": "–"}])
+    assert [made.is_number(column) for column in (0, 1)] == [False, True]
+
+
+def test_steps_are_whole_and_what_starts_alike_is_named_once():
+    *curves, plane = training_charts({"one": LOG, "two": LOG})
+    assert all(">0.5</text>" not in curve.svg.partition("step</text>")[0] for curve in curves[1:])
+    assert (plane.svg.count(">step 0</text>"), plane.svg.count(">step 2</text>")) == (1, 1)

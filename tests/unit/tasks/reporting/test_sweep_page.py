@@ -120,7 +120,7 @@ def test_a_point_without_a_figure_keeps_its_row_and_its_reason(table):
 def test_the_finding_names_what_is_above_and_below_and_counts_the_rest(table):
     assert finding(table, MEAN) == (
         f"On {MEAN}, above a: b (+10.00 [+5.00, +15.00]); below a: d (-10.00 [-15.00, -5.00]); "
-        "not told apart from a: 1."
+        "not told apart from a: c."
     )
     assert finding(table.filter(dataset="mr all"), "mr all") == ""
 
