@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
+from matplotlib.ticker import MaxNLocator
 
 from models.evaluation.signature import PLACE, PRINTED
 from tasks.rendering.svg import AFTER, BASELINE, BEFORE, GRID, MUTED, PUBLISHED, SERIES, inline, new_figure, styled
@@ -161,7 +162,7 @@ def _curve(logs: Mapping[str, pl.DataFrame], column: str, title: str, scale: int
             values = points[column].to_numpy() * scale
             axes.plot(points["step"].to_numpy(), values, marker=mark, markersize=3.5, color=colour, label=name)
         axes.set_title(title, loc="left")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         axes.set_xlabel("step")
         _legend(axes, len(logs))
         return inline(figure, f"curve-{column.replace('_', '-')}", f"{title} by step of training")
@@ -171,7 +172,7 @@ def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
     with styled():
         figure = new_figure(2.9)
         axes = figure.add_subplot()
-        named = set()  # runs of one start have one first point
+        named: set[tuple[float, ...]] = set()  # runs of one start have one first point
         for (name, log), colour in zip(logs.items(), cycled(len(logs)), strict=True):
             points = log.select("step", "uniformity", "alignment").drop_nulls()
             across, up = points["uniformity"].to_numpy(), points["alignment"].to_numpy()

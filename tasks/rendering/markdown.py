@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tasks.rendering.blocks import Charts, Code, Facts, Folded, Lineage, Prose, Table, split_interval
-from tasks.rendering.escaping import code, plain
+from tasks.rendering.escaping import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,39 +39,15 @@ def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def fenced(text: str, language: str = "") -> str:
+    """Return a block of code; its fence is longer than any run of backticks in the text."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
 def _rendered(blocks: Sequence[Block], *, pictures: bool) -> Iterator[str]:
     for block in blocks:
-        match block:
-            case Table():
-                yield f"{plain(block.title)}: none." if not block.rows else f"{plain(block.title)}:\n\n{_table(block)}"
-            case Charts():
-                if pictures and block.files:
-                    yield from (f"![{plain(chart.label)}]({chart.file})" for chart in block.drawn)
-            case Prose():
-                yield f"### {plain(block.text)}" if block.under else plain(block.text)
-            case Facts():
-                yield grid(["name", "value"], list(block.pairs.items()))
-            case Code():
-                yield _fenced(block)
-            case Lineage():
-                lines = [f"{station.title}: {', '.join(station.lines)}" for group in block.groups for station in group]
-                yield "\n".join(f"- {plain(line)}" for line in lines)
-            case Folded():
-                yield f"### {plain(block.summary)}"
-                yield from _rendered(block.blocks, pictures=pictures)
-
-
-def _table(table: Table) -> str:
-    rows = [row.cells for row in table.rows]
-    if table.brief:
-        rows = [[split_interval(cell)[0] for cell in row] for row in rows]
-    return grid(table.heads, rows)
-
-
-def _fenced(block: Code) -> str:
-    """Return a block of code; its fence is longer than any run of backticks in the text."""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
-    return f"{fence}{block.language}\n{block.text}\n{fence}" if "\n" in block.text else code(block.text)
+        yield from block.markdown(pictures=pictures)
 
 
 def _cell(value: object) -> str:

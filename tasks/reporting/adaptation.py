@@ -126,7 +126,8 @@ def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationS
     card = adapted_card(adapted, made.adapted, asked.sources, asked.translators if made.trips else ())
     (work.draft.folder / CARD).write_text(card, encoding="utf-8")
     figures: dict[str, JsonValue] = {VERDICT: word, "reason": reason, "advice": advice}
-    work.draft.note(figures | {"missing": list(asked.missing), ROWS: dict(counts)})
+    said = [f"{word}: {reason}. {advice}"]
+    work.draft.note(figures | {"said": [*said], "missing": list(asked.missing), ROWS: dict(counts)})
 
 
 def counts_of(store: Store, made: AdaptationArtifacts, asked: AdaptationSettings) -> dict[str, int]:
