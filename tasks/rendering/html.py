@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from tasks.rendering.blocks import split_interval
 from tasks.rendering.escaping import visible
-from tasks.rendering.template import template
+from tasks.rendering.svg import template
 
 if TYPE_CHECKING:
     from tasks.rendering.blocks import Page

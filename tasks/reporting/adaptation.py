@@ -92,7 +92,7 @@ class AdaptationSettings(StageInputs):
     """Models of the round trips."""
 
 
-@stage(ref=ReportRef, version=9)
+@stage(ref=ReportRef, version=10)
 def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
     """Write the pages and the encoder's card, and show them.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -136,8 +136,7 @@ def sweep_chart(content: SweepContent) -> Chart | None:
 
     Along a setting it is a line; of systems a row each, the highest first, the first reference as the line to pass.
     """
-    from tasks.rendering.charts import Mark, mark_of, score_chart  # matplotlib
-    from tasks.rendering.setting_chart import SettingPoint, setting_chart
+    from tasks.rendering.charts import Mark, mark_of, score_chart, setting_chart  # matplotlib
 
     own = shown_rows(content.table, content.shown).drop_nulls("mean")
     rows = {row["label"]: row for row in own.unique("label", keep="first", maintain_order=True).iter_rows(named=True)}
@@ -149,7 +148,7 @@ def sweep_chart(content: SweepContent) -> Chart | None:
     }
     name = f"{content.shown}, × 100, with 95 % interval"
     if content.axis != SYSTEMS:
-        along = [SettingPoint(one.line, one.place, marks[one.label], one.published) for one in known]
+        along = [replace(marks[one.label], line=one.line, place=one.place, published=one.published) for one in known]
         return setting_chart(along, content.axis, name)
     reference = rows.get(rows[known[0].label]["reference"])
     printed = [Mark(f"{one.label} (published)", "system", one.published) for one in known if one.published]
