@@ -117,14 +117,17 @@ def figure(rows_N: NDArray[np.float64], labelled: Labelled) -> float:
     return spearman(rows_N, labelled.gold) if labelled.kind == "pairs" else float(rows_N.mean())
 
 
-def row_draws(rows_SN: Sequence[NDArray[np.float64]], labelled: Labelled, **drawn: int) -> tuple[BootstrapDraws, ...]:
-    """Return the figure of each of several encoders on the same draws of rows.
+def row_draws(
+    rows: Sequence[NDArray[np.float64]], gold_N: NDArray[np.float64] | None, *, resamples: int, seed: int
+) -> tuple[BootstrapDraws, ...]:
+    """Return the figure of each of several systems on the same draws of rows.
 
     Args:
-        rows_SN: of each encoder (N,), as `per_row` gives them.
-        labelled: the rows.
-        drawn: `resamples` and `seed` of the draws.
+        rows: of each system (S, N), a seed a row: cosines of pairs, or whether a row's class is told right.
+        gold_N: scores of pairs; None of classes.
+        resamples: draws.
+        seed: of the draws.
     """
-    if labelled.kind == "pairs":
-        return tuple(draws_of(labelled.gold, rows_N[None], **drawn) for rows_N in rows_SN)
-    return outcome_draws([rows_N[None] for rows_N in rows_SN], np.arange(len(labelled)), **drawn)
+    if gold_N is None:
+        return outcome_draws(rows, np.arange(rows[0].shape[1]), resamples=resamples, seed=seed)
+    return tuple(draws_of(gold_N, cosines_SN, resamples=resamples, seed=seed) for cosines_SN in rows)

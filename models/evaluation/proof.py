@@ -135,7 +135,8 @@ def evidence(start: Answers, adapted: Answers, questions: Questions, bootstrap: 
     drawn = {"resamples": bootstrap.resamples, "seed": bootstrap.seed}
     rows = []
     if (labelled := questions.labelled) is not None:
-        both = row_draws([start[LABELS], adapted[LABELS]], labelled, **drawn)
+        gold = labelled.gold if labelled.kind == "pairs" else None
+        both = row_draws([start[LABELS][None], adapted[LABELS][None]], gold, **drawn)
         rows.append(_row(LABELS, labelled.metric, "counts", both, len(labelled)))
     for name, probe in questions.probes.items():
         both = outcome_draws([start[name][None], adapted[name][None]], probe.unit, **drawn)

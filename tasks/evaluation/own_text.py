@@ -284,20 +284,19 @@ def _label_draws(
     rows: pl.DataFrame, labels: LabelSource, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> SetDraws:
     """Return right answers of the exact classifier, or the order of scored pairs."""
-    from models.evaluation.significance.hierarchical import draws_of
-    from models.evaluation.sweep import SetDraws, outcome_draws
+    from models.evaluation.labels import row_draws
+    from models.evaluation.sweep import SetDraws
 
-    seed = config.seed + 100
+    gold, metric = None, "accuracy"
     if labels.kind == "classes":
-        right = [np.stack([_right(encoder, rows) for encoder in seeds]) for seeds in vectors]
-        draws = outcome_draws(right, np.arange(right[0].shape[1]), resamples=config.resamples, seed=seed)
-        return SetDraws("your labels", "accuracy", "labels", draws)
-    judging = rows.filter(part=JUDGE)
-    gold = judging["score"].to_numpy()
-    pairs = judging.rename({"text_1": "sentence1", "text_2": "sentence2"})
-    cosines = [np.stack([encoder.cosines(pairs, "labels") for encoder in seeds]) for seeds in vectors]
-    correlations = tuple(draws_of(gold, own, resamples=config.resamples, seed=seed) for own in cosines)
-    return SetDraws("your labels", "spearman", "labels", correlations)
+        outcomes = [np.stack([_right(encoder, rows) for encoder in seeds]) for seeds in vectors]
+    else:
+        judging = rows.filter(part=JUDGE)
+        gold, metric = judging["score"].to_numpy(), "spearman"
+        pairs = judging.rename({"text_1": "sentence1", "text_2": "sentence2"})
+        outcomes = [np.stack([encoder.cosines(pairs, "labels") for encoder in seeds]) for seeds in vectors]
+    draws = row_draws(outcomes, gold, resamples=config.resamples, seed=config.seed + 100)
+    return SetDraws("your labels", metric, "labels", draws)
 
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:

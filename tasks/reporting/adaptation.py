@@ -20,7 +20,7 @@ from storage.sources.own_text import TextSource
 from tasks.adaptation import SHARE, VERDICT
 from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
-from tasks.rendering.evidence import MRR, proof_rows, unasked, weighed
+from tasks.rendering.evidence import MRR, proof_rows, weighed
 from tasks.reporting.adapted_card import Adapted, adapted_card, exported, spelled
 from tasks.reporting.card import CARD
 from tasks.reporting.provenance import RunCommand
@@ -171,7 +171,7 @@ def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
         proof: the table `proof`.
         missing: general sets that were not found.
     """
-    absent = [Prose(unasked(missing))] if missing else []
+    absent = [Prose(f"Not asked, for they cannot be had here: {', '.join(missing)}.")] if missing else []
     table = Table.of("Figures × 100", proof_rows(proof))
     return Part("Proof", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent])
 

@@ -160,5 +160,5 @@ def test_classes_are_told_by_the_exact_probe() -> None:
     right = per_row(encode, told)
     assert figure(right, told) > 0.9
     blind = per_row(_encoder(0.0, seed=9), told)
-    drawn = row_draws([blind, right], told, resamples=200, seed=0)
+    drawn = row_draws([blind[None], right[None]], None, resamples=200, seed=0)
     assert difference_of(*([draws] for draws in drawn)).ci_low > 0.2
