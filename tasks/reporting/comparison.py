@@ -31,7 +31,7 @@ _LETTERS: Final = 40  # of a title, in names
 _MANY: Final = 15  # fields from which on their table would hide the sections below it
 
 
-@stage(ref=EvaluationRef, version=4)
+@stage(ref=EvaluationRef, version=5)
 def compare_runs(
     work: StageContext,
     reports: tuple[ReportRef, ...],

@@ -35,7 +35,7 @@ PAGE: Final = "sweep"
 _CHECKS_SEED: Final = 200  # checks are drawn apart from questions and labels
 
 
-@stage(ref=SweepRef, version=1)
+@stage(ref=SweepRef, version=2)
 def compare_systems(
     work: StageContext, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand
 ) -> None:
