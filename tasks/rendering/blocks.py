@@ -10,8 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from tasks.rendering.escaping import code, plain
-from tasks.rendering.markdown import fenced, grid
+from tasks.rendering.escaping import code, fenced, grid, plain
 from tasks.rendering.numbers import shown
 
 if TYPE_CHECKING:

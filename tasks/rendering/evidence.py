@@ -8,7 +8,6 @@ from models.evaluation.signature import signed
 from tasks.rendering.numbers import p_value
 
 if TYPE_CHECKING:
-
     import polars as pl
 
 MRR: Final = "MRR is 1 / the place at which the right one is found, averaged."

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from tasks.rendering.escaping import plain
+from tasks.rendering.escaping import grid, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,18 +30,6 @@ def markdown(page: Page, *, pictures: bool = True) -> str:
 def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a table of equal-keyed rows; `none` without rows."""
     return grid(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows]) if rows else "none"
-
-
-def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of headings and rows of text."""
-    lines = [list(map(plain, heads)), ["---"] * len(heads), *(list(map(plain, row)) for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def fenced(text: str, language: str = "") -> str:
-    """Return a block of code; its fence is longer than any run of backticks in the text."""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def _rendered(blocks: Sequence[Block], *, pictures: bool) -> Iterator[str]:
