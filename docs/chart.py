@@ -37,7 +37,7 @@ def marks(readme: str) -> Iterator[Mark]:
     for row in _ROW.finditer(readme):
         first = row["system"].partition(" ")[0]
         role = first if first in ("before", "after") else "baseline"
-        yield Mark(row["system"], role, *(float(row[name]) for name in ("value", "low", "high")))
+        yield Mark(row["system"], role, float(row["value"]), float(row["low"]), float(row["high"]))
     for told in _PAPER.finditer(readme):
         yield Mark(f"{told['system']} of the paper, BERT-base", "published", float(told["value"]))
 

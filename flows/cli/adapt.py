@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
@@ -22,11 +22,11 @@ from flows.cli.terminal.options import (
     check_texts,
 )
 from flows.cli.terminal.overrides import changes_of, with_precision
-from flows.cli.terminal.printing import BROWSE, TAKEN, print_json, print_line, print_table
+from flows.cli.terminal.printing import BROWSE, TAKEN, print_result, print_table
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from storage.artifacts.refs import ReportRef
     from storage.artifacts.store import Store
@@ -104,11 +104,8 @@ def adapt(
     if ref is None:
         return 1
     store = begun.site.open_store()
-    outcome = _outcome(store, ref)
-    if output.json:
-        print_json(outcome | {"taken": [source.told for source in own], "labels": labelled})
-    else:
-        _conclude(outcome, encoder or wanted.encoder.model)
+    told = {"taken": [source.told for source in own], "labels": labelled}
+    _show(store, ref, output, encoder or wanted.encoder.model, told)
     return 0
 
 
@@ -143,32 +140,20 @@ def _settings_in(file: Path) -> dict[str, Any]:
     return read
 
 
-def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
+def _show(store: Store, ref: ReportRef, output: Output, start: str, told: dict[str, Any]) -> None:
+    """Print the evidence, the verdict and where page and encoder are; as JSON if that is asked for."""
     from storage.artifacts.refs import ProofRef
-    from tasks.reporting.publish import page_of
-
-    manifest = store.manifest(ref)
-    inputs = {name: entry.key for name, entry in manifest.provenance.inputs.items()}
-    return {
-        "report": ref.path,
-        "page": str(page_of(store, ref)),
-        "encoder": f"{store.url}/checkpoint/{inputs['adapted']}/encoder",
-        **{name: manifest.figures[name] for name in ("verdict", "reason", "advice", "missing", "rows")},
-        "proof": store.scan(ProofRef(key=inputs["proof"])).collect().to_dicts(),
-    }
-
-
-def _conclude(outcome: dict[str, Any], start: str) -> None:
-    import polars as pl
-
-    from storage.artifacts.schemas import PROOF
     from tasks.rendering.evidence import MRR, proof_rows
 
-    print_table("Rows", [outcome["rows"]])
-    proof = pl.DataFrame(outcome["proof"], schema=PROOF)
-    print_table(f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof))
-    print_line(f"{outcome['verdict']}: {outcome['reason']}. {outcome['advice']}")
-    print(f"report:  {outcome['page']}")
-    which = "adapted" if outcome["verdict"] == "BETTER" else f"{start}, unchanged"
-    print(f"encoder: {outcome['encoder']}\n         ({which}; opens with SentenceTransformer)")
-    print(BROWSE)
+    manifest = store.manifest(ref)
+    inputs, verdict = manifest.provenance.inputs, manifest.figures["verdict"]
+    proof = store.scan(ProofRef(key=inputs["proof"].key)).collect()
+    folder = f"{store.url}/checkpoint/{inputs['adapted'].key}/encoder"
+
+    def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
+        yield "Rows", [cast("dict[str, str]", manifest.figures["rows"])]
+        yield f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof)
+
+    which = "adapted" if verdict == "BETTER" else f"{start}, unchanged"
+    lines = [f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)", BROWSE]
+    print_result(store, ref, output, tables, lines, encoder=folder, proof=proof.to_dicts(), **told)

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site, check_encoders
 from flows.cli.terminal.overrides import changes_of
-from flows.cli.terminal.printing import print_figures, print_json, print_line, print_table, tables_of
+from flows.cli.terminal.printing import figures_of, print_json, print_line, print_table, tables_of
 from flows.cli.terminal.start import begin
 from models.encoder.config import CNNConfig, Pooling
 
@@ -135,7 +135,8 @@ def _conclude(store: Store, ref: EvaluationRef) -> None:
 
     for title, rows in paper_tables(store.scan(ref, "scores").collect(), tables()):
         print_table(title, rows)
-    print_figures(store, ref)
+    for title, rows in figures_of(store, ref):
+        print_table(title, rows)
     for name, reason in cast("dict[str, str]", store.manifest(ref).figures["missing"]).items():
         print_line(f"missing: {name}: {reason}")
     print(f"page:    {page_of(store, ref)}")

@@ -9,14 +9,14 @@ from cyclopts import Parameter
 
 from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site
 from flows.cli.terminal.overrides import changes_of, configured, value_of, with_precision
-from flows.cli.terminal.printing import print_json, print_line, print_table, tables_of
+from flows.cli.terminal.printing import print_result
 from flows.cli.terminal.start import begin
 from models.evaluation.reproduction import MARGIN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from storage.artifacts.refs import ReproductionRef, SweepRef
+    from storage.artifacts.refs import SweepRef
     from storage.artifacts.store import Store
 
 
@@ -131,22 +131,17 @@ def show_sweep(store: Store, ref: SweepRef, output: Output, **more: object) -> N
         output: the form.
         more: further fields of the JSON.
     """
-    from tasks.reporting.publish import page_of
     from tasks.reporting.sweep.page import comparisons, fault_lines, set_rows
 
     figures = cast("dict[str, Any]", store.manifest(ref).figures)  # as the stage notes them
-    if output.json:
-        tables = tables_of(store, ref)
-        named = {"figures": tables.pop("sweep"), **tables}
-        print_json({"sweep": ref.path, "page": page_of(store, ref), **figures, **named, **more})
-        return
-    table = store.scan(ref).collect()
-    print_table("Figures × 100, mean over seeds ± standard deviation", set_rows(table, figures["faults"]))
-    for heading, rows in comparisons(table, figures["shown"], figures["faults"]):
-        print_table(f"{heading}; 95 % intervals over seeds and questions", rows)
-    for line in (*figures["said"], *fault_lines(figures["faults"]), *figures["notes"]):
-        print_line(line)
-    print(f"page:    {page_of(store, ref)}")
+
+    def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
+        table = store.scan(ref).collect()
+        yield "Figures × 100, mean over seeds ± standard deviation", set_rows(table)
+        for heading, rows in comparisons(table, figures["shown"]):
+            yield f"{heading}; 95 % intervals over seeds and questions", rows
+
+    print_result(store, ref, output, tables, [*fault_lines(figures["faults"]), *figures["notes"]], **more)
 
 
 def reproduce(
@@ -179,20 +174,9 @@ def reproduce(
     ref = start.run(reproduction, configs, row=row, seeds=seeds, margin=margin, overrides=changes or None)
     if ref is None:
         return 1
-    store = start.site.open_store()
-    if output.json:
-        rows = store.scan(ref).collect().to_dicts()
-        print_json({"reproduction": ref.path, **store.manifest(ref).figures, "figures": rows})
-    else:
-        _show_reproduction(store, ref)
-    return 0
-
-
-def _show_reproduction(store: Store, ref: ReproductionRef) -> None:
-    from tasks.reporting.publish import page_of
     from tasks.reporting.reproduction import figure_rows
 
-    for line in cast("list[str]", store.manifest(ref).figures["said"]):
-        print_line(line)
-    print_table("Published and measured, × 100", figure_rows(store.scan(ref).collect()))
-    print(f"page:    {page_of(store, ref)}")
+    store = start.site.open_store()
+    tables = [("Published and measured, × 100", figure_rows(store.scan(ref).collect()))]
+    print_result(store, ref, output, lambda: tables)
+    return 0

@@ -14,15 +14,17 @@ import polars as pl
 from models.evaluation.config import ProbeConfig
 from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.probe.problem import Part, make_problem, senteval_order
-from models.evaluation.retrieval import mean_difference
-from models.evaluation.significance.paired import Difference, paired_difference
+from models.evaluation.significance.hierarchical import draws_of
+from models.evaluation.sweep import outcome_draws
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Literal
 
     from numpy.typing import NDArray
 
     from models.evaluation.retrieval import Encode
+    from models.evaluation.significance.hierarchical import BootstrapDraws
 
 _PROBE: Final = ProbeConfig(protocols=("fast",), folds=5)
 _RIDGES: Final = (0.1, 1.0, 10.0)  # of vectors about as long as 1
@@ -115,11 +117,17 @@ def figure(rows_N: NDArray[np.float64], labelled: Labelled) -> float:
     return spearman(rows_N, labelled.gold) if labelled.kind == "pairs" else float(rows_N.mean())
 
 
-def compare_labelled(
-    first_N: NDArray[np.float64], second_N: NDArray[np.float64], labelled: Labelled, *, resamples: int, seed: int
-) -> Difference:
-    """How much better the second encoder's rows are than the first's, on the same draws of rows."""
-    if labelled.kind == "pairs":
-        return paired_difference(first_N, second_N, labelled.gold, resamples=resamples, seed=seed)
-    alone = {"labels": (second_N - first_N, np.arange(len(first_N)))}
-    return mean_difference(alone, resamples=resamples, seed=seed)
+def row_draws(
+    rows: Sequence[NDArray[np.float64]], gold_N: NDArray[np.float64] | None, *, resamples: int, seed: int
+) -> tuple[BootstrapDraws, ...]:
+    """Return the figure of each of several systems on the same draws of rows.
+
+    Args:
+        rows: of each system (S, N), a seed a row: cosines of pairs, or whether a row's class is told right.
+        gold_N: scores of pairs; None of classes.
+        resamples: draws.
+        seed: of the draws.
+    """
+    if gold_N is None:
+        return outcome_draws(rows, np.arange(rows[0].shape[1]), resamples=resamples, seed=seed)
+    return tuple(draws_of(gold_N, cosines_SN, resamples=resamples, seed=seed) for cosines_SN in rows)

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.evaluation.config import BootstrapConfig
-from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
-from models.evaluation.retrieval import Retrieval, compare_ranks, reciprocal_ranks
+from models.evaluation.labels import Labelled, figure, per_row, row_draws
+from models.evaluation.retrieval import Retrieval, reciprocal_ranks
+from models.evaluation.significance.hierarchical import difference_of
+from models.evaluation.sweep import outcome_draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.retrieval import Encode
-    from models.evaluation.significance.paired import Difference
+    from models.evaluation.significance.hierarchical import BootstrapDraws
 
 Role = Literal["counts", "guard", "shown"]
 LABELS: Final = "labels"
@@ -132,15 +134,13 @@ def evidence(start: Answers, adapted: Answers, questions: Questions, bootstrap: 
     """All questions, one row each, the labels first."""
     drawn = {"resamples": bootstrap.resamples, "seed": bootstrap.seed}
     rows = []
-    if questions.labelled is not None:
-        own = questions.labelled
-        difference = compare_labelled(start[LABELS], adapted[LABELS], own, **drawn)
-        figures = [figure(made[LABELS], own) for made in (start, adapted)]
-        rows.append(_row(LABELS, own.metric, "counts", figures, difference, own))
+    if (labelled := questions.labelled) is not None:
+        gold = labelled.gold if labelled.kind == "pairs" else None
+        both = row_draws([start[LABELS][None], adapted[LABELS][None]], gold, **drawn)
+        rows.append(_row(LABELS, labelled.metric, "counts", both, len(labelled)))
     for name, probe in questions.probes.items():
-        difference = compare_ranks(start, adapted, {name: probe}, **drawn)
-        means = [float(made[name].mean()) for made in (start, adapted)]
-        rows.append(_row(name, "MRR", "shown", means, difference, probe))
+        both = outcome_draws([start[name][None], adapted[name][None]], probe.unit, **drawn)
+        rows.append(_row(name, "MRR", "shown", both, len(probe), len(probe.targets)))
     return rows
 
 
@@ -151,15 +151,9 @@ def figure_of(name: str, made: Answers, questions: Questions) -> float:
     return float(made[name].mean())
 
 
-def _row(
-    name: str,
-    metric: str,
-    role: Role,
-    figures: Sequence[float],
-    difference: Difference,
-    asked: Retrieval | Labelled,
-) -> BeforeAfter:
-    among = len(asked.targets) if isinstance(asked, Retrieval) else 0
-    before, after = figures
-    spread = (difference.value, difference.ci_low, difference.ci_high, difference.p_value)
-    return BeforeAfter(name, metric, role, before, after, *spread, len(asked), among)
+def _row(name: str, metric: str, role: Role, both: Sequence[BootstrapDraws], n: int, among: int = 0) -> BeforeAfter:
+    """A figure of the start and of the adapted encoder, drawn alike."""
+    start, adapted = both
+    found = difference_of([start], [adapted])
+    figures = (float(start.figures[0]), float(adapted.figures[0]))
+    return BeforeAfter(name, metric, role, *figures, found.value, found.ci_low, found.ci_high, found.p_value, n, among)

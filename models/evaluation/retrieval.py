@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from models.errors import EvaluationError
-from models.evaluation.significance.paired import Difference, drawn_difference
-from models.evaluation.significance.units import unit_means
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -81,50 +79,6 @@ def reciprocal_ranks(encode: Encode, probe: Retrieval) -> NDArray[np.float64]:
         tied_N = (near_NM >= right_N1 - SLACK).sum(axis=1) - above_N - 1
         out[rows] = 1 / (1 + above_N + tied_N / 2)
     return out
-
-
-def compare_ranks(
-    first: Mapping[str, NDArray[np.float64]],
-    second: Mapping[str, NDArray[np.float64]],
-    probes: Mapping[str, Retrieval],
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Difference:
-    """How much better the second encoder finds than the first, on the mean of some probes, in [-1, 1].
-
-    Units are drawn with replacement, the same for both encoders and all probes, so what their sentences have in common
-    widens the interval as it should.
-
-    Args:
-        first: reciprocal ranks by probe of the encoder that is compared with.
-        second: of the other, query by query of the same probes.
-        probes: those to average; at least one.
-        resamples: draws.
-        seed: of the draws.
-
-    Raises:
-        EvaluationError: there is no probe.
-    """
-    if not probes:
-        raise EvaluationError("no probe to compare on, expected at least one; give text whose documents have sentences")
-    gains = {name: (second[name] - first[name], probe.unit) for name, probe in probes.items()}
-    return mean_difference(gains, resamples=resamples, seed=seed)
-
-
-def mean_difference(
-    gains: Mapping[str, tuple[NDArray[np.float64], NDArray[np.int64]]], *, resamples: int = 1000, seed: int = 0
-) -> Difference:
-    """The mean over some kinds of evidence of their mean gains, with what draws of units say of it.
-
-    Args:
-        gains: by name, gains (N,) and each one's unit (N,), whose gains are drawn together.
-        resamples: draws.
-        seed: of the draws.
-    """
-    value = float(np.mean([gain.mean() for gain, _ in gains.values()]))
-    draws = [unit_means(gain[None], unit, resamples=resamples, seed=seed)[:, 0] for gain, unit in gains.values()]
-    return drawn_difference(value, np.mean(draws, axis=0))
 
 
 def _unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:

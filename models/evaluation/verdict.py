@@ -15,7 +15,7 @@ from models.evaluation.significance.paired import forgets
 from models.evaluation.sweep import MEAN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 Word = Literal["BETTER", "NO DIFFERENCE", "WORSE", "NOT PROVED", "NOT TESTED", "STOPPED"]
 STOPPED: Final = "STOPPED"
@@ -44,19 +44,9 @@ class Verdict:
     advice: str
 
     @property
-    def sentence(self) -> str:
-        """All of it, as pages print it."""
-        return f"**{self.word}**{' ' if self.compares else ': '}{self.found}"
-
-    @property
     def found(self) -> str:
-        """The sentence that follows the word."""
-        return f"{'than the start: ' if self.compares else ''}{self.reason}. {self.advice}"
-
-    @property
-    def compares(self) -> bool:
-        """Whether the word is a comparative."""
-        return self.word in ("BETTER", "WORSE")
+        """The sentence that follows the word, as pages print it."""
+        return f"{'than the start: ' if self.word in ('BETTER', 'WORSE') else ''}{self.reason}. {self.advice}"
 
 
 def verdict_of(
@@ -84,7 +74,7 @@ def verdict_of(
     if kept_start:
         reason = f"no step was better on {dev}, and the start itself was kept"
         return Verdict("NO DIFFERENCE", reason, f"Keep the start. {gentler}")
-    row = telling_row(comparison, systems, dev)
+    row = telling_row(comparison, systems, {(dev or "").removeprefix("embedded:")})
     if row is None:
         return Verdict("NOT TESTED", _UNTESTED, "Name test sets in evaluation.sets, such as sts or stsb/test.")
     reason = (
@@ -98,19 +88,20 @@ def verdict_of(
     return Verdict("NO DIFFERENCE", reason, "More sentences or steps may show one; until then the start does as well.")
 
 
-def telling_row(comparison: pl.DataFrame | None, systems: tuple[str, ...], dev: str | None) -> dict[str, Any] | None:
+def telling_row(
+    comparison: pl.DataFrame | None, systems: Sequence[str], chose: Collection[str] = ()
+) -> dict[str, Any] | None:
     """The difference that a verdict stands on: the mean of the test sets where there are several, else the one, if any.
 
     Args:
-        comparison: as `verdict_of` takes it, and so the others.
-        systems: what the table calls the encoders.
-        dev: the set that chose the encoder.
+        comparison: the table `comparison`; None where nothing was compared.
+        systems: what the table calls the encoders; the last is compared with the first.
+        chose: sets, as `<data set>/<split>`, that chose an encoder.
     """
     if comparison is None:
         return None
-    rows = comparison.filter(model=systems[-1], reference=systems[0], metric="spearman").filter(
-        pl.col("dataset") + "/" + pl.col("split") != (dev or "").removeprefix("embedded:")
-    )
+    named = pl.col("dataset") + "/" + pl.col("split")
+    rows = comparison.filter(~named.is_in(list(chose)), model=systems[-1], reference=systems[0], metric="spearman")
     first = (
         some.row(0, named=True) for some in (rows.filter(dataset=MEAN), rows.filter(split="test"), rows) if some.height
     )

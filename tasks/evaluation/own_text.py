@@ -211,7 +211,7 @@ def own_text_figures(sets: tuple[OwnTextSet, ...], vectors: Vectors, config: Boo
     return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
 
-@stage(ref=ComparisonRef, version=2)
+@stage(ref=ComparisonRef, version=3)
 def compare_own_text(
     work: StageContext,
     first: EmbeddingsRef,
@@ -221,15 +221,15 @@ def compare_own_text(
     config: BootstrapConfig,
 ) -> None:
     """Draw the difference of two systems on every question, on the same draws of documents."""
-    from models.evaluation.retrieval import compare_ranks
+    from models.evaluation.significance.hierarchical import difference_of
 
-    one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
+    both = [[open_vectors(work.store, embeddings)] for embeddings in (first, second)]
     rows = []
     for wanted in sets:
-        for name, probe in questions_of(wanted).items():
-            before, after = ({name: _ranks(own, probe)} for own in (one, two))
-            found = compare_ranks(before, after, {name: probe}, resamples=config.resamples, seed=config.seed)
-            rows.append(_place(wanted, name) | asdict(found) | {"n": len(probe)})
+        asked = questions_of(wanted)
+        for question in question_draws(asked, both, config):
+            found = difference_of(*([draws] for draws in question.systems))
+            rows.append(_place(wanted, question.name) | asdict(found) | {"n": len(asked[question.name])})
     publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}")
 
 
@@ -284,20 +284,19 @@ def _label_draws(
     rows: pl.DataFrame, labels: LabelSource, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> SetDraws:
     """Return right answers of the exact classifier, or the order of scored pairs."""
-    from models.evaluation.significance.hierarchical import draws_of
-    from models.evaluation.sweep import SetDraws, outcome_draws
+    from models.evaluation.labels import row_draws
+    from models.evaluation.sweep import SetDraws
 
-    seed = config.seed + 100
+    gold, metric = None, "accuracy"
     if labels.kind == "classes":
-        right = [np.stack([_right(encoder, rows) for encoder in seeds]) for seeds in vectors]
-        draws = outcome_draws(right, np.arange(right[0].shape[1]), resamples=config.resamples, seed=seed)
-        return SetDraws("your labels", "accuracy", "labels", draws)
-    judging = rows.filter(part=JUDGE)
-    gold = judging["score"].to_numpy()
-    pairs = judging.rename({"text_1": "sentence1", "text_2": "sentence2"})
-    cosines = [np.stack([encoder.cosines(pairs, "labels") for encoder in seeds]) for seeds in vectors]
-    correlations = tuple(draws_of(gold, own, resamples=config.resamples, seed=seed) for own in cosines)
-    return SetDraws("your labels", "spearman", "labels", correlations)
+        outcomes = [np.stack([_right(encoder, rows) for encoder in seeds]) for seeds in vectors]
+    else:
+        judging = rows.filter(part=JUDGE)
+        gold, metric = judging["score"].to_numpy(), "spearman"
+        pairs = judging.rename({"text_1": "sentence1", "text_2": "sentence2"})
+        outcomes = [np.stack([encoder.cosines(pairs, "labels") for encoder in seeds]) for seeds in vectors]
+    draws = row_draws(outcomes, gold, resamples=config.resamples, seed=config.seed + 100)
+    return SetDraws("your labels", metric, "labels", draws)
 
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:

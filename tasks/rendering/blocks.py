@@ -1,21 +1,41 @@
-"""A page as a list of blocks; `tasks.rendering.html` and `tasks.rendering.markdown` render it."""
+"""A page as a list of blocks, each with its HTML and its Markdown.
+
+`tasks.rendering.html` and `tasks.rendering.markdown` render pages of them. A new block is a class; it needs a line
+nowhere else.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
+from tasks.rendering.escaping import code, fenced, grid, plain
 from tasks.rendering.numbers import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tasks.rendering.svg import Chart
 
-_NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s)?|[–<]? ?[\d.]*|\[[^][]+\]")
+_NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s| ± [\d.]+)?|[–<]? ?[\d.]*|\[[^][]+\]")
 _SPREAD: Final = re.compile(r"(?P<value>[+-]?[\d.]+(?: ± [\d.]+)?) \[(?P<low>[^][,]+), (?P<high>[^][,]+)\](?P<rest>.*)")
 _LONG: Final = 28  # letters from which on a column is text that may break
+
+
+class Block(Protocol):
+    """A part of a page that renders itself."""
+
+    template: ClassVar[str]
+    """HTML as jinja2 text in which `block` is the block; it escapes every string, and has the filters `drawn` and
+    `split_interval` and the function `show`, which renders another block."""
+
+    def markdown(self, *, pictures: bool) -> Iterator[str]:
+        """Yield paragraphs of Markdown.
+
+        Args:
+            pictures: whether charts are linked as files beside the page.
+        """
 
 
 @dataclass(frozen=True)
@@ -42,7 +62,39 @@ class Table:
         brief: whether Markdown leaves out the intervals, so that a wide table fits the page of the Prefect UI.
     """
 
-    block: ClassVar = "table"
+    template: ClassVar[str] = """\
+{% macro kind(column) %}
+{% if block.is_number(column) %} class="num"{% elif block.is_text(column) %} class="text"{% endif %}
+{%- endmacro %}
+{% if block.rows %}
+<div class="scroll" tabindex="0" role="group" aria-label="{{ block.title }}">
+<table>
+<caption>{{ block.title }}</caption>
+<thead><tr>
+{% for head in block.heads %}
+<th scope="col"{{ kind(loop.index0) }}>{{ head }}</th>
+{% endfor %}
+</tr></thead>
+<tbody>
+{% for row in block.rows %}
+<tr{% if row.role %} class="{{ row.role }}"{% endif %}>
+{% for cell in row.cells %}
+{% if loop.first %}
+<th scope="row"{{ kind(0) }}>{{ cell }}</th>
+{% else %}
+{% set value, spread = cell | split_interval %}
+<td{{ kind(loop.index0) }}>{{ value }}{% if spread %}<small>{{ spread }}</small>{% endif %}</td>
+{% endif %}
+{% endfor %}
+</tr>
+{% endfor %}
+</tbody>
+</table>
+</div>
+{% else %}
+<p class="note">{{ block.title }}: none.</p>
+{% endif %}
+"""
     title: str
     heads: Sequence[str]
     rows: Sequence[Row]
@@ -62,6 +114,11 @@ class Table:
         """Whether some cells of a column are sentences."""
         return any(len(split_interval(row.cells[column])[0]) > _LONG for row in self.rows)
 
+    def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
+        """Yield the caption and the table."""
+        rows = [[split_interval(cell)[0] if self.brief else cell for cell in row.cells] for row in self.rows]
+        yield f"{plain(self.title)}:\n\n{grid(self.heads, rows)}" if rows else f"{plain(self.title)}: none."
+
 
 @dataclass(frozen=True)
 class Charts:
@@ -73,36 +130,74 @@ class Charts:
         files: whether Markdown shows them, each as a file beside the page.
     """
 
-    block: ClassVar = "charts"
+    template: ClassVar[str] = """\
+<div{% if not block.lead %} class="charts"{% endif %}>
+{% for chart in block.drawn %}
+<figure{% if block.lead %} class="lead"{% endif %}>{{ chart.svg | drawn }}</figure>
+{% endfor %}
+</div>
+"""
     drawn: Sequence[Chart]
     lead: bool = False
     files: bool = True
+
+    def markdown(self, *, pictures: bool) -> Iterator[str]:
+        """Yield a link to each file."""
+        if pictures and self.files:
+            yield from (f"![{plain(chart.label)}]({chart.file})" for chart in self.drawn)
 
 
 @dataclass(frozen=True)
 class Prose:
     """A paragraph; `under` makes it a heading within a part, `note` smaller print."""
 
-    block: ClassVar = "prose"
+    template: ClassVar[str] = """\
+{% if block.under %}
+<h3>{{ block.text }}</h3>
+{% else %}
+<p{% if block.note %} class="note"{% endif %}>{{ block.text }}</p>
+{% endif %}
+"""
     text: str
     under: bool = False
     note: bool = False
+
+    def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
+        """Yield the paragraph."""
+        yield f"### {plain(self.text)}" if self.under else plain(self.text)
 
 
 @dataclass(frozen=True)
 class Facts:
     """Names and values."""
 
-    block: ClassVar = "facts"
+    template: ClassVar[str] = """\
+<dl class="facts">
+{% for name, value in block.pairs.items() %}
+<div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
+{% endfor %}
+</dl>
+"""
     pairs: Mapping[str, str]
+
+    def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
+        """Yield a table."""
+        yield grid(["name", "value"], list(self.pairs.items()))
 
 
 @dataclass(frozen=True)
 class Code:
-    """Text to copy."""
+    """Text to copy; Markdown names its language."""
 
-    block: ClassVar = "code"
+    template: ClassVar[str] = """\
+<pre tabindex="0"><code>{{ block.text }}</code></pre>
+"""
     text: str
+    language: str = ""
+
+    def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
+        """Yield the text in a fence; in one line as a span."""
+        yield fenced(self.text, self.language) if "\n" in self.text else code(self.text)
 
 
 @dataclass(frozen=True)
@@ -118,20 +213,49 @@ class Station:
 class Lineage:
     """Groups of artifacts in the order in which the data flows."""
 
-    block: ClassVar = "lineage"
+    template: ClassVar[str] = """\
+<ol class="lineage">
+{% for group in block.groups %}
+<li>
+{% for station in group %}
+<div class="station{% if not station.made %} found{% endif %}"><b>{{ station.title }}</b>
+{% for line in station.lines %}
+<span>{{ line }}</span>
+{% endfor %}
+</div>
+{% endfor %}
+</li>
+{% endfor %}
+</ol>
+"""
     groups: Sequence[Sequence[Station]]
+
+    def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
+        """Yield a list."""
+        lines = [f"{station.title}: {', '.join(station.lines)}" for group in self.groups for station in group]
+        yield "\n".join(f"- {plain(line)}" for line in lines)
 
 
 @dataclass(frozen=True)
 class Folded:
     """Blocks that HTML hides behind a line until it is opened."""
 
-    block: ClassVar = "folded"
+    template: ClassVar[str] = """\
+<details>
+<summary>{{ block.summary }}</summary>
+{% for inner in block.blocks %}
+{{ show(inner) }}
+{% endfor %}
+</details>
+"""
     summary: str
     blocks: Sequence[Block]
 
-
-Block = Table | Charts | Prose | Facts | Code | Lineage | Folded
+    def markdown(self, *, pictures: bool) -> Iterator[str]:
+        """Yield a heading and the blocks."""
+        yield f"### {plain(self.summary)}"
+        for block in self.blocks:
+            yield from block.markdown(pictures=pictures)
 
 
 @dataclass(frozen=True)
@@ -172,6 +296,22 @@ class Page:
     sentence: str
     lead: Sequence[Block]
     parts: Sequence[Part]
+
+    @classmethod
+    def of_result(
+        cls, title: str, said: Sequence[str], chart: Chart | None, parts: Sequence[Part], word: str = ""
+    ) -> Page:
+        """Return the page of a comparison: the verdict, the findings and a chart, then the sections.
+
+        Args:
+            title: the heading.
+            said: the findings, a sentence each.
+            chart: the systems' figures; None where nothing has one.
+            parts: the sections.
+            word: the verdict in capitals; empty without one.
+        """
+        lead: list[Block] = [*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])]
+        return cls(title, word, said[0] if said else "", lead, parts)
 
     @property
     def filed(self) -> list[Chart]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
+from matplotlib.ticker import MaxNLocator
 
 from models.evaluation.signature import PLACE, PRINTED
 from tasks.rendering.svg import AFTER, BASELINE, BEFORE, GRID, MUTED, PUBLISHED, SERIES, inline, new_figure, styled
@@ -47,6 +48,9 @@ class Mark:
         value: × 100.
         low: lower end of its interval × 100; None without one.
         high: upper end.
+        line: along a setting, the line that joins it with others; empty if there is only one.
+        place: its value of the setting.
+        published: the paper's figure × 100; None where none is printed.
     """
 
     label: str
@@ -54,11 +58,15 @@ class Mark:
     value: float
     low: float | None = None
     high: float | None = None
+    line: str = ""
+    place: str = ""
+    published: float | None = None
 
 
 def mark_of(label: str, role: str, value: float, low: float | None, high: float | None) -> Mark:
     """A mark from a figure and its interval in [-1, 1]."""
-    return Mark(label, role, 100 * value, *(None if end is None else 100 * end for end in (low, high)))
+    low, high = (None if end is None else 100 * end for end in (low, high))
+    return Mark(label, role, 100 * value, low, high)
 
 
 def score_chart(marks: Sequence[Mark], axis: str, line: float | None = None) -> Chart:
@@ -101,6 +109,40 @@ def score_chart(marks: Sequence[Mark], axis: str, line: float | None = None) -> 
             axes.axvline(line, color=MUTED, linewidth=1, zorder=0)
         told = "; ".join(f"{mark.label}: {mark.value:{form}}" for mark in marks)
         return inline(figure, "scores", f"{axis}. {told}")
+
+
+def setting_chart(marks: Sequence[Mark], axis: str, name: str) -> Chart:
+    """Return a figure along one setting, with intervals and the papers' figures.
+
+    Args:
+        marks: in the order of the setting's values.
+        axis: name of the setting.
+        name: what is drawn.
+    """
+    places = list(dict.fromkeys(mark.place for mark in marks))
+    lines = list(dict.fromkeys(mark.line for mark in marks))
+    with styled():
+        figure = new_figure(3.2)
+        axes = figure.add_subplot()
+        for line, colour in zip(lines, cycled(len(lines)), strict=True):
+            own = [(places.index(mark.place), mark) for mark in marks if mark.line == line]
+            at, values = zip(*((spot, mark.value) for spot, mark in own), strict=True)
+            axes.plot(at, values, marker="o", markersize=4, color=colour, label=line or "measured")
+            for spot, mark in own:
+                if mark.low is not None and mark.high is not None:
+                    axes.vlines(spot, mark.low, mark.high, color=colour, linewidth=1.5)
+            if printed := [(spot, mark.published) for spot, mark in own if mark.published]:
+                label = f"{line} published".strip()
+                axes.plot(
+                    *zip(*printed, strict=True), marker="x", linestyle="--", linewidth=1, color=colour, label=label
+                )
+        axes.set_xticks(range(len(places)), places)
+        axes.set_xlabel(axis)
+        axes.set_title(name, loc="left")
+        if len(axes.get_legend_handles_labels()[1]) > 1:
+            axes.legend()
+        told = "; ".join(f"{mark.label}: {mark.value:.1f}" for mark in marks)
+        return inline(figure, "setting", f"{name} by {axis}. {told}")
 
 
 def system_chart(scores: pl.DataFrame) -> Chart | None:
@@ -161,6 +203,7 @@ def _curve(logs: Mapping[str, pl.DataFrame], column: str, title: str, scale: int
             values = points[column].to_numpy() * scale
             axes.plot(points["step"].to_numpy(), values, marker=mark, markersize=3.5, color=colour, label=name)
         axes.set_title(title, loc="left")
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         axes.set_xlabel("step")
         _legend(axes, len(logs))
         return inline(figure, f"curve-{column.replace('_', '-')}", f"{title} by step of training")
@@ -170,13 +213,15 @@ def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
     with styled():
         figure = new_figure(2.9)
         axes = figure.add_subplot()
+        named: set[tuple[float, ...]] = set()  # runs of one start have one first point
         for (name, log), colour in zip(logs.items(), cycled(len(logs)), strict=True):
             points = log.select("step", "uniformity", "alignment").drop_nulls()
             across, up = points["uniformity"].to_numpy(), points["alignment"].to_numpy()
             axes.plot(across, up, marker="o", markersize=4, linewidth=1, color=colour, label=name)
-            for step, x, y in {row[0]: row for row in (points.row(0), points.row(-1))}.values():
+            for step, x, y in sorted({points.row(0), points.row(-1)} - named):
                 above = 5 if y >= up.mean() else -11  # away from the line between the two
                 axes.annotate(f"step {step}", (x, y), xytext=(4, above), textcoords="offset points", fontsize=9)
+            named |= {points.row(0), points.row(-1)}
         axes.margins(0.12)
         left, right = axes.get_xlim()
         axes.set_xlim(left, right + 0.15 * (right - left))  # where a point's step stands beside it

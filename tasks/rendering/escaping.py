@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # What begins a code span, emphasis, HTML, a table's cell, an entity; a link's or image's text that is followed by its
 # target; emphasis by underscores, which inside a word mean nothing.
@@ -31,6 +34,18 @@ def code(text: str) -> str:
     longest = max(map(len, re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)
     return f"{fence} {line} {fence}" if longest else f"{fence}{line}{fence}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return a block of code; its fence is longer than any run of backticks in the text."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of headings and rows of text."""
+    lines = [list(map(plain, heads)), ["---"] * len(heads), *(list(map(plain, row)) for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _line(text: str) -> str:

@@ -8,8 +8,6 @@ from models.evaluation.signature import signed
 from tasks.rendering.numbers import p_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import polars as pl
 
 MRR: Final = "MRR is 1 / the place at which the right one is found, averaged."
@@ -43,11 +41,6 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
         }
         for row in proof.iter_rows(named=True)
     ]
-
-
-def unasked(missing: Sequence[str]) -> str:
-    """Which general sets say nothing of what was forgotten; empty where all were asked."""
-    return f"Not asked, for they cannot be had here: {', '.join(missing)}." if missing else ""
 
 
 def weighed(weighing: pl.DataFrame) -> list[dict[str, str]]:

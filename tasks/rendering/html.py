@@ -1,6 +1,6 @@
 """Render a page as one HTML file that needs no other file.
 
-The template escapes every string; only charts, which `tasks.rendering.svg` draws, are inserted as they are.
+Templates escape every string; only charts, which `tasks.rendering.svg` draws, are inserted as they are.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from tasks.rendering.blocks import split_interval
 from tasks.rendering.escaping import visible
-from tasks.rendering.template import template
+from tasks.rendering.svg import template
 
 if TYPE_CHECKING:
     from tasks.rendering.blocks import Page
@@ -35,7 +35,13 @@ def _environment() -> Environment:
         finalize=_plain,
     )
     environment.filters |= {"drawn": Markup, "split_interval": split_interval}
+    environment.globals["show"] = lambda block: Markup(_block(block.template).render(block=block))
     return environment
+
+
+@cache
+def _block(text: str) -> Template:
+    return _environment().from_string(text)
 
 
 def _plain(value: object) -> object:

@@ -19,9 +19,9 @@ def shown(value: object) -> str:
 
 
 def spread(mean: float | None, sd: float | None) -> str:
-    """Return a mean over seeds × 100, with its standard deviation where it has one."""
+    """Return a mean over seeds × 100, with its standard deviation where it has one; a dash for None."""
     if mean is None:
-        return "no figure"
+        return MISSING
     return f"{100 * mean:.2f}{'' if sd is None else f' ± {100 * sd:.2f}'}"
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
+from functools import cache
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-
-from tasks.rendering.template import template
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -41,6 +41,12 @@ _STYLE: Final[Any] = {  # matplotlib types every key
 _COLOUR: Final = re.compile("|".join(COLOURS))
 _NAMES: Final = re.compile(r'(\bid="|url\(#|href="#)')
 _FONT: Final = re.compile(r"font: (?:bold )?([\d.]+px)[^;\"]*")
+
+
+@cache
+def template(name: str) -> str:
+    """Return the text of a file of templates/: the template or the style sheet of pages."""
+    return files("tasks.rendering").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from storage.sources.own_text import TextSource
 from tasks.adaptation import SHARE, VERDICT
 from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
-from tasks.rendering.evidence import MRR, proof_rows, unasked, weighed
+from tasks.rendering.evidence import MRR, proof_rows, weighed
 from tasks.reporting.adapted_card import Adapted, adapted_card, exported, spelled
-from tasks.reporting.model_card import CARD
+from tasks.reporting.card import CARD
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.run.report import PAGE
@@ -41,8 +41,8 @@ ROWS: Final = "rows"
 """Figure of a report: what `counts_of` gives."""
 _ROLES: Final = {"counts": "after", "guard": "before", "shown": "baseline"}
 _DRAWN: Final = (
-    "The adapted encoder less the start, each with its 95 % interval; at 0 they are equal. A diamond decides, a circle "
-    "may forbid, a square is only shown."
+    "The chart shows the adapted encoder less the start, with 95 % intervals; at 0 they are equal. A diamond decides, "
+    "a circle may forbid, a square is only shown."
 )
 _HELD_OUT: Final = (
     "On documents that were held out and chose nothing; 95 % intervals, by drawing documents, of long ones runs of "
@@ -92,7 +92,7 @@ class AdaptationSettings(StageInputs):
     """Models of the round trips."""
 
 
-@stage(ref=ReportRef, version=8)
+@stage(ref=ReportRef, version=10)
 def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
     """Write the pages and the encoder's card, and show them.
 
@@ -126,7 +126,8 @@ def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationS
     card = adapted_card(adapted, made.adapted, asked.sources, asked.translators if made.trips else ())
     (work.draft.folder / CARD).write_text(card, encoding="utf-8")
     figures: dict[str, JsonValue] = {VERDICT: word, "reason": reason, "advice": advice}
-    work.draft.note(figures | {"missing": list(asked.missing), ROWS: dict(counts)})
+    said = [f"{word}: {reason}. {advice}"]
+    work.draft.note(figures | {"said": [*said], "missing": list(asked.missing), ROWS: dict(counts)})
 
 
 def counts_of(store: Store, made: AdaptationArtifacts, asked: AdaptationSettings) -> dict[str, int]:
@@ -158,14 +159,9 @@ def adaptation_page(adapted: Adapted, parts: list[Part]) -> Page:
             "evidence", "metric", "role", "difference", "ci_low", "ci_high"
         ).rows()
     ]
-    chart = [Charts([score_chart(marks, "Difference × 100 from the start", line=0.0)], lead=True)] if marks else []
-    return Page(
-        title=f"{adapted.encoder} adapted to your text",
-        word=adapted.verdict.word,
-        sentence=f"{adapted.verdict.found} Exported: {exported(adapted.verdict)}.",
-        lead=[*chart, *([Prose(_DRAWN, note=True)] if marks else [])],
-        parts=parts,
-    )
+    chart = score_chart(marks, "Difference × 100 from the start", line=0.0) if marks else None
+    said = [f"{adapted.verdict.found} Exported: {exported(adapted.verdict)}."]
+    return Page.of_result(f"{adapted.encoder} adapted to your text", said, chart, parts, adapted.verdict.word)
 
 
 def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
@@ -175,8 +171,9 @@ def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
         proof: the table `proof`.
         missing: general sets that were not found.
     """
-    absent = [Prose(unasked(missing))] if missing else []
-    return Part("Proof", [Prose(_HELD_OUT), Table.of("Figures × 100", proof_rows(proof)), *absent])
+    absent = [Prose(f"Not asked, for they cannot be had here: {', '.join(missing)}.")] if missing else []
+    table = Table.of("Figures × 100", proof_rows(proof))
+    return Part("Proof", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent])
 
 
 def learnt_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | None) -> Part:

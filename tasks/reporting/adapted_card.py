@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tasks.rendering.escaping import plain
+from tasks.rendering.blocks import Page, Part, Prose, Table
 from tasks.rendering.evidence import proof_rows
-from tasks.rendering.markdown import markdown_table
-from tasks.reporting.card import LICENCES, USAGE, Material, material_rows
-from tasks.reporting.card_header import Header, front_matter
-from tasks.reporting.model_card import UNDECLARED, hub_id, model_material
+from tasks.reporting.card import UNDECLARED, USE, Material, card, hub_id, model_material
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +19,13 @@ if TYPE_CHECKING:
     from storage.sources.own_text import TextSource
 
 _TAUGHT: Final = {"dropout": "two readings under dropout"}
+_MEASURED: Final = (
+    "The start and the adapted encoder, × 100, on documents that were held out and chose nothing; 95 % intervals"
+)
+_LIMITS: Final = (
+    "The figures are of the text named below and say nothing of text of another kind. Bias that the start or that text "
+    "carries was neither measured nor removed."
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def spelled(views: Sequence[str]) -> str:
 def adapted_card(
     adapted: Adapted, checkpoint: CheckpointRef, sources: Sequence[TextSource], translators: Sequence[str]
 ) -> str:
-    """The card as Markdown.
+    """Return the card as Markdown.
 
     Args:
         adapted: the encoder, its figures and its verdict.
@@ -72,30 +76,21 @@ def adapted_card(
         materials += [Material("sentences", source.name, UNDECLARED) for source in sources]
         if "round trips" in adapted.views:
             materials += [model_material("translation of views", model) for model in translators]
-    header = Header(
-        name=f"{adapted.encoder} adapted",
-        base=hub_id(adapted.encoder),
-        datasets=[],
-        languages=sorted({source.lang for source in sources}) if better else [],
-        licences=[material.licence for material in materials],
-        figures=[],
-    )
     what = (
         f"It learnt that {spelled(adapted.views)}; {adapted.share:g} of the trained weights, the rest from the start."
         if better
         else "Training did not make it better on that text, so this is the start, byte for byte."
     )
-    sections = [
-        front_matter(header),
-        f"# {plain(adapted.encoder)}, {'adapted' if better else 'kept'}",
-        f"A sentence encoder: {exported(adapted.verdict)}. {what} Compare its vectors by cosine.",
-        adapted.verdict.sentence,
-        USAGE,
-        "## Figures\n\nOf the start and of the adapted encoder, × 100, on documents that were held out and chose "
-        f"nothing; 95 % intervals.\n\n{markdown_table(proof_rows(adapted.proof))}",
-        "## Limits\n\nThe figures are of the text named below and say nothing of text of another kind. Bias that the "
-        "start or that text carries was neither measured nor removed.",
-        f"{LICENCES}\n\n{markdown_table(material_rows(materials))}",
-        f"Made by bsl-pipeline, checkpoint `{checkpoint.key}`.",
-    ]
-    return "\n\n".join(sections) + "\n"
+    page = Page(
+        title=f"{adapted.encoder}, {'adapted' if better else 'kept'}",
+        word=adapted.verdict.word,
+        sentence=adapted.verdict.found,
+        lead=[Prose(f"A sentence encoder: {exported(adapted.verdict)}. {what} Compare its vectors by cosine.")],
+        parts=[
+            USE,
+            Part("Figures", [Table.of(_MEASURED, proof_rows(adapted.proof))]),
+            Part("Limits", [Prose(_LIMITS)]),
+        ],
+    )
+    languages = sorted({source.lang for source in sources}) if better else []
+    return card(page, materials, checkpoint=checkpoint.key, base=hub_id(adapted.encoder), languages=languages)

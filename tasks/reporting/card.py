@@ -1,49 +1,79 @@
-"""The model card of a trained encoder: what it is, how it was made and measured, whose material is in it."""
+"""A model card: the header that model hubs read, a page of blocks, and the licences of what went into the encoder.
+
+huggingface_hub writes the header, so its fields and forms are those of the Hub.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tasks.rendering.escaping import plain
-from tasks.rendering.markdown import markdown_table
-from tasks.rendering.score_tables import INTERVALS
-from tasks.reporting.card_header import front_matter
+from models.evaluation.signature import PRINTED
+from storage.assets.catalog import EMBEDDED, embedded_manifest
+from storage.datasets.registry import DATASETS, MODEL_LICENCES
+from tasks.rendering.blocks import Code, Part, Prose, Table
+from tasks.rendering.markdown import markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from tasks.reporting.card_header import Header
+    import polars as pl
+    from huggingface_hub import EvalResult
 
-USAGE: Final = """## Use
+    from tasks.rendering.blocks import Page
 
-```python
-from sentence_transformers import SentenceTransformer
+CARD: Final = "model-card.md"
+UNDECLARED: Final = "not declared here"
+USE: Final = Part(
+    "Use",
+    [
+        Code(
+            """from sentence_transformers import SentenceTransformer
 
 encoder = SentenceTransformer("path/to/this/folder")
 vectors = encoder.encode(["A man is playing a guitar.", "Someone plays music."])
-print(encoder.similarity(vectors[:1], vectors[1:]))
-```
-
-With bsl-pipeline installed, which made it:
-
-```sh
-bsl search path/to/this/folder sentences.txt "what to look for"
-bsl evaluate path/to/this/folder --suite sts
-```
-
-Where `sentence-embedding.onnx` lies beside this file, its inputs are the tokenizer's `input_ids` and `attention_mask`,
-and its output `sentence_embedding` is pooled already."""
-
-
-_MEASURED: Final = (
-    "STS and AFS: correlation of the cosine of two sentences with people's judgement, over all pairs (`all`) "
-    "or as the mean of AFS's topics (`unsupervised`). Transfer: accuracy of a linear classifier on frozen vectors."
+print(encoder.similarity(vectors[:1], vectors[1:]))""",
+            "python",
+        ),
+        Prose("With bsl-pipeline installed, which made it:"),
+        Code(
+            'bsl search path/to/this/folder sentences.txt "what to look for"\n'
+            "bsl evaluate path/to/this/folder --suite sts",
+            "sh",
+        ),
+        Prose(
+            "The graph sentence-embedding.onnx, if there is one beside this file, takes input_ids and attention_mask "
+            "of the tokenizer; its output sentence_embedding is pooled already."
+        ),
+    ],
 )
+_LICENCES: Final = (
+    "This encoder is made from the following; their terms hold for what you do with it. A name without a licence here "
+    "was not declared: ask its owner."
+)
+_HUB_LICENCES: Final = {
+    "Apache-2.0": "apache-2.0",
+    "CC BY 4.0": "cc-by-4.0",
+    "CC BY-NC 4.0": "cc-by-nc-4.0",
+    "CC BY-NC-SA 3.0": "cc-by-nc-sa-3.0",
+    "CC BY-SA 4.0": "cc-by-sa-4.0",
+    "MIT": "mit",
+}  # as it is declared here → as the Hub calls it
+_SEVERAL: Final = {"license": "other", "license_name": "see-its-list-of-licences", "license_link": "README.md"}
+_TASKS: Final = {
+    "spearman": ("semantic-similarity", "Semantic Similarity", "spearman_cosine"),
+    "pearson": ("semantic-similarity", "Semantic Similarity", "pearson_cosine"),
+    "accuracy": ("text-classification", "Classification of frozen vectors", "accuracy"),
+}
+_OTHERWISE: Final = ("sentence-similarity", "Sentence Similarity")
+_DIGITS: Final = 4
+_HUB_ID: Final = re.compile(r"(?!checkpoint/|report/|embeddings/)[\w.-]+/[\w.-]+")
 
 
-@dataclass(frozen=True)
-class Material:
+class Material(NamedTuple):
     """Something that went into an encoder: what it was for, its name, its licence."""
 
     what: str
@@ -51,118 +81,97 @@ class Material:
     licence: str
 
 
-@dataclass(frozen=True)
-class CardContent:
-    """What a model card is made of.
+def card(
+    page: Page,
+    materials: Sequence[Material],
+    *,
+    checkpoint: str = "",
+    base: str | None = None,
+    datasets: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    results: Sequence[EvalResult] = (),
+    tags: Sequence[str] = (),
+) -> str:
+    """Return a card as Markdown.
 
-    Attributes:
-        header: what model hubs read.
-        title: the run's title.
-        what: what became of the encoder after training, such as a transform that it took in; empty if nothing.
-        column: whose figures are this encoder's, of the systems side by side.
-        base: the transformer that training started from, as the configuration names it.
-        pooling: how token vectors become a sentence vector.
-        max_length: tokens read of a sentence.
-        trainings: each training's objective, how many pairs it learnt from, and what they were.
-        settings: setting → value of the last training's objective and optimizer.
-        labels: whether pairs were chosen by annotators' labels.
-        scored: sets whose scores were learnt.
-        dev: set that chose the checkpoint by its Spearman; None if the last step was taken.
-        scores: rows of figures with intervals, systems side by side.
+    Args:
+        page: its content; its title names the encoder.
         materials: everything that went in.
-        citations: works to cite, the objective's first.
-        checkpoint: key of the checkpoint artifact.
-        verdict: whether training did the encoder good.
+        checkpoint: key of the artifact; empty where there is none.
+        base: Hub id of what training started from; None where that is not on the Hub.
+        datasets: Hub ids of what was learnt from.
+        languages: ISO 639 codes of the sentences.
+        results: as `results_of`.
+        tags: beside those of every sentence encoder.
     """
+    from huggingface_hub import ModelCardData  # takes its time, and only a stage that writes needs it
 
-    header: Header
-    title: str
-    what: str
-    column: str
-    base: str
-    pooling: str
-    max_length: int
-    trainings: Sequence[tuple[str, int, str]]
-    settings: Mapping[str, object]
-    labels: bool
-    scored: Sequence[str]
-    dev: str | None
-    scores: Sequence[Mapping[str, str]]
-    materials: Sequence[Material]
-    citations: Sequence[str]
-    checkpoint: str
-    verdict: str
-
-
-def model_card(content: CardContent) -> str:
-    """The card as Markdown, with the header that model hubs read."""
-    sections = [
-        front_matter(content.header),
-        f"# {plain(content.title)}",
-        _sentence(content),
-        content.verdict,
-        USAGE,
-        f"## Figures\n\n{INTERVALS}; this encoder's column is *{plain(content.column)}*. {_MEASURED}\n\n"
-        f"{markdown_table(content.scores)}\n\n{_labels(content)}",
-        f"## Limits\n\n{_limits(content)}",
-        _settings(content),
-        f"{LICENCES}\n\n{markdown_table(material_rows(content.materials))}",
-        "## Citation\n\n" + "\n".join(f"- {work}" for work in content.citations),
-        f"Made by bsl-pipeline, checkpoint `{content.checkpoint}`.",
-    ]
-    return "\n\n".join(filter(None, sections)) + "\n"
+    fields: dict[str, Any] = {
+        "language": [*languages] or None,
+        **_licence_fields({material.licence for material in materials}),
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": ["sentence-transformers", "sentence-similarity", "feature-extraction", *tags],
+        "datasets": [*datasets] or None,
+    }
+    if base:
+        fields |= {"base_model": base, "base_model_relation": "finetune"}
+    if results:
+        fields |= {"model_name": page.title, "eval_results": [*results]}
+    table = Table.of("Materials", [material._asdict() for material in materials])
+    whole = replace(page, parts=[*page.parts, Part("Licences", [Prose(_LICENCES), table])])
+    made = f"\nMade by bsl-pipeline, checkpoint `{checkpoint}`.\n" if checkpoint else ""
+    return f"---\n{ModelCardData(**fields).to_yaml()}\n---\n\n{markdown(whole)}{made}"
 
 
-LICENCES: Final = (
-    "## Licences\n\nThis encoder is made from the following; their terms hold for what you do with it. A name "
-    "without a licence here was not declared: ask its owner."
-)
+def results_of(scores: pl.DataFrame, system: str, dev: str | None = None) -> list[EvalResult]:
+    """Return a system's printed figures under the Hub's names of their sets; not those of the set that chose it.
+
+    Args:
+        scores: the table `scores`.
+        system: whose figures.
+        dev: the set that chose it.
+    """
+    rows = scores.filter(PRINTED).filter(model=system).iter_rows(named=True)
+    chose = (dev or "").removeprefix(EMBEDDED)
+    return [_result(row) for row in rows if f"{row['dataset']}/{row['split']}" != chose and math.isfinite(row["value"])]
 
 
-def material_rows(materials: Sequence[Material]) -> list[dict[str, str]]:
-    """A row each."""
-    return [asdict(material) for material in materials]
+def _result(row: dict[str, Any]) -> EvalResult:
+    from huggingface_hub import EvalResult
 
-
-def _sentence(content: CardContent) -> str:
-    trained = f", trained {_trainings(content)}" if content.trainings else ""
-    return (
-        f"A sentence encoder: {plain(content.base)}, pooled by {content.pooling}, first {content.max_length} tokens"
-        f"{trained}{content.what and f', {content.what}'}. Compare its vectors by cosine."
+    known = DATASETS.get(row["dataset"])
+    task, task_name, metric = _TASKS.get(row["metric"], (*_OTHERWISE, row["metric"]))
+    low, high, interval = row["ci_low"], row["ci_high"], ""
+    if low is not None and high is not None:
+        interval = f", 95 % interval {low:.{_DIGITS}f} to {high:.{_DIGITS}f}"
+    return EvalResult(
+        task_type=task,
+        task_name=task_name,
+        dataset_type=(known and known.hub_id) or row["dataset"],
+        dataset_name=f"{row['dataset']} {row['split']}",
+        dataset_config=known.hub_config if known else None,
+        dataset_split=row["split"],
+        dataset_revision=known.revision if known else None,
+        metric_type=metric,
+        metric_value=round(row["value"], _DIGITS),
+        metric_name=f"{row['metric']}, {row['protocol']}{interval}",
     )
 
 
-def _limits(content: CardContent) -> str:
-    """What a reader must know who did not make it."""
-    languages = ", ".join(content.header.languages)
-    lines = [
-        f"What comes after a sentence's first {content.max_length} tokens is not read.",
-        f"It was made from sentences in these languages: {languages}. No other was tried.",
-        "The figures say how it orders pairs of the sets above; text of another kind can turn out otherwise. Measure "
-        "it on yours: `bsl evaluate`, `bsl field`.",
-        "Cosines order pairs. A threshold from another encoder means nothing here.",
-        "Bias that the start or the sentences carry was neither measured nor removed.",
-    ]
-    return "\n".join(f"- {line}" for line in lines)
+def _licence_fields(names: set[str]) -> dict[str, str]:
+    """One licence where all that went in has that one, else where to read of them."""
+    known = {_HUB_LICENCES.get(name, "") for name in names}
+    return {"license": known.pop()} if len(names) == 1 and all(known) else dict(_SEVERAL)
 
 
-def _settings(content: CardContent) -> str:
-    rows = [{"setting": name, "value": value} for name, value in content.settings.items()]
-    return f"## Training\n\n{markdown_table(rows)}" if rows else ""
+def hub_id(model: str) -> str | None:
+    """Return a model's name on the Hub; None for one in the package, in the store or in a folder."""
+    return model if _HUB_ID.fullmatch(model) and not Path(model).exists() else None
 
 
-def _trainings(content: CardContent) -> str:
-    phases = (f"with objective `{name}` on {count:,} {plain(pairs)}" for name, count, pairs in content.trainings)
-    return ", then ".join(phases)
-
-
-def _labels(content: CardContent) -> str:
-    if not content.trainings:
-        return "No label was used."
-    if content.dev:
-        chosen = f"chosen by Spearman on {content.dev}, whose scores are labels: figures on it are no test."
-    else:
-        chosen = "the last step, chosen by no label."
-    pairs = "Pairs were chosen by labels of natural language inference. " if content.labels else ""
-    pairs += f"Scores of {', '.join(content.scored)}, which are labels, were learnt. " if content.scored else ""
-    return f"{pairs}The checkpoint was {chosen}"
+def model_material(what: str, model: str) -> Material:
+    """Return a model that went in, with its licence where that is declared."""
+    if model.startswith(EMBEDDED):
+        return Material(what, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence)
+    return Material(what, model, MODEL_LICENCES.get(model, UNDECLARED))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from models.evaluation.signature import signed
-from models.evaluation.sweep import MEAN
+from models.evaluation.verdict import telling_row
 from storage.artifacts.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
 from storage.errors import ArtifactMissingError
-from tasks.rendering.blocks import Charts, Folded, Page, Part, Prose, Table
+from tasks.rendering.blocks import Charts, Folded, Page, Part, Table
 from tasks.rendering.paper_tables import PaperTable, tables_of
 from tasks.rendering.score_tables import all_scores
 from tasks.reporting.evaluation import difference_part
@@ -21,17 +21,17 @@ from tasks.reporting.run.report import report
 from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
+    from collections.abc import Set
+
     from storage.artifacts.manifest import Manifest
     from storage.artifacts.store import Store
-    from tasks.rendering.blocks import Block
 
 PAGE: Final = "comparison"
-HTML: Final = f"{PAGE}.html"
 _LETTERS: Final = 40  # of a title, in names
 _MANY: Final = 15  # fields from which on their table would hide the sections below it
 
 
-@stage(ref=EvaluationRef, version=4)
+@stage(ref=EvaluationRef, version=5)
 def compare_runs(
     work: StageContext,
     reports: tuple[ReportRef, ...],
@@ -39,6 +39,8 @@ def compare_runs(
     tables: tuple[PaperTable, ...],
 ) -> None:
     """Write the page of several runs, their results' figures below each other, and their differences."""
+    from tasks.rendering.charts import system_chart  # matplotlib
+
     names = run_names(work.store, reports)
     manifests = dict(zip(names, map(work.store.manifest, reports), strict=True))
     compared = [work.store.scan(ref).collect() for ref in comparisons]
@@ -57,27 +59,11 @@ def compare_runs(
         Part("Training", _curves(work.store, manifests)),
         Part("Scores", [*tables_of(scores, tables, [], ""), all_scores(scores)]),
     ]
-    publish(work, comparison_page(f"{len(names)} runs compared", said, scores, parts), PAGE)
-
-
-def comparison_page(title: str, said: list[str], scores: pl.DataFrame, parts: list[Part]) -> Page:
-    """Return the page: the findings and a chart of the runs above the sections.
-
-    Args:
-        title: the heading.
-        said: a sentence per run.
-        scores: the table `scores`, whose `model` is the run's name.
-        parts: the sections.
-    """
-    from tasks.rendering.charts import system_chart  # matplotlib
-
-    chart = system_chart(scores)
-    lead: list[Block] = [*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])]
-    return Page(title=title, word="", sentence=said[0], lead=lead, parts=parts)
+    publish(work, Page.of_result(f"{len(names)} runs compared", said, system_chart(scores), parts), PAGE)
 
 
 def findings(comparison: pl.DataFrame | None, devs: Mapping[str, str]) -> list[str]:
-    """A sentence a run beside the first: better, worse, or not told apart, on the mean of the test sets or the last.
+    """A sentence a run beside the first: better, worse, or not told apart, on what decides of the test sets.
 
     A set that chose one of the two encoders speaks only where there is no other, and the sentence says so.
 
@@ -87,26 +73,19 @@ def findings(comparison: pl.DataFrame | None, devs: Mapping[str, str]) -> list[s
     """
     if comparison is None:
         return ["The runs share no set of scored pairs, so nothing is drawn on the same pairs."]
-    rows = comparison.filter(metric="spearman")
-    return [_finding(part, devs) for part in rows.partition_by("model", maintain_order=True)]
+    both = comparison.select("reference", "model").unique(maintain_order=True).rows()
+    return [_finding(comparison, systems, {devs.get(name, "") for name in systems}) for systems in both]
 
 
-def _finding(rows: pl.DataFrame, devs: Mapping[str, str]) -> str:
-    """The sentence of a run, from its rows in the order of the sets."""
-    chose = {devs.get(rows[name][0], "") for name in ("model", "reference")}
-    fair = [row for row in rows.iter_rows(named=True) if f"{row['dataset']}/{row['split']}" not in chose]
-    tests = [row for row in fair if row["split"] == "test"]
-    means = [row for row in tests if row["dataset"] == MEAN]
-    row = (means or tests or fair or rows.to_dicts())[-1]
+def _finding(comparison: pl.DataFrame, systems: tuple[str, ...], chose: Set[str]) -> str:
+    """The sentence of a run beside its reference."""
+    fair = telling_row(comparison, systems, chose)
+    row = fair or telling_row(comparison, systems)
+    assert row is not None  # Spearman is drawn wherever anything is
     low, high = row["ci_low"], row["ci_high"]
     word = "better than" if low > 0 else "worse than" if high < 0 else "not told apart from"
     place = f"{row['dataset']} {row['split']}{'' if fair else ', which chose the encoder'}, p {row['p_value']:.3f}"
     return f"{row['model']} is {word} {row['reference']}: Spearman × 100 {signed(row['value'], low, high)} on {place}."
-
-
-def summary_of(store: Store, comparison: EvaluationRef) -> list[str]:
-    """What the page of a comparison opens with: a sentence a run beside the first."""
-    return [str(line) for line in cast("list[str]", store.manifest(comparison).figures["said"])]
 
 
 def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
@@ -190,8 +169,8 @@ def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
         "report": manifest.key[:12],
         "corpus": corpus[:12],
         "sentences": f"{store.manifest(CorpusRef(key=corpus)).rows:,}",
-        "beside its own start": str(manifest.figures.get("verdict", "not trained")),
-        "by": str(manifest.figures.get("reason", "–")),
+        "verdict": str(manifest.figures.get("verdict", "not trained")),
+        "reason": str(manifest.figures.get("reason", "–")),
     }
 
 

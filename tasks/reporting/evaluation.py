@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
-from tasks.rendering.blocks import Charts, Page, Part, Table
+from tasks.rendering.blocks import Page, Part, Table
 from tasks.rendering.paper_tables import PaperTable, tables_of
 from tasks.rendering.score_tables import INTERVALS, difference_rows, missing_sets, score_rows, signatures
 from tasks.reporting.publish import publish
@@ -69,20 +69,14 @@ def evaluation_page(
     """
     from tasks.rendering.charts import system_chart  # matplotlib
 
-    chart = system_chart(scores)
-    return Page(
-        title="Evaluation",
-        word="",
-        sentence="",
-        lead=[Charts([chart], lead=True)] if chart else [],
-        parts=[
-            Part("Tables of the papers", list(tables_of(scores, tuple(tables), [], ""))),
-            Part("Scores", [Table.of(INTERVALS, score_rows(scores))]),
-            difference_part(comparison),
-            Part("Missing", [missing_sets(missing)] if missing else []),
-            Part("Signatures", [signatures(scores)]),
-        ],
-    )
+    parts = [
+        Part("Tables of the papers", list(tables_of(scores, tuple(tables), [], ""))),
+        Part("Scores", [Table.of(INTERVALS, score_rows(scores))]),
+        difference_part(comparison),
+        Part("Missing", [missing_sets(missing)] if missing else []),
+        Part("Signatures", [signatures(scores)]),
+    ]
+    return Page.of_result("Evaluation", [], system_chart(scores), parts)
 
 
 def difference_part(comparison: pl.DataFrame | None) -> Part:

@@ -20,7 +20,8 @@ from tasks.evaluation.kinds import tables
 from tasks.rendering.escaping import code
 from tasks.rendering.markdown import markdown_table
 from tasks.rendering.paper_tables import as_latex, paper_signatures, paper_tables
-from tasks.reporting.model_card import CARD, folded_card
+from tasks.reporting.card import CARD
+from tasks.reporting.model_card import folded_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -1,30 +1,35 @@
-"""What a model card says, gathered from a run's settings and what its stages measured."""
+"""The model card of a run's encoder: what it is, how it was made and measured, whose material is in it."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from models.evaluation.signature import PRINTED
 from storage.assets.catalog import EMBEDDED, embedded_manifest
-from storage.datasets.registry import DATASETS, MODEL_LICENCES
-from tasks.rendering.score_tables import score_rows
-from tasks.reporting.card import CardContent, Material
-from tasks.reporting.card_header import Header, Measured
+from storage.datasets.registry import DATASETS
+from tasks.rendering.blocks import Page, Part, Prose, Table
+from tasks.rendering.score_tables import INTERVALS, score_rows
+from tasks.reporting.card import UNDECLARED, USE, Material, card, hub_id, model_material, results_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import polars as pl
 
+    from models.evaluation.verdict import Verdict
     from storage.artifacts.refs import CheckpointRef
     from tasks.settings import Phase, RunSettings
 
-CARD: Final = "model-card.md"
-UNDECLARED: Final = "not declared here"
 _APART: Final = {"objective", "collapse"}  # settings of a training that have no line of their own
-_HUB_ID: Final = re.compile(r"(?!checkpoint/|report/|embeddings/)[\w.-]+/[\w.-]+")
+_MEASURED: Final = (
+    "STS and AFS: correlation of the cosine of two sentences with people's judgement, over all pairs (all) or as the "
+    "mean of AFS's topics (unsupervised). Transfer: accuracy of a linear classifier on frozen vectors."
+)
+_LIMITS: Final = (
+    "The figures say how it orders pairs of the sets above; text of another kind can turn out otherwise. Measure it on "
+    "yours with bsl evaluate or bsl field.",
+    "Cosines order pairs. A threshold from another encoder means nothing here.",
+    "Bias that the start or the sentences carry was neither measured nor removed.",
+)
 
 
 def folded_card(number: int) -> str:
@@ -48,85 +53,86 @@ class CardSubject(NamedTuple):
     folded: str = ""
 
 
-def card_content(
-    title: str, settings: RunSettings, scores: pl.DataFrame, subject: CardSubject, verdict: str
-) -> CardContent:
-    """The card's content.
+def run_card(
+    title: str, settings: RunSettings, scores: pl.DataFrame, subject: CardSubject, verdict: Verdict | None
+) -> str:
+    """Return the card.
 
     Args:
         title: the run's title.
         settings: what decided the run.
         scores: the scores of all systems.
         subject: the encoder.
-        verdict: whether training did the encoder good.
+        verdict: whether training did the encoder good; None where nothing was trained.
     """
-    phases = list(zip(settings.phases, subject.pairs, strict=True))
     trainings = [phase.training for phase in settings.phases]
-    last = trainings[-1] if trainings else None
     dev = settings.evaluation.dev if any(training.select != "last" for training in trainings) else None
-    chosen = {**last.objective.model_dump(mode="json"), **last.model_dump(mode="json", exclude=_APART)} if last else {}
     column = subject.folded or settings.systems[-1]
-    materials = tuple(_materials(settings))
     transform = settings.transform.name if subject.folded and settings.transform else ""
-    return CardContent(
-        header=Header(
-            name=title,
-            base=hub_id(settings.encoder.model),
-            datasets=_hub_sets(settings),
-            languages=_languages(settings),
-            licences=[material.licence for material in materials],
-            figures=[*measured(scores, column, dev)],
-            tags=[transform] if transform else [],
-        ),
+    measured = f"{INTERVALS}; this encoder's column is {column}. {_MEASURED}"
+    works = dict.fromkeys([*(training.objective.citation for training in trainings), *_data_citations(settings)])
+    page = Page(
         title=title,
-        what=f"with the run's {transform}, fitted on its sentences, as last module" if transform else "",
-        column=column,
-        base=settings.encoder.model,
-        pooling=settings.encoder.pooling,
-        max_length=subject.max_length,
-        trainings=tuple((phase.training.objective.name, rows, _kind_of(phase, settings)) for phase, rows in phases),
-        settings=chosen,
-        labels=settings.needs_labels,
-        scored=settings.scored,
-        dev=dev,
-        scores=score_rows(scores),
-        materials=materials,
-        citations=(*dict.fromkeys(training.objective.citation for training in trainings), *_data_citations(settings)),
+        word=verdict.word if verdict else "",
+        sentence=verdict.found if verdict else "",
+        lead=[Prose(_sentence(settings, subject, transform))],
+        parts=[
+            USE,
+            Part("Figures", [Prose(measured), Table.of("Scores", score_rows(scores)), Prose(_labels(settings, dev))]),
+            Part("Limits", [Prose(line) for line in _limits(settings, subject)]),
+            Part("Training", _training(settings)),
+            Part("Citation", [Prose(work) for work in works]),
+        ],
+    )
+    return card(
+        page,
+        list(_materials(settings)),
         checkpoint=subject.checkpoint.key,
-        verdict=verdict,
+        base=hub_id(settings.encoder.model),
+        datasets=_hub_sets(settings),
+        languages=_languages(settings),
+        results=results_of(scores, column, dev),
+        tags=[transform] if transform else [],
     )
 
 
-def measured(scores: pl.DataFrame, system: str, dev: str | None = None) -> Iterator[Measured]:
-    """A system's printed figures with the Hub's names of their sets; those of the set that chose it are left out."""
-    for row in scores.filter(PRINTED).filter(model=system).iter_rows(named=True):
-        if f"{row['dataset']}/{row['split']}" == (dev or "").removeprefix(EMBEDDED):
-            continue
-        known = DATASETS.get(row["dataset"])
-        yield Measured(
-            row["dataset"],
-            (known and known.hub_id) or row["dataset"],
-            known.hub_config if known else None,
-            known.revision if known else None,
-            row["split"],
-            row["metric"],
-            row["protocol"],
-            row["value"],
-            row["ci_low"],
-            row["ci_high"],
-        )
+def _sentence(settings: RunSettings, subject: CardSubject, transform: str) -> str:
+    phases = [
+        f"with objective {phase.training.objective.name} on {rows:,} {_kind_of(phase, settings)}"
+        for phase, rows in zip(settings.phases, subject.pairs, strict=True)
+    ]
+    trained = f", trained {', then '.join(phases)}" if phases else ""
+    folded = f", with the run's {transform}, fitted on its sentences, as last module" if transform else ""
+    read = f"{settings.encoder.model}, pooled by {settings.encoder.pooling}, first {subject.max_length} tokens"
+    return f"A sentence encoder: {read}{trained}{folded}. Compare its vectors by cosine."
 
 
-def hub_id(model: str) -> str | None:
-    """A model's name on the Hub; None for one in the package, in the store or in a folder."""
-    return model if _HUB_ID.fullmatch(model) and not Path(model).exists() else None
+def _labels(settings: RunSettings, dev: str | None) -> str:
+    """Which labels were used."""
+    if not settings.phases:
+        return "No label was used."
+    chosen = "the last step, chosen by no label."
+    if dev:
+        chosen = f"chosen by Spearman on {dev}, whose scores are labels: figures on it are no test."
+    pairs = "Pairs were chosen by labels of natural language inference. " if settings.needs_labels else ""
+    scored = f"Scores of {', '.join(settings.scored)}, which are labels, were learnt. " if settings.scored else ""
+    return f"{pairs}{scored}The checkpoint was {chosen}"
 
 
-def model_material(what: str, model: str) -> Material:
-    """A model that went in, with its licence where that is declared."""
-    if model.startswith(EMBEDDED):
-        return Material(what, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence)
-    return Material(what, model, MODEL_LICENCES.get(model, UNDECLARED))
+def _limits(settings: RunSettings, subject: CardSubject) -> Iterator[str]:
+    """What a reader must know who did not make it."""
+    yield f"What comes after a sentence's first {subject.max_length} tokens is not read."
+    yield f"It was made from sentences in these languages: {', '.join(_languages(settings))}. No other was tried."
+    yield from _LIMITS
+
+
+def _training(settings: RunSettings) -> list[Table]:
+    """The last training's objective and optimizer; nothing where nothing was trained."""
+    if not settings.phases:
+        return []
+    last = settings.phases[-1].training
+    chosen = {**last.objective.model_dump(mode="json"), **last.model_dump(mode="json", exclude=_APART)}
+    return [Table.of("Settings", [{"setting": name, "value": value} for name, value in chosen.items()])]
 
 
 def _kind_of(phase: Phase, settings: RunSettings) -> str:

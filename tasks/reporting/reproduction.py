@@ -12,7 +12,7 @@ from models.evaluation.reproduction import MOST
 from models.evaluation.verdict import STOPPED
 from storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
 from storage.artifacts.schemas import REPRODUCTION
-from tasks.rendering.blocks import Charts, Page, Part, Prose, Table
+from tasks.rendering.blocks import Page, Part, Prose, Table
 from tasks.rendering.numbers import MISSING
 from tasks.reporting.publish import publish
 from tasks.stage.cached import StageContext, StageInputs, stage
@@ -186,20 +186,14 @@ def reproduction_page(row: str, verdict: str, said: Sequence[str], figures: pl.D
         said: why the run and the row cannot be compared, or how many seeds would settle it.
         figures: the table `reproduction`.
     """
-    chart = _chart(figures)
     rows = figures.filter(pl.col("signature") != "").rows(named=True)
     signed = [{"set": row["dataset"], "signature": row["signature"]} for row in rows]
     table = Table.of("Published and measured", figure_rows(figures))
-    return Page(
-        title=row,
-        word=verdict,
-        sentence=said[0] if said else "",
-        lead=[*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])],
-        parts=[
-            Part("Figures × 100", [table, Prose(_LEGEND, note=True)]),
-            Part("Signatures", [Table.of("Lines to cite with the figures", signed)]),
-        ],
-    )
+    parts = [
+        Part("Figures × 100", [table, Prose(_LEGEND, note=True)]),
+        Part("Signatures", [Table.of("Lines to cite with the figures", signed)]),
+    ]
+    return Page.of_result(row, said, _chart(figures), parts, verdict)
 
 
 def _chart(figures: pl.DataFrame) -> Chart | None:

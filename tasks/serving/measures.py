@@ -10,12 +10,10 @@ import polars as pl
 from models.encoder.int8 import GRAPHS
 from storage.artifacts.refs import CheckpointRef
 from storage.assets.catalog import embedded_path
-from tasks.rendering.escaping import plain
+from tasks.rendering.blocks import Page
 from tasks.rendering.markdown import markdown_table
-from tasks.reporting.card import LICENCES, material_rows
-from tasks.reporting.card_header import Header, front_matter
+from tasks.reporting.card import card, hub_id, model_material
 from tasks.reporting.export import newest_card
-from tasks.reporting.model_card import hub_id, model_material
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,13 +120,10 @@ _TARGETS: Final[Mapping[Target, str]] = {
 
 def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, folder: Path) -> str:
     """What is known of the whole encoder: its report's card, that in its folder, or its name and licence."""
-    card = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else folder / README
-    if card is not None and card.is_file():
-        return card.read_text(encoding="utf-8")
-    material = model_material("encoder", name)
-    header = Header(name, hub_id(name), [], [], [material.licence], [])
-    licences = f"{LICENCES}\n\n{markdown_table(material_rows([material]))}"
-    return f"{front_matter(header)}\n\n# {plain(name)}\n\n{licences}\n"
+    own = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else folder / README
+    if own is not None and own.is_file():
+        return own.read_text(encoding="utf-8")
+    return card(Page(name, "", "", [], []), [model_material("encoder", name)], base=hub_id(name))
 
 
 def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str) -> None:

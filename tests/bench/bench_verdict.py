@@ -32,8 +32,9 @@ from flows.run_context import run_context_of  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.encoder.serialization.settings import saved_config  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
-from models.evaluation.retrieval import mean_difference  # noqa: E402
+from models.evaluation.significance.hierarchical import difference_of  # noqa: E402
 from models.evaluation.significance.paired import Difference, paired_difference  # noqa: E402
+from models.evaluation.sweep import outcome_draws  # noqa: E402
 from storage.artifacts.refs import CheckpointRef, ProofRef, ReportRef  # noqa: E402
 from tasks.embedding.encoders import encoder_folder, find_encoder  # noqa: E402
 
@@ -96,7 +97,8 @@ def _case(path: Path, start: str, seed: int, changes: list[str]) -> tuple[Said, 
         gold = table["score"].to_numpy()
         found = paired_difference(before, after, gold)
         return said, (spearman(before, gold), spearman(after, gold)), found
-    found = mean_difference({"labels": (after - before, np.arange(len(before)))})
+    drawn = outcome_draws([before[None], after[None]], np.arange(len(before)))
+    found = difference_of(*([draws] for draws in drawn))
     return said, (float(before.mean()), float(after.mean())), found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -13,6 +13,9 @@ from rich.text import Text
 from flows.cli.terminal.log_lines import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from flows.cli.terminal.options import Output
     from storage.artifacts.refs import ArtifactRef, EvaluationRef
     from storage.artifacts.store import Store
 
@@ -71,10 +74,42 @@ def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]
     return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
 
 
-def print_figures(store: Store, ref: EvaluationRef) -> None:
-    """The scores of an evaluation, and the differences if several systems were compared."""
+def figures_of(store: Store, ref: EvaluationRef) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield titles and rows: the scores of an evaluation, and the differences if several systems were compared."""
     from tasks.rendering.score_tables import INTERVALS, difference_rows, score_rows
 
-    print_table(INTERVALS, score_rows(store.scan(ref, "scores").collect()))
+    yield INTERVALS, score_rows(store.scan(ref, "scores").collect())
     if "comparison" in store.manifest(ref).tables:
-        print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))
+        yield "Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect())
+
+
+def print_result(
+    store: Store,
+    ref: ArtifactRef,
+    output: Output,
+    tables: Callable[[], Iterable[tuple[str, list[dict[str, str]]]]],
+    lines: Iterable[str] = (),
+    **more: object,
+) -> None:
+    """Print a comparison: its tables, what it found and the path of its page; as JSON if that is asked for.
+
+    Args:
+        store: has the artifact.
+        ref: the artifact of a sweep, a reproduction or compared runs; its figures have `said`.
+        output: the form.
+        tables: gives titles and rows.
+        lines: further sentences.
+        more: further fields of the JSON.
+    """
+    from tasks.reporting.publish import page_of
+
+    figures, page = store.manifest(ref).figures, page_of(store, ref)
+    if output.json:
+        named = {"figures" if name == ref.kind else name: rows for name, rows in tables_of(store, ref).items()}
+        print_json({ref.kind: ref.path, "page": page, **figures, **named, **more})
+        return
+    for title, rows in tables():
+        print_table(title, rows)
+    for line in (*cast("list[str]", figures["said"]), *lines):
+        print_line(line)
+    print(f"page:    {page}")

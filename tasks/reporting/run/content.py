@@ -128,7 +128,8 @@ class Run:
         """The dataset and split that decide the verdict; None without one."""
         if self.verdict is None:
             return None
-        row = telling_row(self.comparison, self.settings.systems, self.settings.evaluation.dev)
+        dev = self.settings.evaluation.dev or ""
+        row = telling_row(self.comparison, self.settings.systems, {dev.removeprefix("embedded:")})
         return (row["dataset"], row["split"]) if row else None
 
 

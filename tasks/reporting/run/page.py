@@ -58,28 +58,24 @@ def run_page(run: Run, told: RunCommand) -> Page:
     chart = headline(run, sets, published)
     checkpoints = run.made.checkpoints
     config = run.settings.model_dump(mode="json")
-    return Page(
-        title=run.asked.title,
-        word=run.verdict.word if run.verdict else "",
-        sentence=run.verdict.found if run.verdict else "Nothing was trained: the encoder is scored as it is.",
-        lead=[Charts([chart], lead=True)] if chart else [],
-        parts=[
-            Part("Run", _facts(run, manifests, stage_table(artifacts)), html_only=True),
-            Part("Pipeline", [Prose(_LEGEND, note=True), lineage_of(artifacts)], html_only=True),
-            Part("Sentences and views", list(_views(run))),
-            Part("Translations", list(_translations(run)), html_only=True),
-            Part("Training", list(_curves(run))),
-            Part("Scores", list(_scores(run, published))),
-            difference_part(run.comparison),
-            Part("Pairs", list(_pairs(run, sets)), html_only=True),
-            Part("Missing", [_missing(run)]),
-            Part("Signatures", [signatures(run.scores)]),
-            use_part(f"checkpoint/{checkpoints[-1].key[:12]}" if checkpoints else ""),
-            Part("Artifacts", [Facts({str(ref): ref.key for ref in (*run.made.refs, *run.made.folded)})]),
-            settings_part(run.settings.model_dump_json(indent=1), html_only=True),
-            reproduce_part(told, dict(_seeds(config, ""))),
-        ],
-    )
+    said = run.verdict.found if run.verdict else "Nothing was trained: the encoder is scored as it is."
+    parts = [
+        Part("Run", _facts(run, manifests, stage_table(artifacts)), html_only=True),
+        Part("Pipeline", [Prose(_LEGEND, note=True), lineage_of(artifacts)], html_only=True),
+        Part("Sentences and views", list(_views(run))),
+        Part("Translations", list(_translations(run)), html_only=True),
+        Part("Training", list(_curves(run))),
+        Part("Scores", list(_scores(run, published))),
+        difference_part(run.comparison),
+        Part("Pairs", list(_pairs(run, sets)), html_only=True),
+        Part("Missing", [_missing(run)]),
+        Part("Signatures", [signatures(run.scores)]),
+        use_part(f"checkpoint/{checkpoints[-1].key[:12]}" if checkpoints else ""),
+        Part("Artifacts", [Facts({str(ref): ref.key for ref in (*run.made.refs, *run.made.folded)})]),
+        settings_part(run.settings.model_dump_json(indent=1), html_only=True),
+        reproduce_part(told, dict(_seeds(config, ""))),
+    ]
+    return Page.of_result(run.asked.title, [said], chart, parts, run.verdict.word if run.verdict else "")
 
 
 def _facts(run: Run, manifests: Sequence[Manifest], stages: Table) -> list[Block]:

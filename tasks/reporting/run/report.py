@@ -8,8 +8,8 @@ import polars as pl
 
 from models.evaluation.verdict import Verdict, verdict_of
 from storage.artifacts.refs import CheckpointRef, ReportRef
-from tasks.reporting.card import model_card
-from tasks.reporting.model_card import CARD, CardSubject, card_content, folded_card
+from tasks.reporting.card import CARD
+from tasks.reporting.model_card import CardSubject, folded_card, run_card
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.run.content import ReportSettings, Run, RunArtifacts
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PAGE: Final = "report"
 
 
-@stage(ref=ReportRef, version=17)
+@stage(ref=ReportRef, version=18)
 def report(work: StageContext, made: RunArtifacts, asked: ReportSettings, told: RunCommand) -> None:
     """Write the page, the score table and, of what was trained, the model card."""
     table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])
@@ -52,12 +52,11 @@ def _write_cards(
     for number, both in enumerate(zip(made.folded, names, strict=True) if made.folded else ()):
         encoders[folded_card(number)] = both
     rows = tuple(work.store.manifest(ref).rows for ref in made.pairs)
-    said = verdict.sentence if verdict else ""
     for file, (ref, system) in encoders.items():
         length = int(str(work.store.manifest(ref).figures["max_length"]))
         subject = CardSubject(ref, rows, length, system)
-        card = card_content(asked.title, asked.settings, scores, subject, said)
-        (work.draft.folder / file).write_text(model_card(card), encoding="utf-8")
+        card = run_card(asked.title, asked.settings, scores, subject, verdict)
+        (work.draft.folder / file).write_text(card, encoding="utf-8")
 
 
 def _verdict(

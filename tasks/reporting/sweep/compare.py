@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from tasks.rendering.blocks import Part
 
 PAGE: Final = "sweep"
-HTML: Final = f"{PAGE}.html"
 _CHECKS_SEED: Final = 200  # checks are drawn apart from questions and labels
 
 
-@stage(ref=SweepRef, version=1)
+@stage(ref=SweepRef, version=2)
 def compare_systems(
     work: StageContext, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand
 ) -> None:

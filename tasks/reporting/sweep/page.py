@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from models.evaluation.signature import signed
 from models.evaluation.sweep import MEAN
-from tasks.rendering.blocks import Charts, Folded, Page, Part, Prose, Table
+from tasks.rendering.blocks import Folded, Page, Part, Prose, Table
 from tasks.rendering.numbers import interval, p_value, spread
 from tasks.reporting.sweep.advice import cost_rows
 from tasks.reporting.sweep.system import SYSTEMS
@@ -41,6 +40,7 @@ _ONE_SEED: Final = (
     "--seeds 3 before a small difference decides anything."
 )
 _PREFERRED: Final = "spearman"
+_FEW: Final = 4  # systems that a sentence names
 _ROLES: Final = {"above": "after", "below": "published"}
 
 
@@ -77,26 +77,17 @@ def sweep_page(content: SweepContent, said: Sequence[str], own: Sequence[Part]) 
         said: the finding or advice, a sentence each.
         own: the sections on the text, the settings and how to reproduce the page.
     """
-    table, faults = content.table, content.faults
-    chart = sweep_chart(content)
+    table = content.table
     notes = [*content.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
-    return Page(
-        title=content.title,
-        word="",
-        sentence=" ".join(said[:1]),
-        lead=[*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])],
-        parts=[
-            *(
-                Part(heading, [Table.of("Figures × 100", rows)])
-                for heading, rows in comparisons(table, content.shown, faults)
-            ),
-            Part("Cost", _costs(content.choice) if content.choice else []),
-            Part("All sets", _all_sets(content) if table["dataset"].n_unique() > 1 else []),
-            Part("Errors", [Prose(line) for line in fault_lines(faults)]),
-            Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
-            *own,
-        ],
-    )
+    parts = [
+        *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, content.shown)),
+        Part("Cost", _costs(content.choice) if content.choice else []),
+        Part("All sets", _all_sets(content) if table["dataset"].n_unique() > 1 else []),
+        Part("Errors", [Prose(line) for line in fault_lines(content.faults)]),
+        Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
+        *own,
+    ]
+    return Page.of_result(content.title, said, sweep_chart(content), parts)
 
 
 def _costs(choice: Choice) -> list[Table | Prose]:
@@ -107,8 +98,8 @@ def _all_sets(content: SweepContent) -> list[Table | Folded]:
     """Return every system on every set, and differences on the sets that have no section of their own."""
     own = {name.partition(" by ")[0] for name in headline_sets(content.table, content.shown)}
     others = content.table.filter(~pl.col("dataset").is_in(list(own)))
-    tables = [Table.of(heading, figure_rows(rows, content.faults)) for heading, rows in _headed(_by_figure(others))]
-    means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(content.table, content.faults))
+    tables = [Table.of(heading, figure_rows(rows)) for heading, rows in _headed(_by_figure(others))]
+    means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(content.table))
     return [means, *([Folded("Differences on every other set", tables)] if tables else [])]
 
 
@@ -128,8 +119,10 @@ def _findings(own: pl.DataFrame, shown: str) -> Iterator[str]:
         rows = [row for row in own.filter(reference=reference).iter_rows(named=True) if row["difference"] is not None]
         named = {word: [_gap(row) for row in rows if row["verdict"] == word] for word in ("above", "below")}
         said = [f"{word} {reference}: {', '.join(labels)}" for word, labels in named.items() if labels]
-        same = len(rows) - sum(map(len, named.values()))
-        said += [f"not told apart from {reference}: {same}"] if same else []
+        same = [row["label"] for row in rows if row["verdict"] == "no"]
+        said += (
+            [f"not told apart from {reference}: {', '.join(same) if len(same) <= _FEW else len(same)}"] if same else []
+        )
         if said:
             yield f"On {shown}, {'; '.join(said)}."
 
@@ -143,8 +136,7 @@ def sweep_chart(content: SweepContent) -> Chart | None:
 
     Along a setting it is a line; of systems a row each, the highest first, the first reference as the line to pass.
     """
-    from tasks.rendering.charts import Mark, mark_of, score_chart  # matplotlib
-    from tasks.rendering.setting_chart import SettingPoint, setting_chart
+    from tasks.rendering.charts import Mark, mark_of, score_chart, setting_chart  # matplotlib
 
     own = shown_rows(content.table, content.shown).drop_nulls("mean")
     rows = {row["label"]: row for row in own.unique("label", keep="first", maintain_order=True).iter_rows(named=True)}
@@ -156,7 +148,7 @@ def sweep_chart(content: SweepContent) -> Chart | None:
     }
     name = f"{content.shown}, × 100, with 95 % interval"
     if content.axis != SYSTEMS:
-        along = [SettingPoint(one.line, one.place, marks[one.label], one.published) for one in known]
+        along = [replace(marks[one.label], line=one.line, place=one.place, published=one.published) for one in known]
         return setting_chart(along, content.axis, name)
     reference = rows.get(rows[known[0].label]["reference"])
     printed = [Mark(f"{one.label} (published)", "system", one.published) for one in known if one.published]
@@ -218,35 +210,21 @@ def headline_sets(table: pl.DataFrame, shown: str) -> dict[str, pl.DataFrame]:
     return {shown: own, **others}
 
 
-def set_rows(table: pl.DataFrame, faults: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return a row per system, a column per set: mean ± deviation, or why there is none.
-
-    Args:
-        table: the table `sweep`.
-        faults: label → why runs of that system left no figure.
-    """
+def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
+    """Return a row per system of the table `sweep`, a column per set: mean ± deviation."""
     firsts = table.unique(["label", "dataset", "metric"], keep="first", maintain_order=True)
     columns = {(row["dataset"], row["metric"]): "–" for row in firsts.iter_rows(named=True)}
     lines: dict[str, dict[tuple[str, str], str]] = {}
     for row in firsts.iter_rows(named=True):
-        lines.setdefault(row["label"], dict(columns))[row["dataset"], row["metric"]] = _cell(row, faults)
+        lines.setdefault(row["label"], dict(columns))[row["dataset"], row["metric"]] = spread(row["mean"], row["sd"])
     heads = [name if metric == "spearman" else f"{name}, {metric}" for name, metric in columns]
     return [{"system": label} | dict(zip(heads, cells.values(), strict=True)) for label, cells in lines.items()]
 
 
-def _cell(row: Mapping[str, Any], faults: Mapping[str, str]) -> str:
-    """Mean ± deviation, or the first clause of why there is none."""
-    if row["mean"] is None and row["label"] in faults:
-        return re.split(r", expected|; | \(", faults[row["label"]])[0]
-    return spread(row["mean"], row["sd"])
-
-
-def comparisons(
-    table: pl.DataFrame, shown: str, faults: Mapping[str, str]
-) -> Iterator[tuple[str, list[dict[str, str]]]]:
+def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Return a heading and `figure_rows` for each headline set and system that the others are compared with."""
     for heading, rows in _headed(headline_sets(table, shown).items()):
-        yield heading, figure_rows(rows, faults)
+        yield heading, figure_rows(rows)
 
 
 def _by_figure(table: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
@@ -266,12 +244,12 @@ def _headed(sets: Iterable[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, pl.
             yield head, own
 
 
-def figure_rows(table: pl.DataFrame, faults: Mapping[str, str]) -> list[dict[str, str]]:
+def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
     """Return a row per row of the table `sweep`, of one set and reference, for people."""
     return [
         {
             "system": row["label"],
-            "mean ± sd": _cell(row, faults),
+            "mean ± sd": spread(row["mean"], row["sd"]),
             "95 % interval": interval(row["ci_low"], row["ci_high"]),
             "seeds": str(row["seeds"]),
             "difference": signed(row["difference"], row["difference_low"], row["difference_high"]),

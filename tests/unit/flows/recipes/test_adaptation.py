@@ -12,7 +12,6 @@ from flows.recipes.adaptation import AdaptConfig
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig, SimCSEConfig
 from storage.errors import SourceError
-from tasks.rendering.evidence import unasked
 from tasks.stage.run_context import RunContext
 from tests.domain_files import write_useb
 
@@ -76,7 +75,7 @@ def test_of_a_suite_what_is_not_there_is_left_out_and_told(tmp_path: Path) -> No
     (write_useb(tmp_path / "mirror") / "data-eval" / "askubuntu").rename(tmp_path / "elsewhere")
     found = guards(RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror")), ("useb",))
     assert [*found.sets] == ["cqadupstack", "twitterpara", "scidocs", "embedded:stsb/test"]
-    assert unasked([*found.missing]) == "Not asked, for they cannot be had here: askubuntu."
+    assert [*found.missing] == ["askubuntu"]
 
 
 @pytest.mark.parametrize("lang", ["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])

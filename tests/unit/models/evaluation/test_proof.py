@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
+from models.evaluation.labels import Labelled, figure, per_row, row_draws
 from models.evaluation.proof import (
     BeforeAfter,
     BootstrapConfig,
@@ -20,6 +20,7 @@ from models.evaluation.proof import (
     gain,
 )
 from models.evaluation.retrieval import Retrieval
+from models.evaluation.significance.hierarchical import difference_of
 from models.evaluation.verdict import judged
 
 if TYPE_CHECKING:
@@ -159,4 +160,5 @@ def test_classes_are_told_by_the_exact_probe() -> None:
     right = per_row(encode, told)
     assert figure(right, told) > 0.9
     blind = per_row(_encoder(0.0, seed=9), told)
-    assert compare_labelled(blind, right, told, resamples=200, seed=0).ci_low > 0.2
+    drawn = row_draws([blind[None], right[None]], None, resamples=200, seed=0)
+    assert difference_of(*([draws] for draws in drawn)).ci_low > 0.2

@@ -11,13 +11,17 @@ import pytest
 from models.corpus.passages import HoldOutConfig, documents, hold_out, passages
 from models.errors import EvaluationError
 from models.evaluation.own_text import probes
-from models.evaluation.retrieval import Retrieval, compare_ranks, reciprocal_ranks
+from models.evaluation.retrieval import Retrieval, reciprocal_ranks
+from models.evaluation.significance.hierarchical import difference_of
 from models.evaluation.significance.units import unit_means
+from models.evaluation.sweep import SetDraws, mean_of, outcome_draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from models.evaluation.significance.paired import Difference
 
 
 def _probe(queries: Sequence[str], targets: Sequence[str], gold: list[int], own: list[int] | None = None) -> Retrieval:
@@ -60,31 +64,6 @@ def test_ranks_are_those_of_a_sort_in_float64() -> None:
     near = unit @ unit.T
     expected = [1 / (1 + (row > row[right]).sum()) for row, right in zip(near, gold, strict=True)]
     assert ranks == pytest.approx(expected, abs=1e-5)  # which ties within rounding may cost
-
-
-def test_a_better_encoder_is_told_from_an_equal_one() -> None:
-    generator = np.random.default_rng(0)
-    probe = _probe(["a"] * 400, ["b"] * 50, [0] * 400)
-    first = 1 / generator.integers(1, 50, 400)
-    better = np.minimum(1, first * 1.3)
-    gain = compare_ranks({"p": first}, {"p": better}, {"p": probe})
-    assert gain.ci_low > 0
-    assert gain.value == pytest.approx(float((better - first).mean()))
-    shuffled = compare_ranks({"p": first}, {"p": generator.permutation(first)}, {"p": probe})
-    assert shuffled.ci_low < 0 < shuffled.ci_high
-    with pytest.raises(EvaluationError, match="no probe"):
-        compare_ranks({}, {}, {})
-
-
-def test_documents_are_drawn_together() -> None:
-    generator = np.random.default_rng(1)
-    by_document = np.repeat(generator.normal(size=20), 20)
-    alone = _probe(["a"] * 400, ["b"], [0] * 400)
-    together = Retrieval("neighbour", alone.queries, ("b",), alone.gold, np.repeat(np.arange(20), 20), alone.own)
-    wide, narrow = (
-        compare_ranks({"p": np.zeros(400)}, {"p": by_document}, {"p": probe}) for probe in (together, alone)
-    )
-    assert wide.ci_high - wide.ci_low > 3 * (narrow.ci_high - narrow.ci_low)
 
 
 @pytest.mark.parametrize("left_out", [0, 99])
@@ -173,9 +152,14 @@ def test_noise_on_one_document_is_seldom_called_a_difference() -> None:
     assert {*found} == {"neighbour", "crop"}
     generator = np.random.default_rng(0)
 
-    def guesses() -> dict[str, NDArray[np.float64]]:
-        return {name: 1 / generator.integers(1, 50, len(probe)) for name, probe in found.items()}
+    def difference() -> Difference:
+        """Of two encoders that guess, on the mean of the questions."""
+        sets = []
+        for name, probe in found.items():
+            guesses = [1 / generator.integers(1, 50, (1, len(probe))) for _ in range(2)]
+            sets.append(SetDraws(name, "MRR", "text", outcome_draws(guesses, probe.unit)))
+        return difference_of(*([draws] for draws in mean_of(sets).systems))
 
-    differences = [compare_ranks(guesses(), guesses(), found) for _ in range(40)]
+    differences = [difference() for _ in range(40)]
     called = sum(gain.ci_low > 0 or gain.ci_high < 0 for gain in differences)
     assert called <= 5  # of 40, 2 are expected; all were called before

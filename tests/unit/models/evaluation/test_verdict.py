@@ -29,7 +29,7 @@ def test_only_an_interval_without_zero_decides(figure, word):
     found = verdict_of(rows(("stsb", "test", *figure)), SYSTEMS, "embedded:stsb/dev", GENTLER, kept_start=False)
     assert found.word == word
     assert f"{100 * figure[0]:+.2f}" in found.reason
-    assert "stsb test" in found.sentence
+    assert "stsb test" in found.found
 
 
 def test_the_set_that_chose_the_encoder_proves_nothing():
@@ -54,7 +54,7 @@ def test_only_the_last_encoder_is_held_against_the_start():
 def test_a_start_that_was_kept_is_no_difference_by_construction():
     found = verdict_of(rows(("stsb", "test", 0.0, 0.0, 0.0, 1.0)), SYSTEMS, "stsb/dev", GENTLER, kept_start=True)
     assert found.word == "NO DIFFERENCE"
-    assert "the start itself was kept" in found.sentence
+    assert "the start itself was kept" in found.found
     assert found.advice.startswith("Keep the start. ")
 
 

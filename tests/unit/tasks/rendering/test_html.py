@@ -1,12 +1,16 @@
 """Pages as HTML: whole, themed, and safe with whatever text they show."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from html.parser import HTMLParser
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
 from tasks.rendering.blocks import (
+    Block,
     Charts,
     Code,
     Facts,
@@ -22,6 +26,7 @@ from tasks.rendering.blocks import (
 )
 from tasks.rendering.charts import Mark, cosine_charts, score_chart, training_charts
 from tasks.rendering.html import html
+from tasks.rendering.markdown import markdown
 from tasks.rendering.numbers import shown
 
 HOSTILE = '<script>alert("1")</script>&amp;\u202e{{ 7 * 7 }}'
@@ -157,3 +162,41 @@ def test_a_chart_of_its_own_file_has_both_sets_of_colours_and_no_foreign_tag():
     assert text.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
     assert "prefers-color-scheme: dark" in text
     assert "<script" not in text
+
+
+def test_tables_of_one_title_are_no_landmarks_of_one_name():
+    """axe-core's `landmark-unique`: a labelled section is a landmark, a labelled group is none."""
+    made = Table.of("Figures × 100", [{"system": "a", "mean": "1.0"}])
+    page = html(Page("Sweep", "", "", [], [Part("One", [made]), Part("Two", [made])]))
+    assert page.count('role="group" aria-label="Figures × 100"') == 2
+    assert page.count("<section") == page.count("<section aria-labelledby") == 2
+
+
+def test_a_mean_with_its_deviation_is_a_figure_of_one_line():
+    made = Table.of("Figures", [{"system": "a", "mean ± sd": "55.88 ± 0.84"}, {"system": "b", "mean ± sd": "–"}])
+    assert [made.is_number(column) for column in (0, 1)] == [False, True]
+
+
+def test_steps_are_whole_and_what_starts_alike_is_named_once():
+    *curves, plane = training_charts({"one": LOG, "two": LOG})
+    assert all(">0.5</text>" not in curve.svg.partition("step</text>")[0] for curve in curves[1:])
+    assert (plane.svg.count(">step 0</text>"), plane.svg.count(">step 2</text>")) == (1, 1)
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A block that no table and no template knows."""
+
+    template: ClassVar[str] = "<p>{{ block.word }}!</p>{{ show(block.inner) }}"
+    word: str
+    inner: Block
+
+    def markdown(self, *, pictures: bool) -> Iterator[str]:
+        yield f"**{self.word}**"
+        yield from self.inner.markdown(pictures=pictures)
+
+
+def test_a_new_block_is_a_class_and_nothing_else():
+    page = Page("t", "", "", [], [Part("Toys", [Toy("<b>", Prose("inside"))])])
+    assert "<p>&lt;b&gt;!</p><p>inside</p>" in html(page)
+    assert markdown(page).endswith("## Toys\n\n**<b>**\n\ninside\n")

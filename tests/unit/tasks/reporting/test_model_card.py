@@ -6,12 +6,13 @@ from huggingface_hub import ModelCard
 
 from flows.cli.terminal.overrides import configured
 from flows.recipes import recipe
+from models.evaluation.verdict import Verdict
 from models.objectives.config import OBJECTIVE_CONFIGS
 from storage.artifacts.refs import CheckpointRef
 from storage.sources.sources import SourceSpec
-from tasks.reporting.card import model_card
+from tasks.reporting.card import results_of
 from tasks.reporting.evaluation import Missing
-from tasks.reporting.model_card import CardSubject, card_content, measured
+from tasks.reporting.model_card import CardSubject, run_card
 from tasks.reporting.run.report import report
 from tasks.serving.variants import form_card
 
@@ -29,16 +30,13 @@ SCORES = pl.DataFrame(
     }
 )
 CHECKPOINT = CheckpointRef(key="c" * 64)
+VERDICT = Verdict("BETTER", "by 2", "Use it.")
 
 
 def card(config):
     pairs = (5_913,) * len(config.phases)
     scores = SCORES.with_columns(model=pl.lit(config.systems[-1]))
-    return model_card(
-        card_content(
-            config.title, config.settings, scores, CardSubject(CHECKPOINT, pairs, 64), "**BETTER** than the start."
-        )
-    )
+    return run_card(config.title, config.settings, scores, CardSubject(CHECKPOINT, pairs, 64), VERDICT)
 
 
 def test_tiny_names_its_materials_with_their_licences():
@@ -46,7 +44,7 @@ def test_tiny_names_its_materials_with_their_licences():
     assert "| encoder at the start | embedded:bert-mini | CC BY-SA 4.0 |" in text
     assert "| sentences | embedded:nli-sample | CC BY-SA 4.0 |" in text
     assert "| translation of views | embedded:marian-mini-en-mul |" in text
-    assert "\n**BETTER** than the start.\n" in text
+    assert "\n**BETTER** than the start: by 2. Use it.\n" in text
     assert "on 5,913 pairs of views (original, bt-de, bt-fr)" in text
     assert "| stsb test: spearman, all | 54.32 [50.0, 58.0] |" in text
     assert "| contrastive_weight | 0.1 |" in text
@@ -75,24 +73,24 @@ def test_a_recipe_of_the_hub_names_its_start_its_data_and_that_there_are_several
 
 def test_the_set_that_chose_the_encoder_is_no_result():
     dev = SCORES.with_columns(split=pl.lit("dev"))
-    assert list(measured(dev, "after BSL", "embedded:stsb/dev")) == []
-    assert [figure.split for figure in measured(dev, "after BSL")] == ["dev"]
+    assert results_of(dev, "after BSL", "embedded:stsb/dev") == []
+    assert [figure.dataset_split for figure in results_of(dev, "after BSL")] == ["dev"]
 
 
 @pytest.mark.parametrize("select", ["best", "best-or-start"])
 def test_every_way_of_selecting_by_a_set_names_it_and_leaves_its_figures_out(select):
     config = configured("tiny", [f"training.select={select}"])
     dev = SCORES.with_columns(split=pl.lit("dev"), model=pl.lit(config.systems[-1]))
-    content = card_content(config.title, config.settings, dev, CardSubject(CHECKPOINT, (5_913,), 64), "")
-    assert content.header.figures == []
-    assert "chosen by Spearman on embedded:stsb/dev" in model_card(content)
+    text = run_card(config.title, config.settings, dev, CardSubject(CHECKPOINT, (5_913,), 64), VERDICT)
+    assert ModelCard(text).data.eval_results is None
+    assert "chosen by Spearman on embedded:stsb/dev" in text
 
 
 def test_an_encoder_that_took_a_transform_in_has_a_card_of_its_own():
     config = recipe("tiny-whitening")
     label = config.systems[0] + config.after_transform
     scores = SCORES.with_columns(model=pl.lit(label))
-    text = model_card(card_content(config.title, config.settings, scores, CardSubject(CHECKPOINT, (), 64, label), ""))
+    text = run_card(config.title, config.settings, scores, CardSubject(CHECKPOINT, (), 64, label), None)
     assert "with the run's whitening, fitted on its sentences, as last module" in text
     assert "this encoder's column is" in text
     assert "whitening" in ModelCard(text).data.tags
