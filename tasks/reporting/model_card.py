@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from models.evaluation.signature import PRINTED
-from storage.assets.catalog import EMBEDDED, embedded_manifest
+from storage.assets.catalog import embedded_manifest
+from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS, MODEL_LICENCES
 from tasks.rendering.score_tables import score_rows
 from tasks.reporting.card import CardContent, Material

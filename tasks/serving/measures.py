@@ -9,7 +9,7 @@ import polars as pl
 
 from models.encoder.int8 import GRAPHS
 from storage.artifacts.refs import CheckpointRef
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tasks.rendering.escaping import plain
 from tasks.rendering.markdown import markdown_table
 from tasks.reporting.card import LICENCES, material_rows

@@ -34,7 +34,7 @@ from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.objectives.objective import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
-from models.runtime.precision import arithmetic  # noqa: E402
+from models.runtime.device import arithmetic  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402
@@ -43,7 +43,7 @@ from models.training.optimizer import make_optimizer  # noqa: E402
 from models.training.state import TrainingState  # noqa: E402
 from models.training.step import take_step  # noqa: E402
 from models.training.token_cache import TokenCache, open_token_cache  # noqa: E402
-from storage.assets.catalog import embedded_path  # noqa: E402
+from storage.assets.embedded import embedded_path  # noqa: E402
 from tasks.diagnostics.benchmark.device_limits import measured  # noqa: E402
 from tasks.diagnostics.benchmark.encoding import matrices  # noqa: E402
 from tests.bench.training_peers import (  # noqa: E402

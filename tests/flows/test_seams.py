@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from storage.artifacts.store import Store
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "toys"  # each file where it would stand in the house

@@ -17,7 +17,7 @@ from models.encoder.heads import Dense
 from models.encoder.int8 import GRAPHS
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import GRAPH_FOLDER, USUAL_GRAPH, read_saved, saved_config
+from models.encoder.serialization.load import GRAPH_FOLDER, USUAL_GRAPH, read_saved, saved_config
 from models.errors import EncoderError
 from models.objectives.config import ContrastiveConfig
 from models.objectives.contrastive import Contrastive
