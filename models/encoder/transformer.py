@@ -12,22 +12,15 @@ import json
 import logging
 import re
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
+import transformers
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from tokenizers import normalizers
 from torch import nn
-from transformers import (
-    CONFIG_MAPPING,
-    AutoModel,
-    MT5EncoderModel,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    T5EncoderModel,
-    UMT5EncoderModel,
-)
+from transformers import CONFIG_MAPPING, AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as hf_logging
 
 from models.encoder.config import architecture_of, read_json, read_settings, read_tokenizer
@@ -57,12 +50,8 @@ DROPOUTS = (
 _MOST_UNUSED = 8  # positions that an architecture may keep for itself
 # What transformers' architectures call a table with a row for each position; rotary and relative ones have none.
 _TABLE = re.compile(r"(^|\.)(\w*position_embeddings?|embed_positions|positions_embed|wpe|pos_encoding)(\.|$)")
-ENCODER_HALVES: dict[str, type[PreTrainedModel]] = {
-    "t5": T5EncoderModel,
-    "mt5": MT5EncoderModel,
-    "umt5": UMT5EncoderModel,
-}
-"""Architectures of an encoder and a decoder, of which an encoder of sentences is the first half alone."""
+ENCODER_HALVES: Final = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
+"""Architectures of an encoder and a decoder, and the class of transformers that is the first half alone."""
 
 
 def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -148,11 +137,16 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
         settings.output_hidden_states = False  # asked for in each call, where pooling needs them
         if config.dropout is not None:
             _set_dropout(settings, config.dropout, folder)
-        kind: Any = ENCODER_HALVES.get(settings.model_type, AutoModel)
+        kind: Any = _half_of(settings) or AutoModel
         backbone, info = kind.from_pretrained(
             str(folder), config=settings, local_files_only=True, dtype=torch.float32, output_loading_info=True
         )
     return backbone, info
+
+
+def _half_of(settings: PreTrainedConfig) -> Any:  # noqa: ANN401  a class, or None
+    name = ENCODER_HALVES.get(settings.model_type)
+    return name and getattr(transformers, name)  # imports that architecture alone
 
 
 @contextlib.contextmanager
@@ -216,7 +210,7 @@ def most_of_folder(folder: Path, wanted: int) -> int | None:
     if not isinstance(positions, int) or wanted <= positions - _MOST_UNUSED:
         return None
     with torch.device("meta"):  # its layers say what its configuration does not; no weight is made
-        half = ENCODER_HALVES.get(settings.model_type)
+        half = _half_of(settings)
         made: Any = AutoModel.from_config if half is None else half._from_config
         return most_tokens(made(settings))
 

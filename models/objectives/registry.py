@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from models.objectives import config as settings
+import models.objectives.config as settings
 from models.objectives.bsl import BSL
 from models.objectives.contrastive import Contrastive, SimCSE
 from models.objectives.distillation import Distil

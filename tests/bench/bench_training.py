@@ -167,7 +167,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
     fp32 = released_config().model_copy(update={"lr": RATE, "warmup": 0.0})
     bf16, buckets = (fp32.model_copy(update=u) for u in ({"precision": "bf16"}, {"length_buckets": BUCKET}))
     with tempfile.TemporaryDirectory() as folder:
-        data = open_token_cache(Path(folder), frame.lazy(), tokenizer, PROFILES[profile])
+        data = open_token_cache(Path(folder), frame.lazy(), SentenceEncoder(encoder_of(shape, profile), tokenizer))
         random, sorted_ = (BatchOrder(len(data), config, data.lengths_of) for config in (fp32, buckets))
         loss, gradient = difference(shape, profile, data, random)
         print(f"\n{shape}, {profile}: loss differs by {loss:.1e}, gradients in float64 by {gradient:.1e};", end=" ")

@@ -226,10 +226,9 @@ def read_head(saved: SavedModule) -> Head:
 def _class_of(kind: str) -> type[Head]:
     if kind in SENTENCE_HEADS:
         return SENTENCE_HEADS[kind]
-    from models.encoder import cnn
+    from models.encoder.cnn import CNN, TokenReLU
 
-    head: type[Head] = getattr(cnn, kind)
-    return head
+    return {"CNN": CNN, "TokenReLU": TokenReLU}[kind]
 
 
 def name_of(head: Head) -> str:

@@ -216,7 +216,7 @@ def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
     with pytest.raises(EncoderError, match="no padding token"):
         tokenise(tokenizer, ["a man"], 24)
     (folder / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
-    with pytest.raises(EncoderError, match="cannot load"):
+    with pytest.raises(EncoderError, match="cannot be loaded"):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
 
 
