@@ -228,7 +228,8 @@ def _class_of(kind: str) -> type[Head]:
         return SENTENCE_HEADS[kind]
     from models.encoder.cnn import CNN, TokenReLU
 
-    return {"CNN": CNN, "TokenReLU": TokenReLU}[kind]
+    token_heads: dict[str, type[Head]] = {"CNN": CNN, "TokenReLU": TokenReLU}
+    return token_heads[kind]
 
 
 def name_of(head: Head) -> str:
