@@ -23,8 +23,8 @@ Every message says what was found, what was expected and what to do next.
 
 from __future__ import annotations
 
+import pickle
 from contextlib import contextmanager
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def load_errors(folder: Path, kind: type[ModelError]) -> Iterator[None]:
         yield
     except (ModelError, MemoryError, torch.OutOfMemoryError):
         raise
-    except UnpicklingError as error:
+    except pickle.UnpicklingError as error:
         # torch's message goes on to say how to run what is in the file; that is not for us.
         raise kind(
             f"{folder}: its pickled weights hold more than tensors and were not run; ask its authors for safetensors"
