@@ -78,7 +78,7 @@ LINES = (  # file, line of its table, the line with the toy's beside it, import
     ("models/objectives/config.py", "    BSLConfig\n", "    | ToyConfig\n", ""),
     (
         "models/objectives/registry.py",
-        "    BSLConfig: BSL,\n",
+        "    settings.BSLConfig: BSL,\n",
         "    ToyConfig: Toy,\n",
         "from models.objectives.config import ToyConfig\nfrom models.objectives.toy import Toy\n",
     ),
