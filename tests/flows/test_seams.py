@@ -30,7 +30,7 @@ class ToyConfig(ObjectiveSettings):
 '''  # its settings
 TOY_VIEW = '''
 
-class ToyView(Rewriting):
+class ToyView(ViewMethod):
     """The words of the sentence in reverse."""
 
     name: Literal["toy"] = "toy"
@@ -42,7 +42,7 @@ def make_toy(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: ToyV
 
 
 @stage(ref=ViewsRef, version=1)
-def toy_view(work: Work, corpus: CorpusRef, view: ToyView) -> None:
+def toy_view(work: StageContext, corpus: CorpusRef, view: ToyView) -> None:
     """Each English sentence backwards."""
     rewrite_corpus(work, corpus, view.name, "en", 0, backwards)
 '''
