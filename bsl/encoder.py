@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from models.encoder import sentence_encoder
 from models.encoder.config import EncoderConfig
-from storage.assets.catalog import EMBEDDED, embedded_path
+from storage.assets.embedded import EMBEDDED, embedded_path
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

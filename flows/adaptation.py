@@ -16,7 +16,7 @@ from flows.run_context import command_of, computed, run_context_of, settled, tel
 from models.errors import EncoderError
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import CorpusRef, PairsRef, ReportRef, ViewsRef
-from storage.assets.catalog import EMBEDDED
+from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.sources.labels import label_source
 from tasks.adaptation import GeneralFigures, HeldOut, check_asked, merge, prove, settle, weigh

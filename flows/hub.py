@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from flows.recipes import RECIPES
 from flows.recipes.shared import ENCODERS
 from storage.artifacts.lookup import MADE_HERE
-from storage.assets.catalog import EMBEDDED
+from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.hub.models import model_files

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from flows.run_context import run_context_of
 from models.pretraining.config import EncoderRecipe, LearningConfig, StudentRecipe, TranslatorRecipe
 from models.pretraining.corpora import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
-from storage.assets.catalog import assets_root
+from storage.assets.embedded import assets_root
 from storage.sources.sources import SourceSpec, resolve_source
 from tasks.embedding.encoders import resolve_encoder
 from tasks.pretraining.distil import teach_student

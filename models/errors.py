@@ -23,6 +23,7 @@ Every message says what was found, what was expected and what to do next.
 
 from __future__ import annotations
 
+import pickle
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -165,6 +166,11 @@ def load_errors(folder: Path, kind: type[ModelError]) -> Iterator[None]:
         yield
     except (ModelError, MemoryError, torch.OutOfMemoryError):
         raise
+    except pickle.UnpicklingError as error:
+        # torch's message goes on to say how to run what is in the file; that is not for us.
+        raise kind(
+            f"{folder}: its pickled weights hold more than tensors and were not run; ask its authors for safetensors"
+        ) from error
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__module__ != _PANICS:
             raise

@@ -30,7 +30,7 @@ from transformers import (
 )
 
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.serialization.load import saved_config
 from tests.hub.repositories import dense, files_of, model_files, safetensors, sentences
 from tests.tiny_encoder import pair_of
 

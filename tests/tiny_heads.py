@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from sentence_transformers.sentence_transformer import modules as theirs
 
-from models.encoder.cnn import CNN, TOKENS, TokenReLU
-from models.encoder.heads import Dense, Normalize
+from models.encoder.cnn import CNN, TokenReLU
+from models.encoder.heads import TOKENS, Dense, Normalize
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.serialization.load import saved_config
 from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "x", "dogs"]

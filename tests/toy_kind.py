@@ -8,7 +8,7 @@ import polars as pl
 
 from models.evaluation.config import ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def ls(*, output: Output = Output()) -> int:
     """List the models and texts in the package, with licences and sizes."""
-    from storage.assets.catalog import embedded_manifest, embedded_names, embedded_path
+    from storage.assets.catalog import embedded_manifest
+    from storage.assets.embedded import embedded_names, embedded_path
 
     rows = []
     for name in embedded_names():

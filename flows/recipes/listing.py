@@ -13,7 +13,7 @@ from flows.recipes import RECIPES, recipe
 from flows.recipes.published_rows import RECORDS, ROWS
 from flows.recipes.shared import ENTAIL
 from models.evaluation.published import rows_of
-from storage.assets.catalog import EMBEDDED
+from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS, suites_of
 from storage.sources.word_vectors import is_vectors_file
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from flows.recipes import RECIPES, recipe
 from flows.recipes.isbert import TASKS
 from flows.recipes.untrained import GLOVE
-from storage.assets.catalog import EMBEDDED
+from storage.assets.embedded import EMBEDDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -95,7 +95,7 @@ def start_encoder_of(site: RunContext, name: str) -> StartEncoder:
     encoder, named = resolve_encoder(site, EncoderConfig(model=name))
     folder = described_folder(site.open_store(), encoder)
     if not is_bare(site, encoder):
-        from models.encoder.serialization.settings import read_saved  # transformers
+        from models.encoder.serialization.load import read_saved  # transformers
 
         saved = read_saved(folder)
         heads = tuple(head.kind for head in saved.sentence_heads) + ("truncate_dim",) * (saved.kept is not None)

@@ -1,10 +1,23 @@
-"""Which encoder, and how its token vectors become one sentence vector."""
+"""Which encoder, how its token vectors become one sentence vector, and the architecture of a model folder.
+
+A folder says its architecture by `model_type`, or by its other fields where it names none; transformers itself would
+then take the architecture whose name is part of the path, whatever the folder holds. A run asks before it starts, so
+this module imports neither torch nor transformers before it reads settings.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from models.errors import EncoderError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 Pooling = Literal[
     "mean", "cls", "cls-pooler", "first-last", "second-to-last", "second-to-last-cls", "mean-after-first",
@@ -13,6 +26,7 @@ Pooling = Literal[
 _PLAIN: Final = "(mean|cls|max|last|weighted|mean-sqrt)"
 Joined = Annotated[str, Field(pattern=rf"^{_PLAIN}(\+{_PLAIN})+$")]
 LONGEST: Final = 8192  # tokens; also what stands for "no limit"
+NOTHING: Final = "[nothing]"  # token of a word table's zero vector, its last; no text contains it
 USUAL: Final = 64  # tokens of a bare transformer's input, as the released scripts have it
 
 
@@ -99,3 +113,76 @@ class EncoderConfig(BaseModel):
     def length(self) -> int:
         """Tokens kept of a sentence; of an encoder that was loaded, its folder's own limit is in `max_length`."""
         return self.max_length or USUAL
+
+
+# Google's small BERTs (google/bert_uncased_L-8_H-512_A-8) are published without `model_type`.
+_BERT: Final = ("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "type_vocab_size")
+
+
+def architecture_of(folder: Path) -> str:
+    """Return the architecture of a transformers folder; its weights are compared with it where they are loaded.
+
+    Raises:
+        EncoderError: config.json cannot be read, or names no architecture and has not the fields of BERT.
+    """
+    described = read_json(folder / "config.json")
+    if kind := described.get("model_type"):
+        return str(kind)
+    if (folder / "vocab.txt").is_file() and all(name in described for name in _BERT):
+        return "bert"
+    raise EncoderError(
+        f"{folder}/config.json: no model_type, and not the fields and vocab.txt of BERT; add its architecture, such as "
+        '"model_type": "bert"'
+    )
+
+
+def read_settings(folder: Path) -> PreTrainedConfig:
+    """Return a transformers folder's configuration.
+
+    Raises:
+        EncoderError: as `architecture_of`.
+        OSError, ValueError, KeyError: transformers cannot read it.
+    """
+    from transformers import CONFIG_MAPPING, AutoConfig
+
+    settings: PreTrainedConfig
+    kind = architecture_of(folder)
+    if _names_none(folder):
+        settings = CONFIG_MAPPING[kind].from_pretrained(str(folder), local_files_only=True)
+    else:
+        settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    return settings
+
+
+def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    """Return a transformers folder's tokenizer.
+
+    Raises:
+        EncoderError: as `architecture_of`.
+        OSError, ValueError, KeyError: transformers cannot read it.
+    """
+    from transformers import AutoTokenizer
+
+    settings = read_settings(folder) if _names_none(folder) else None
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+        str(folder), config=settings, local_files_only=True
+    )
+    return tokenizer
+
+
+def read_json(path: Path, absent: Any = None) -> Any:  # noqa: ANN401 - whatever the file holds
+    """What a JSON file holds, or `absent`, where given, if there is no file.
+
+    Raises:
+        EncoderError: The file cannot be read as JSON.
+    """
+    if absent is not None and not path.is_file():
+        return absent
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EncoderError(f"{path}: not readable as JSON ({error}); check that the copy is complete") from error
+
+
+def _names_none(folder: Path) -> bool:
+    return not read_json(folder / "config.json").get("model_type")

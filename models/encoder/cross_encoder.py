@@ -17,12 +17,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from models.encoder.heads import precise
 from models.encoder.network import Encoder
-from models.encoder.pooling import precise
 from models.encoder.sentence_encoder import evaluating, tokens_a_pass
-from models.encoder.tokenization import Tokens, budget_batches
-from models.runtime.arithmetic import arithmetic
-from models.runtime.distributed import gather_shares, own_share
+from models.encoder.unpadded import Tokens, budget_batches
+from models.runtime.device import arithmetic, gather_shares, own_share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

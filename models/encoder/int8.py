@@ -8,8 +8,9 @@ graph computes the same products on every processor.
 from __future__ import annotations
 
 import platform
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+
+from models.runtime.precision import cpu_features
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -23,14 +24,11 @@ NOTE: Final = "bsl.int8_target"
 """Entry of a graph's metadata that states its target."""
 SATURATES: Final = " (it is made for VNNI, which this processor lacks: sums saturate; --target avx2 avoids that)"
 _EXACT: Final = ("avx512_vnni", "avx_vnni")  # flags of Linux
-_CPUINFO: Final = Path("/proc/cpuinfo")
 
 
 def target_here() -> Target:
     """Return the target of this machine; `avx2` where an x86 processor does not state its instructions."""
-    lines = _CPUINFO.read_text(encoding="utf-8").splitlines() if _CPUINFO.is_file() else []
-    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
-    return target_of(platform.machine(), flags)
+    return target_of(platform.machine(), cpu_features())
 
 
 def target_of(machine: str, flags: Collection[str]) -> Target:

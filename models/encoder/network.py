@@ -16,14 +16,10 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from models.encoder.heads import Head, Normalize, TokenHead
-from models.encoder.pooling import AND, LAYERS, pool, precise, token_vectors
-from models.encoder.shaped import ShapedTokens
-from models.encoder.tokenization import Tokens, budget_batches
-from models.encoder.unpadded import first_position, lay_out, run_packed
+from models.encoder.heads import AND, LAYERS, Head, Normalize, TokenHead, pool, precise, token_vectors
+from models.encoder.unpadded import Tokens, budget_batches, first_position, lay_out, run_packed
 from models.errors import EncoderError
-from models.runtime.device import uploaded
-from models.runtime.distributed import gather_shares, own_share
+from models.runtime.device import gather_shares, own_share, uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers.modeling_outputs import BaseModelOutput
 
-    from models.encoder.attention import Layout
     from models.encoder.config import EncoderConfig
+    from models.encoder.unpadded import Layout
 
 
 class Backbone(Protocol):
@@ -165,7 +161,7 @@ class Encoder(nn.Module):
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Sentence vectors (B, D) of padded token ids; mask is 1 for real tokens."""
-        return self.pooled(_headed(self._run(ids_BT, mask_BT, self.config.pooling), mask_BT, self.token_heads), mask_BT)
+        return self.outputs(ids_BT, mask_BT)[1]
 
     def outputs(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The transformer's last output (B, T, D), before the heads on tokens, beside what `forward` gives."""
@@ -208,7 +204,7 @@ class Encoder(nn.Module):
 
         Rows and T are as in `token_vectors`; padding holds anything finite.
         """
-        passes = self._outputs(tokens, rows, batch_tokens, "mean", heads=())
+        passes = self._passes(tokens, rows, batch_tokens, last_layer=True)
         return _side_by_side(passes, int(tokens.lengths_of(rows).max()))
 
     def inputs(
@@ -225,20 +221,10 @@ class Encoder(nn.Module):
         return {}
 
     def _passes(
-        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int
+        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int, *, last_layer: bool = False
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
-        """Which of `rows`, their token vectors (B, T, D) after the heads on them, and their mask (B, T)."""
-        return self._outputs(tokens, rows, batch_tokens, self.config.pooling, self.token_heads)
-
-    def _outputs(
-        self,
-        tokens: Tokens,
-        rows: NDArray[np.int64],
-        batch_tokens: int,
-        pooling: str,
-        heads: Sequence[TokenHead],
-    ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
-        """As `_passes`, of the layers of another pooling and after other heads."""
+        """Which of `rows`, their token vectors (B, T, D) as pooling sees them or of the last layer, and their mask."""
+        pooling, heads = ("mean", ()) if last_layer else (self.config.pooling, self.token_heads)
         first = self._first_position(tokens.pad_id, pooling)
         if first is not None:
             layout = self._layout(tokens, rows)
@@ -251,23 +237,20 @@ class Encoder(nn.Module):
         bound = min(batch_tokens, getattr(self.backbone, "batch_tokens", batch_tokens))
         for part in budget_batches(tokens.lengths_of(rows), bound):
             ids_BT, mask_BT = (uploaded(x_BT, self.device) for x_BT in tokens.padded(rows[part]))
-            yield part, _headed(self._run(ids_BT, mask_BT, pooling), mask_BT, heads), mask_BT
+            x_BTD = token_vectors(self._output(ids_BT, mask_BT, pooling), pooling)
+            yield part, _headed(x_BTD, mask_BT, heads), mask_BT
 
     def _layout(self, tokens: Tokens, rows: NDArray[np.int64]) -> Layout:
-        if isinstance(tokens, ShapedTokens):
-            return tokens.layout(rows)
-        return lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
+        made = tokens.layout(rows)
+        return made or lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
 
     def _mask(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:
         """(B, T), 1 for real tokens."""
-        if isinstance(tokens, ShapedTokens):
-            return tokens.layout(rows).padding.real.long()
+        if made := tokens.layout(rows):
+            return made.padding.real.long()
         lengths_B = uploaded(tokens.lengths_of(rows), self.device)
         longest = int(tokens.lengths_of(rows).max())
         return (torch.arange(longest, device=self.device) < lengths_B[:, None]).long()
-
-    def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> torch.Tensor:
-        return token_vectors(self._output(ids_BT, mask_BT, pooling), pooling)
 
     def _output(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> BaseModelOutput:
         return self.backbone(

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoTokenizer
 from transformers.modeling_outputs import BaseModelOutput
 
+from models.encoder.config import read_settings, read_tokenizer
+from models.encoder.heads import LAYERS, POOLER
 from models.encoder.int8 import NOTE, saturates_here
-from models.encoder.pooling import LAYERS, POOLER
-from models.encoder.tokenization import check_ids
-from models.encoder.transformer import check_length, most_of_folder, settle_tokenizer
+from models.encoder.transformer import check_ids, check_length, most_of_folder, settle_tokenizer
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class OnnxBackbone(nn.Module):
             EncoderError: ONNX Runtime is not installed, or the graph takes or gives other things than a transformer.
         """
         super().__init__()
-        self.config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+        self.config = read_settings(folder)
         self.path = path
         self._session = _open(path)
         if saturates_here(self._session.get_modelmeta().custom_metadata_map.get(NOTE)):
@@ -124,7 +123,7 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBa
             f"{graph}: an ONNX graph has no dropout, encoder.dropout asks for {config.dropout}; leave it unset"
         )
     backbone = OnnxBackbone(graph, folder)
-    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    tokenizer = read_tokenizer(folder)
     check_ids(folder, tokenizer, int(backbone.config.vocab_size))
     check_length(most_of_folder(folder, config.length), config, folder)
     settle_tokenizer(tokenizer, config)

@@ -8,32 +8,35 @@ from __future__ import annotations
 import contextlib
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
-from models.encoder.tokenization import budget_batches, surrounding_ids, tokenise
-from models.errors import NoEmbeddingError
-from models.runtime.arithmetic import arithmetic
-from models.runtime.device import Download, one_ahead
+from models.encoder.config import NOTHING
+from models.encoder.unpadded import Tokens, budget_batches
+from models.errors import EncoderError, NoEmbeddingError
+from models.runtime.device import Download, arithmetic, one_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from models.encoder.config import EncoderConfig
     from models.encoder.network import Encoder
-    from models.encoder.tokenization import Tokenizer, Tokens
+    from models.encoder.static import Tokenizer
     from models.runtime.progress import OnProgress
 
 CPU_TOKENS = 1024  # padded tokens a forward pass; measured best on CPU (1,024 before 4,096)
 GPU_TOKENS = 65_536
 REPORT_EVERY = 50  # forward passes between two progress reports
+CHUNK = 10_000  # texts per tokenizer call: enough to keep its threads busy, few enough to bound memory
 DEFAULT_PROMPT = "default"  # name of a prompt that the folder has no name for
 
+_locking = threading.Lock()
+_locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
 _switching = threading.Lock()
 _evaluating: WeakKeyDictionary[Encoder, tuple[int, bool]] = WeakKeyDictionary()  # running calls, and the mode before
 
@@ -112,6 +115,8 @@ class SentenceEncoder:
 
     def surrounding_ids(self) -> tuple[list[int], list[int]]:
         """Ids before a text (special tokens and the prompt's), and ids of the special tokens after it."""
+        from models.encoder.serialization.load import surrounding_ids
+
         return surrounding_ids(self.tokenizer, self.prompt)
 
     def encode(
@@ -161,6 +166,104 @@ class CachedEncoder:
         if new:
             self._vectors.update(zip(new, self._encoder.encode(new, device=self._device), strict=True))
         return np.stack([self._vectors[text] for text in texts])
+
+
+def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt: str = "") -> Tokens:
+    """Tokenise texts with their special tokens, cut at `max_length` tokens.
+
+    Args:
+        tokenizer: The encoder's own.
+        texts: Any number of texts.
+        max_length: Tokens of a text that are kept, special tokens included.
+        prompt: Put before every text.
+
+    Raises:
+        EncoderError: The tokenizer has no padding token.
+        NoEmbeddingError: A text gives no token at all, or is none: null, or with half of a character.
+    """
+    if tokenizer.pad_token_id is None:
+        raise EncoderError(
+            f"the tokenizer {type(tokenizer).__name__} has no padding token; "
+            "set one (tokenizer.pad_token) and save it again"
+        )
+    # A table of words has a token for a sentence of which it knows none, others have nothing to say.
+    instead = [tokenizer.pad_token_id] if tokenizer.pad_token == NOTHING else []
+    ids: list[NDArray[np.int32]] = []
+    lengths: list[int] = []
+    with _left_as_found(tokenizer):
+        for number, chunk in enumerate(_chunks(texts, CHUNK)):
+            try:
+                found = _ids(tokenizer, [prompt + text for text in chunk] if prompt else chunk, max_length)
+            except (TypeError, ValueError):
+                _refuse_first_bad(chunk, number * CHUNK)
+                raise
+            rows = [row or instead for row in found]
+            ids.extend(np.asarray(row, dtype=np.int32) for row in rows)
+            lengths.extend(map(len, rows))
+    if 0 in lengths:
+        raise NoEmbeddingError(
+            lengths.index(0), "gives no token; drop empty texts, or use a tokenizer with special tokens"
+        )
+    flat = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
+    return Tokens(flat, offsets, int(tokenizer.pad_token_id))
+
+
+def _ids(tokenizer: Tokenizer, texts: list[str], max_length: int) -> list[list[int]]:
+    # No padding here: it would cost memory, and the tokenizer is called by others with padding too.
+    call = tokenizer(
+        texts, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
+    )
+    return list(call["input_ids"])
+
+
+def _refuse_first_bad(texts: Sequence[object], first_row: int) -> None:
+    """Name the first that is no text; tokenizers say of a whole chunk that its type is wrong."""
+    for row, text in enumerate(texts, start=first_row):
+        if not isinstance(text, str):
+            raise NoEmbeddingError(row, f"is {text!r}, expected a text; leave out rows without one")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise NoEmbeddingError(
+                row,
+                f"has half of a character at place {error.start}, expected whole ones; read the file as UTF-8 again",
+            ) from error
+
+
+@contextlib.contextmanager
+def _left_as_found(tokenizer: Tokenizer) -> Iterator[None]:
+    """Restore what a call leaves in a tokenizer: saved later, it must not tell whether it was used before.
+
+    One thread at a time, for what a call sets another's would be cut by.
+    """
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    with _lock_of(tokenizer):
+        before = None if backend is None else (backend.truncation, backend.padding)
+        try:
+            yield
+        finally:
+            if before is not None:
+                _set(before[0], backend.enable_truncation, backend.no_truncation)
+                _set(before[1], backend.enable_padding, backend.no_padding)
+
+
+def _lock_of(tokenizer: Tokenizer) -> threading.Lock:
+    """A tokenizer's own lock, which is no part of it: it is copied and saved."""
+    with _locking:
+        return _locks.setdefault(tokenizer, threading.Lock())
+
+
+def _set(options: dict[str, Any] | None, enable: Callable[..., None], disable: Callable[[], None]) -> None:
+    if options is None:
+        disable()
+    else:
+        enable(**options)
+
+
+def _chunks(texts: Sequence[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(texts), size):
+        yield list(texts[start : start + size])
 
 
 def encode_tokens(

@@ -19,23 +19,24 @@ Shapes: V tokens of the vocabulary, B sentences, T tokens, D width.
 from __future__ import annotations
 
 import json
+import string
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
+import tokenizers
 import torch
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, models, normalizers, pre_tokenizers
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput
 
-from models.encoder.config import LONGEST, WordsConfig
-from models.encoder.files import WEIGHTS, read_json, read_weights
-from models.encoder.tokenization import NOTHING, check_ids
+from models.encoder.config import LONGEST, NOTHING, WordsConfig, read_json
+from models.encoder.transformer import WEIGHTS, check_ids, read_weights
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -61,6 +62,9 @@ _PATTERNS: Final[Mapping[tuple[str, bool], str]] = {
     ("whitespace", True): r"\S+",
     ("whitespace", False): r"\w(?:\S*\w)?",
 }
+
+
+Tokenizer: TypeAlias = "PreTrainedTokenizerBase | WhitespaceTokenizer"
 
 
 @dataclass
@@ -104,9 +108,65 @@ class StaticTable(nn.Module):
         return BaseModelOutput(last_hidden_state=x_BTD)
 
 
-def static_tokenizer(core: Tokenizer) -> PreTrainedTokenizerFast:
+class WhitespaceTokenizer:
+    """A tokenizer of a word table, with the part of the interface of transformers that encoders use.
+
+    Words are split at blanks. A word that the table lacks is tried without the punctuation around it, then in lower
+    case (sentence-transformers' WhitespaceTokenizer).
+
+    Attributes:
+        words: In the order of the table's rows; their number is the row of `pad_token`.
+        stop: Words that are dropped.
+        lower: Whether a text is lower-cased first.
+    """
+
+    pad_token = NOTHING
+    is_fast = False
+    all_special_ids: tuple[int, ...] = ()
+    cls_token_id = bos_token_id = sep_token_id = eos_token_id = mask_token_id = unk_token_id = None
+
+    def __init__(self, words: Sequence[str], stop: Iterable[str], rows: int, *, lower: bool) -> None:
+        self.words, self.stop, self.lower = tuple(words), frozenset(stop), lower
+        self.pad_token_id = rows
+        self._rows = {word: row for row, word in enumerate(self.words)}
+
+    def __call__(self, texts: str | Sequence[str], *, max_length: int | None = None, **_: object) -> dict[str, Any]:
+        """`input_ids` of a text, or of each text.
+
+        Raises:
+            TypeError, UnicodeError: A text is no string, or not valid Unicode.
+        """
+        if isinstance(texts, str):
+            return {"input_ids": self._ids(texts)[:max_length]}
+        return {"input_ids": [self._ids(text)[:max_length] for text in texts]}
+
+    def __len__(self) -> int:
+        return self.pad_token_id + 1
+
+    def get_vocab(self) -> dict[str, int]:
+        """Word → row."""
+        return {**self._rows, NOTHING: self.pad_token_id}
+
+    def _ids(self, text: str) -> list[int]:
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r} is no text")
+        text.encode()
+        words = (text.lower() if self.lower else text).split()
+        return [row for row in map(self._row, words) if row is not None]
+
+    def _row(self, word: str) -> int | None:
+        bare = word.strip(string.punctuation)
+        for form in (word, bare, bare.lower()):
+            if form in self.stop:
+                return None
+            if form and form in self._rows:
+                return self._rows[form]
+        return None
+
+
+def static_tokenizer(core: tokenizers.Tokenizer) -> PreTrainedTokenizerFast:
     """A table's tokenizer: its tokenisation of a text without special tokens, which a mean would count as words."""
-    core = Tokenizer.from_str(core.to_str())
+    core = tokenizers.Tokenizer.from_str(core.to_str())
     core.post_processor = None  # adds special tokens
     core.no_padding()
     core.no_truncation()
@@ -143,7 +203,7 @@ def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTr
     """
     refuse_dropout(folder, config)
     read_json(folder / TOKENIZER)  # says what is wrong with the file, which the tokenizer's reader does not
-    tokenizer = static_tokenizer(Tokenizer.from_file(str(folder / TOKENIZER)))
+    tokenizer = static_tokenizer(tokenizers.Tokenizer.from_file(str(folder / TOKENIZER)))
     weight_VD = _table(folder)
     check_ids(folder, tokenizer, len(weight_VD))
     return StaticTable(weight_VD, tokenizer.get_vocab().get(NOTHING)), tokenizer
@@ -151,7 +211,7 @@ def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTr
 
 def save_static_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path) -> None:
     """Write the tokenizer with the longest input, which has no other place in such a folder."""
-    core = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    core = tokenizers.Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     if max_length < LONGEST:
         core.enable_truncation(max_length)
     core.save(str(folder / TOKENIZER))
@@ -206,14 +266,16 @@ def read_words(tokenizer: Mapping[str, object]) -> WordsConfig | None:
     return WordsConfig.model_validate({"split": read[0], "marks": read[1], "case": case})
 
 
-def word_tokenizer(vocabulary: dict[str, int], config: WordsConfig) -> Tokenizer:
+def word_tokenizer(vocabulary: dict[str, int], config: WordsConfig) -> tokenizers.Tokenizer:
     """Sentences to the known words in them.
 
     Args:
         vocabulary: word behind `MARK` → row.
         config: how sentences are cut; `case` must be decided.
     """
-    core = Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True, continuing_subword_prefix=_NO_LETTER))
+    core = tokenizers.Tokenizer(
+        models.BPE(vocab=vocabulary, merges=[], ignore_merges=True, continuing_subword_prefix=_NO_LETTER)
+    )
     if config.case == "lower":
         core.normalizer = normalizers.Lowercase()
     pattern = Regex(_PATTERNS[config.split, config.marks])

@@ -1,4 +1,4 @@
-"""A pretrained transformer and its tokenizer from a local folder.
+"""A pretrained transformer and its tokenizer from a local folder; weights of its and of other modules' folders.
 
 A weight that the folder does not hold is an error, because a newly initialised layer scores like noise. The pooler head
 that some architectures add is removed: only `cls-pooler` uses it, as a head of sentences.
@@ -12,37 +12,31 @@ import json
 import logging
 import re
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
+import transformers
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from tokenizers import normalizers
 from torch import nn
-from transformers import (
-    CONFIG_MAPPING,
-    AutoModel,
-    MT5EncoderModel,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    T5EncoderModel,
-    UMT5EncoderModel,
-)
+from transformers import CONFIG_MAPPING, AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as hf_logging
 
-from models.encoder.architecture import architecture_of, read_settings, read_tokenizer
-from models.encoder.files import read_json
-from models.encoder.heads import Dense
-from models.encoder.pooling import POOLER
-from models.encoder.tokenization import check_ids
+from models.encoder.config import architecture_of, read_json, read_settings, read_tokenizer
+from models.encoder.heads import POOLER, Dense
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from transformers import PreTrainedConfig
 
     from models.encoder.config import EncoderConfig
 
+WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
+WORD_WEIGHTS = "emb_layer.weight"  # what a module WordWeights calls its only tensor, a row a token
 # What transformers' architectures call the dropout inside their layers; heads' own are not here.
 DROPOUTS = (
     "hidden_dropout_prob",
@@ -56,12 +50,8 @@ DROPOUTS = (
 _MOST_UNUSED = 8  # positions that an architecture may keep for itself
 # What transformers' architectures call a table with a row for each position; rotary and relative ones have none.
 _TABLE = re.compile(r"(^|\.)(\w*position_embeddings?|embed_positions|positions_embed|wpe|pos_encoding)(\.|$)")
-ENCODER_HALVES: dict[str, type[PreTrainedModel]] = {
-    "t5": T5EncoderModel,
-    "mt5": MT5EncoderModel,
-    "umt5": UMT5EncoderModel,
-}
-"""Architectures of an encoder and a decoder, of which an encoder of sentences is the first half alone."""
+ENCODER_HALVES: Final = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
+"""Architectures of an encoder and a decoder, and the class of transformers that is the first half alone."""
 
 
 def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -71,18 +61,8 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
         EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or its
             architecture cannot have the dropout that is asked for; or its tokenizer has ids beyond its embeddings.
     """
-    try:
-        backbone, info = _read_backbone(folder, config)
-        tokenizer = read_tokenizer(folder)
-    except UnpicklingError as error:
-        # torch's message goes on to say how to run what is in the file; that is not for us.
-        raise EncoderError(
-            f"{folder}: its pickled weights hold more than tensors and were not run; ask its authors for safetensors"
-        ) from error
-    except (OSError, ValueError, KeyError) as error:
-        raise EncoderError(
-            f"{folder}: transformers cannot load it ({error}); check that the copy is complete"
-        ) from error
+    backbone, info = _read_backbone(folder, config)
+    tokenizer = read_tokenizer(folder)
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key or config.pooling == POOLER)
     if missing or info["mismatched_keys"]:
         raise EncoderError(
@@ -99,6 +79,19 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
     return backbone, tokenizer
 
 
+def check_ids(folder: Path, tokenizer: PreTrainedTokenizerBase, rows: int) -> None:
+    """Refuse a tokenizer with ids beyond the embedding table: an encoder would fail at the first such token.
+
+    Raises:
+        EncoderError: An id has no row.
+    """
+    if (last := max(tokenizer.get_vocab().values(), default=-1)) >= rows:
+        raise EncoderError(
+            f"{folder}: a table of {rows} rows and a tokenizer with ids up to {last}, expected a row for each; give "
+            "the folder whose tokenizer belongs to its weights, or enlarge the table (resize_token_embeddings)"
+        )
+
+
 def settle_tokenizer(tokenizer: PreTrainedTokenizerBase, config: EncoderConfig) -> None:
     """Give a tokenizer what batches of texts need, and the casing that is configured."""
     if tokenizer.pad_token_id is None:
@@ -107,7 +100,7 @@ def settle_tokenizer(tokenizer: PreTrainedTokenizerBase, config: EncoderConfig) 
         _lower_case(tokenizer)
 
 
-def take_pooler(backbone: PreTrainedModel, folder: Path) -> Dense:
+def take_pooler(backbone: Any, folder: Path) -> Dense:  # noqa: ANN401  of any kind
     """Remove a transformer's pooler and give it back as a head of sentences.
 
     Raises:
@@ -127,9 +120,9 @@ def take_pooler(backbone: PreTrainedModel, folder: Path) -> Dense:
     return head
 
 
-def _drop_pooler(backbone: PreTrainedModel) -> None:
+def _drop_pooler(backbone: Any) -> None:  # noqa: ANN401  of any architecture
     if getattr(backbone, "pooler", None) is not None:
-        setattr(backbone, "pooler", None)  # noqa: B010  a module slot that mypy knows as a module only
+        backbone.pooler = None
 
 
 def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, dict[str, Any]]:
@@ -144,11 +137,16 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
         settings.output_hidden_states = False  # asked for in each call, where pooling needs them
         if config.dropout is not None:
             _set_dropout(settings, config.dropout, folder)
-        kind: Any = ENCODER_HALVES.get(settings.model_type, AutoModel)
+        kind: Any = _half_of(settings) or AutoModel
         backbone, info = kind.from_pretrained(
             str(folder), config=settings, local_files_only=True, dtype=torch.float32, output_loading_info=True
         )
     return backbone, info
+
+
+def _half_of(settings: PreTrainedConfig) -> Any:  # noqa: ANN401  a class, or None
+    name = ENCODER_HALVES.get(settings.model_type)
+    return name and getattr(transformers, name)  # imports that architecture alone
 
 
 @contextlib.contextmanager
@@ -212,7 +210,7 @@ def most_of_folder(folder: Path, wanted: int) -> int | None:
     if not isinstance(positions, int) or wanted <= positions - _MOST_UNUSED:
         return None
     with torch.device("meta"):  # its layers say what its configuration does not; no weight is made
-        half = ENCODER_HALVES.get(settings.model_type)
+        half = _half_of(settings)
         made: Any = AutoModel.from_config if half is None else half._from_config
         return most_tokens(made(settings))
 
@@ -224,3 +222,37 @@ def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
         return  # by a load before this one
     steps = [normalizers.Lowercase(), *([core.normalizer] if core.normalizer is not None else [])]
     core.normalizer = normalizers.Sequence(steps)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write settings so that equal ones give equal bytes."""
+    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Tensors of a module's folder by name.
+
+    Raises:
+        EncoderError: The folder has no weights, they are damaged, or a pickle holds more than tensors.
+    """
+    path = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
+    if path is None:
+        raise EncoderError(f"{folder}: no weights, expected {WEIGHTS} or {PICKLED}; check that the copy is complete")
+    try:
+        tensors: dict[str, torch.Tensor] = (
+            load_file(path) if path.name == WEIGHTS else torch.load(path, map_location="cpu", weights_only=True)
+        )
+    except UnpicklingError as error:
+        # torch's message goes on to say how to run what is in the file; that is not for us.
+        reason = str(error).partition("WeightsUnpickler error: ")[2].partition(". Please")[0]
+        raise EncoderError(
+            f"{path}: holds more than tensors ({reason}); ask its authors for {WEIGHTS}, for code is not run from files"
+        ) from error
+    except (OSError, SafetensorError, RuntimeError, ValueError, EOFError) as error:
+        raise EncoderError(f"{path}: weights not readable ({error}); check that the copy is complete") from error
+    return tensors
+
+
+def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write tensors as `model.safetensors`."""
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, folder / WEIGHTS)

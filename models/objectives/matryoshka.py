@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.encoder.tokenization import Tokenizer
+    from models.encoder.static import Tokenizer
     from models.objectives.objective import Batch, VectorObjective
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.encoder.network import Encoder
-    from models.encoder.tokenization import Tokenizer, Tokens
+    from models.encoder.static import Tokenizer
+    from models.encoder.unpadded import Tokens
 
 P = ParamSpec("P")
 Need: TypeAlias = Literal["labels", "scores", "groups", "teacher"]

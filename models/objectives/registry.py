@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import models.objectives.config as settings
 from models.objectives.bsl import BSL
-from models.objectives.config import (
-    BarlowConfig,
-    BSLConfig,
-    ContrastiveConfig,
-    CrossRegressionConfig,
-    CrossSoftmaxConfig,
-    DistilConfig,
-    ISBERTConfig,
-    MaskedLMConfig,
-    RegressionConfig,
-    SCLConfig,
-    SimCSEConfig,
-    SoftmaxConfig,
-    TSDAEConfig,
-    VICRegConfig,
-)
 from models.objectives.contrastive import Contrastive, SimCSE
 from models.objectives.distillation import Distil
 from models.objectives.isbert import ISBERT
@@ -35,25 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from models.encoder.network import Encoder
-    from models.encoder.tokenization import Tokenizer
+    from models.encoder.static import Tokenizer
     from models.objectives.config import AnyObjective
     from models.objectives.objective import Need, Objective
 
 OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
-    BSLConfig: BSL,
-    ContrastiveConfig: Contrastive,
-    SimCSEConfig: SimCSE,
-    VICRegConfig: VICReg,
-    BarlowConfig: Barlow,
-    RegressionConfig: Regression,
-    MaskedLMConfig: MaskedLM,
-    TSDAEConfig: TSDAE,
-    ISBERTConfig: ISBERT,
-    SoftmaxConfig: Softmax,
-    SCLConfig: SCL,
-    CrossRegressionConfig: CrossRegression,
-    CrossSoftmaxConfig: CrossSoftmax,
-    DistilConfig: Distil,
+    settings.BSLConfig: BSL,
+    settings.ContrastiveConfig: Contrastive,
+    settings.SimCSEConfig: SimCSE,
+    settings.VICRegConfig: VICReg,
+    settings.BarlowConfig: Barlow,
+    settings.RegressionConfig: Regression,
+    settings.MaskedLMConfig: MaskedLM,
+    settings.TSDAEConfig: TSDAE,
+    settings.ISBERTConfig: ISBERT,
+    settings.SoftmaxConfig: Softmax,
+    settings.SCLConfig: SCL,
+    settings.CrossRegressionConfig: CrossRegression,
+    settings.CrossSoftmaxConfig: CrossSoftmax,
+    settings.DistilConfig: Distil,
 }
 
 

@@ -1,11 +1,11 @@
-"""The pre-training loop: batches in, a trained network out; resumable and budgeted."""
+"""Pre-training by the loop, the step, the optimizers and the snapshots of training; its schedule follows a budget."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -13,17 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from models.errors import TrainingError
-from models.runtime.arithmetic import arithmetic
+from models.runtime.device import arithmetic
 from models.runtime.precision import settled
-from models.training.metrics import check_finite
+from models.training.loop import run_steps
 from models.training.optimizer import (
-    clip_gradients,
-    make_pretraining_optimizers,
     optimizer_tensors,
     restore_optimizers,
     set_learning_rate,
 )
 from models.training.snapshots import Saving, Snapshot, copied, fingerprint, newest_snapshot
+from models.training.step import descend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 LOG_EVERY_STEPS = 50
 SAVE_MINUTES, KEPT = 3.0, 2
+COUNTERS = ("step", "epoch", "position", "elapsed_s", "tokens", "losses")
 
 
 class Examples(Protocol):
@@ -50,9 +50,12 @@ class Examples(Protocol):
 
 @dataclass
 class RunState:
-    """The counters of a run.
+    """A run between two steps.
 
     Attributes:
+        model: The network.
+        optimizers: Of its parameters.
+        config: Optimizer, schedule, budget, seed.
         step: Optimizer steps done.
         epoch: The present pass over the examples, from 0.
         position: Batches of it already used.
@@ -61,6 +64,9 @@ class RunState:
         losses: (step, mean loss since the last entry).
     """
 
+    model: nn.Module
+    optimizers: list[torch.optim.Optimizer]
+    config: LearningConfig
     step: int = 0
     epoch: int = 0
     position: int = 0
@@ -68,23 +74,32 @@ class RunState:
     tokens: int = 0
     losses: list[tuple[int, float]] = field(default_factory=list)
 
+    @property
+    def spent(self) -> float:
+        """Share of the budget that is spent: elapsed time where `minutes` is set, steps otherwise."""
+        if self.config.minutes is not None:
+            return self.elapsed_s / (60.0 * self.config.minutes)
+        return self.step / self.config.steps
 
-def take_snapshot(
-    fingerprint: str, model: nn.Module, optimizers: list[torch.optim.Optimizer], state: RunState
-) -> Snapshot:
-    """Copy weights, moments and counters out."""
-    tensors = {"model": copied(dict(model.named_parameters())), "optimizer": copied(optimizer_tensors(optimizers))}
-    return Snapshot(fingerprint, state.step, tensors, asdict(state))
+    @property
+    def over(self) -> bool:
+        """Whether the budget is spent."""
+        return self.spent >= 1.0
 
+    def snapshot(self, fingerprint: str) -> Snapshot:
+        """Copy weights, moments and counters out."""
+        moments = copied(optimizer_tensors(self.optimizers))
+        tensors = {"model": copied(dict(self.model.named_parameters())), "optimizer": moments}
+        return Snapshot(fingerprint, self.step, tensors, {name: getattr(self, name) for name in COUNTERS})
 
-def restore(snapshot: Snapshot, model: nn.Module, optimizers: list[torch.optim.Optimizer]) -> RunState:
-    """Copy weights and moments back in; the counters to go on from."""
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(snapshot.tensors["model"][name])
-    restore_optimizers(optimizers, snapshot.tensors["optimizer"])
-    losses = [(int(step), float(loss)) for step, loss in snapshot.counters["losses"]]
-    return RunState(**{**snapshot.counters, "losses": losses})
+    def restore(self, snapshot: Snapshot) -> None:
+        """Copy everything back in."""
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(snapshot.tensors["model"][name])
+        restore_optimizers(self.optimizers, snapshot.tensors["optimizer"])
+        for name in COUNTERS:
+            setattr(self, name, snapshot.counters[name])
 
 
 def pretrain(
@@ -104,43 +119,56 @@ def pretrain(
         folder: Of this run alone: snapshots every three minutes and at the end; a run found there goes on.
 
     Returns:
-        The final counters and loss curve.
+        The run at its end, with its counters and loss curve.
 
     Raises:
         TrainingError: A loss or gradient is not finite, or (ResumeError) `folder` holds the snapshot of another run.
     """
     config = settled(config, lambda: str(next(model.parameters()).device))
-    optimizers = make_pretraining_optimizers(
-        model,
-        lr=config.peak_lr,
-        beta2=config.beta2,
-        weight_decay=config.weight_decay,
-        muon=config.optimizer == "muon",
-    )
+    run = RunState(model, make_optimizers(model, config), config)
     identity = _identity(model, examples, config)
-    snapshot = newest_snapshot(folder, identity) if folder else None
-    state = restore(snapshot, model, optimizers) if snapshot else RunState()
+    if folder and (saved := newest_snapshot(folder, identity)):
+        run.restore(saved)
     saving = Saving(folder, None, SAVE_MINUTES, KEPT) if folder else None
     model.train()
-    started = time.monotonic() - state.elapsed_s
-    window: list[Tensor] = []
-    while spent(config, state) < 1.0:
-        batches = examples.plan(state.epoch)
-        while state.position < len(batches) and spent(config, state) < 1.0:
-            set_learning_rate(optimizers, learning_rate(config, state.step, spent(config, state)))
-            loss, tokens = _step(model, examples, batches[state.position], optimizers, config, state)
-            window.append(loss)
-            state.step, state.position, state.tokens = state.step + 1, state.position + 1, state.tokens + tokens
-            state.elapsed_s = time.monotonic() - started
-            if state.step % LOG_EVERY_STEPS == 0:
-                _report(state, config, window, on_progress)
-            if saving and saving.is_due(state.step):
-                saving.save(take_snapshot(identity, model, optimizers, state))
-        if state.position >= len(batches):
-            state.epoch, state.position = state.epoch + 1, 0
-    if saving:
-        saving.save(take_snapshot(identity, model, optimizers, state))
-    return state
+    started = time.monotonic() - run.elapsed_s
+    batches, window = examples.plan(run.epoch), list[Tensor]()
+
+    def take() -> None:
+        nonlocal batches
+        if run.position >= len(batches):
+            run.epoch, run.position = run.epoch + 1, 0
+            batches = examples.plan(run.epoch)
+        set_learning_rate(run.optimizers, learning_rate(config, run.step, run.spent))
+        window.append(_step(run, examples, batches[run.position]))
+        run.step, run.position, run.elapsed_s = run.step + 1, run.position + 1, time.monotonic() - started
+        if run.step % LOG_EVERY_STEPS == 0:
+            _report(run, window, on_progress)
+
+    run_steps(run, take, lambda: run.snapshot(identity), saving)
+    return run
+
+
+def make_optimizers(network: nn.Module, config: LearningConfig) -> list[torch.optim.Optimizer]:
+    """Return AdamW for all parameters, or Muon for hidden matrices and AdamW for the others, in a fixed order.
+
+    Args:
+        network: Its input embedding, and what is tied to it, always goes to AdamW.
+        config: Muon's updates are scaled to AdamW's size (arXiv 2502.16982); embeddings, norms and biases are not
+            decayed.
+    """
+    lr, weight_decay = config.peak_lr, config.weight_decay
+    embeddings = {id(p) for m in network.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    trainable = [p for p in network.parameters() if p.requires_grad]
+    matrices = [p for p in trainable if p.ndim == 2 and id(p) not in embeddings]
+    others = [p for p in trainable if p.ndim != 2 or id(p) in embeddings]
+    groups = [{"params": others, "weight_decay": 0.0}]
+    if config.optimizer == "adamw":
+        groups.append({"params": matrices, "weight_decay": weight_decay})
+    adamw = torch.optim.AdamW(groups, lr=lr, betas=(0.9, config.beta2), eps=1e-8, fused=True)
+    if config.optimizer == "adamw":
+        return [adamw]
+    return [adamw, torch.optim.Muon(matrices, lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")]
 
 
 def learning_rate(config: LearningConfig, step: int, fraction: float) -> float:
@@ -158,13 +186,6 @@ def learning_rate(config: LearningConfig, step: int, fraction: float) -> float:
     return config.peak_lr * warmup * max(0.0, 1.0 - fraction)
 
 
-def spent(config: LearningConfig, state: RunState) -> float:
-    """Share of the budget that is spent: elapsed time where `minutes` is set, steps otherwise."""
-    if config.minutes is not None:
-        return state.elapsed_s / (60.0 * config.minutes)
-    return state.step / config.steps
-
-
 def _identity(model: nn.Module, examples: Examples, config: LearningConfig) -> str:
     """Which run this is: its settings, first weights and the batches of its first epoch."""
     digest = hashlib.sha256()
@@ -173,45 +194,29 @@ def _identity(model: nn.Module, examples: Examples, config: LearningConfig) -> s
     return fingerprint(model, config.model_dump_json(), digest.hexdigest())
 
 
-def _step(
-    model: nn.Module,
-    examples: Examples,
-    batch: np.ndarray,
-    optimizers: list[torch.optim.Optimizer],
-    config: LearningConfig,
-    state: RunState,
-) -> tuple[Tensor, int]:
-    generator = np.random.default_rng([config.seed, state.epoch, state.position])
-    device = next(model.parameters()).device
+def _step(run: RunState, examples: Examples, batch: np.ndarray) -> Tensor:
+    config, device = run.config, next(run.model.parameters()).device
+    generator = np.random.default_rng([config.seed, run.epoch, run.position])
     with arithmetic(device, bf16=config.precision == "bf16"):
-        loss, tokens = examples.loss(model, batch, generator)
-    loss.backward()  # type: ignore[no-untyped-call]
-    norm = clip_gradients(list(model.parameters()), config.clip_norm)
-    _check_finite(state.step + 1, loss, norm)  # before the weights change, so that every snapshot is finite
-    for optimizer in optimizers:
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-    return loss.detach(), tokens
-
-
-def _check_finite(step: int, loss: Tensor, norm: Tensor) -> None:
-    try:
-        check_finite(step, loss, "loss")
-        check_finite(step, norm, "gradient norm")
+        loss, tokens = examples.loss(run.model, batch, generator)
+    try:  # before the weights change, so that every snapshot is finite
+        descend(loss, list(run.model.parameters()), run.optimizers, config.clip_norm, run.step + 1)
     except FloatingPointError as error:
-        _, quantity, value = error.args
+        step, quantity, value = error.args
         raise TrainingError(
             f"{quantity} is {value} at step {step} of pre-training, expected a finite number; lower peak_lr, or set "
             "precision to fp32"
         ) from error
+    run.tokens += tokens
+    return loss.detach()
 
 
-def _report(state: RunState, config: LearningConfig, window: list[Tensor], on_progress: OnProgress) -> None:
+def _report(run: RunState, window: list[Tensor], on_progress: OnProgress) -> None:
     mean = float(torch.stack(window).mean())
     window.clear()
-    state.losses.append((state.step, round(mean, 4)))
-    timed = config.minutes is not None
-    done, total = (int(state.elapsed_s), int(60 * (config.minutes or 0))) if timed else (state.step, config.steps)
-    detail = f"step {state.step} epoch {state.epoch} loss {mean:.3f} {state.tokens / state.elapsed_s:.0f} tokens/s"
+    run.losses.append((run.step, round(mean, 4)))
+    minutes, steps = run.config.minutes, run.config.steps
+    done, total = (run.step, steps) if minutes is None else (int(run.elapsed_s), int(60 * minutes))
+    detail = f"step {run.step} epoch {run.epoch} loss {mean:.3f} {run.tokens / run.elapsed_s:.0f} tokens/s"
     logger.info("%s (%d of %d)", detail, done, total)
     on_progress(done, total, detail)

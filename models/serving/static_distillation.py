@@ -18,10 +18,11 @@ from scipy import sparse
 
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens
-from models.encoder.static import StaticTable, static_tokenizer
-from models.encoder.tokenization import Tokens, WhitespaceTokenizer, tokenise
+from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
+from models.encoder.static import StaticTable, WhitespaceTokenizer, static_tokenizer
+from models.encoder.unpadded import Tokens
 from models.errors import EncoderError
+from models.evaluation.metrics import unit
 from models.serving.dimension_reduction import principal_axes
 
 if TYPE_CHECKING:
@@ -53,10 +54,10 @@ def tabulate(
     """
     tokenizer = check_transformer(encoder)
     plain = static_tokenizer(tokenizer.backend_tokenizer)
-    sentences_ND = _unit(vectors_ND)
+    sentences_ND = unit(vectors_ND)
     axes_DK = principal_axes(sentences_ND)[:, :width]
     counts_NV = _counts(tokenise(plain, texts, encoder.config.length), len(tokenizer))
-    start_VK = _start(_unit(_alone(encoder, len(tokenizer))) @ axes_DK, counts_NV)
+    start_VK = _start(unit(_alone(encoder, len(tokenizer))) @ axes_DK, counts_NV)
     table_VK = _fitted(start_VK, counts_NV, sentences_ND @ axes_DK)
     config = EncoderConfig(model=encoder.config.model, normalize=True, max_length=encoder.config.max_length)
     return SentenceEncoder(Encoder(StaticTable(torch.from_numpy(table_VK.astype(np.float32))), config).eval(), plain)
@@ -116,9 +117,3 @@ def _fitted(start_VK: Matrix, counts_NV: sparse.csr_matrix, wanted_NK: Matrix) -
         before_K, size_K = size_K, (rest_VK**2).sum(axis=0)
         way_VK = rest_VK + size_K / np.maximum(before_K, np.finfo(np.float64).tiny) * way_VK
     return table_VK
-
-
-def _unit(vectors_ND: NDArray[np.float32]) -> Matrix:
-    wide_ND = vectors_ND.astype(np.float64)
-    unit_ND: Matrix = wide_ND / np.maximum(np.linalg.norm(wide_ND, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    return unit_ND

@@ -1,4 +1,4 @@
-"""Several processes train one model, each with its share of every batch (see `models.runtime.distributed`).
+"""Several processes train one model, each with its share of every batch (see `models.runtime.device`).
 
 All hold all weights, take the same steps and move the same target; the first evaluates and saves. They may be on
 several machines: what lies in files is made once on each, and what the first one saved is told to the others.
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import distributed
 
-from models.runtime.distributed import processes
+from models.runtime.device import processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,5 +1,7 @@
 """The training loop: batch → loss → clip → optimizer → target, with evaluation, selection and resumption.
 
+`run_steps` is the loop of all training, pre-training too; `train` has it learn from pairs of views.
+
 Design:
 - every text is tokenised once; a step only slices and pads
 - each step's batch, learning rate and momentum are functions of its number, so a snapshot needs no iterators
@@ -16,7 +18,7 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
@@ -154,6 +156,49 @@ def train(
         return loop.result()
 
 
+class Run(Protocol):
+    """A run between two steps.
+
+    Attributes:
+        step: Optimizer steps done.
+    """
+
+    step: int
+
+    @property
+    def over(self) -> bool:
+        """Whether no step follows."""
+
+
+def run_steps(
+    run: Run,
+    take: Callable[[], None],
+    snapshot: Callable[[], Snapshot],
+    saving: Saving | None,
+    should_stop: Callable[[], bool] | None = None,
+) -> bool:
+    """Take the steps that are left, and save when that is due and at the end.
+
+    Args:
+        run: Changes by its steps.
+        take: Takes one step and does what follows it, such as an evaluation.
+        snapshot: Copies the run out.
+        saving: When and where; None for not at all.
+        should_stop: Asked after each step; True from any process saves and ends the loop.
+
+    Returns:
+        Whether the run was stopped before it was over.
+    """
+    while not run.over:
+        take()
+        stopping = any_says(should_stop is not None and should_stop()) and not run.over
+        if saving is not None and (stopping or run.over or saving.is_due(run.step)):
+            saving.save(snapshot())
+        if stopping:
+            return True
+    return False
+
+
 class _Loop:
     """One call of `train`."""
 
@@ -181,18 +226,8 @@ class _Loop:
         if not run.log:
             run.log.append(log_row(0))
             self._evaluate()
-        while run.step < run.total and not run.finding:
-            self._step()
-            if run.step % self.eval_every == 0 or run.step == run.total:
-                self._evaluate()
-            over = run.step == run.total or bool(run.finding)
-            stopping = any_says(should_stop is not None and should_stop()) and not over
-            if saving is not None and (stopping or over or saving.is_due(run.step)):
-                self.throughput.stop()
-                self.readings.read()
-                saving.save(run.snapshot())
-            if stopping:
-                raise InterruptedRunError(run.step, run.total, None if saving is None else str(saving.folder))
+        if run_steps(run, self._step, self._snapshot, saving, should_stop):
+            raise InterruptedRunError(run.step, run.total, None if saving is None else str(saving.folder))
 
     def result(self) -> TrainingResult:
         """The selected encoder and all figures."""
@@ -225,10 +260,20 @@ class _Loop:
         self.readings.add(run.log[-1], figures)
         self.throughput.add(batch)
         self._report()
+        if run.step % self.eval_every == 0 or run.step == run.total:
+            self._evaluate()
 
-    def _evaluate(self) -> None:
+    def _snapshot(self) -> Snapshot:
+        self._pause()
+        return self.run.snapshot()
+
+    def _pause(self) -> None:
+        """Stop the clock and read what the device has computed."""
         self.throughput.stop()
         self.readings.read()
+
+    def _evaluate(self) -> None:
+        self._pause()
         run, bf16 = self.run, self.config.precision == "bf16"
         evaluation = from_first(lambda: self.evaluator.evaluate(run.objective.online, run.step, bf16=bf16))
         run.log[-1].update(asdict(evaluation))
@@ -245,8 +290,7 @@ class _Loop:
         if self.on_progress is None or (now - self.reported < REPORT_S and self.run.step < self.run.total):
             return
         self.reported = now
-        self.throughput.stop()
-        self.readings.read()
+        self._pause()
         dev = "" if self.run.best_dev is None else f" · best dev {100 * self.run.best_dev:.1f}"
         speed, mfu = self.throughput, self.throughput.mfu
         rates = f"{speed.pairs_per_s:,.0f} pairs/s · {speed.tokens_per_s:,.0f} tokens/s"

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 import torch
 
-from models.runtime.device import wait
-from models.runtime.distributed import processes
+from models.runtime.device import processes, wait
 
 if TYPE_CHECKING:
     from models.objectives.objective import Batch, Objective

@@ -10,7 +10,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,31 +33,6 @@ def make_optimizer(objective: Objective, config: TrainingConfig) -> torch.optim.
     ]
     kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
     return kind(groups, lr=config.lr, eps=config.eps, fused=True)
-
-
-def make_pretraining_optimizers(
-    network: nn.Module, *, lr: float, beta2: float, weight_decay: float, muon: bool
-) -> list[torch.optim.Optimizer]:
-    """Return AdamW for all parameters, or Muon for hidden matrices and AdamW for the others, in a fixed order.
-
-    Args:
-        network: Its input embedding, and what is tied to it, always goes to AdamW.
-        lr: Peak learning rate; Muon's updates are scaled to AdamW's size (arXiv 2502.16982).
-        beta2: AdamW's second-moment decay.
-        weight_decay: Decoupled decay of hidden matrices; embeddings, norms and biases are not decayed.
-        muon: Whether hidden matrices go to Muon.
-    """
-    embeddings = {id(p) for m in network.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
-    trainable = [p for p in network.parameters() if p.requires_grad]
-    matrices = [p for p in trainable if p.ndim == 2 and id(p) not in embeddings]
-    others = [p for p in trainable if p.ndim != 2 or id(p) in embeddings]
-    groups = [{"params": others, "weight_decay": 0.0}]
-    if not muon:
-        groups.append({"params": matrices, "weight_decay": weight_decay})
-    adamw = torch.optim.AdamW(groups, lr=lr, betas=(0.9, beta2), eps=1e-8, fused=True)
-    if not muon:
-        return [adamw]
-    return [adamw, torch.optim.Muon(matrices, lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")]
 
 
 def learning_rate(step: int, total: int, config: TrainingConfig) -> float:

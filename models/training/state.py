@@ -40,6 +40,11 @@ class TrainingState:
     finding: str = ""
     start: dict[str, torch.Tensor] = field(default_factory=dict)
 
+    @property
+    def over(self) -> bool:
+        """Whether no step follows: all are taken, or the run does harm."""
+        return self.step >= self.total or bool(self.finding)
+
     @cached_property
     def learning(self) -> list[torch.nn.Parameter]:
         """What the optimizer may change; asked of all modules once, for the answer takes as long as a layer's pass."""

@@ -21,8 +21,7 @@ from models.encoder.shaped import FixedLayouts
 from models.objectives.isbert import ISBERT
 from models.objectives.matryoshka import Matryoshka
 from models.objectives.objective import VectorObjective
-from models.runtime.device import uploaded
-from models.runtime.distributed import processes
+from models.runtime.device import processes, uploaded
 from models.training.shapes import choose_shapes
 from models.training.step import compute
 

@@ -1,16 +1,17 @@
-"""One optimizer step: loss → gradients → clip → optimizer → target."""
+"""One optimizer step: loss → gradients → clip → optimizer → target; `descend` is also pre-training's."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from models.runtime.arithmetic import arithmetic
+from models.runtime.device import arithmetic
 from models.training.distributed import agree_on_gradients
 from models.training.metrics import StepMetrics, check_finite
 from models.training.optimizer import clip_gradients, learning_rate, set_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import torch
 
@@ -36,18 +37,52 @@ def compute(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: 
     on_cpu = device.type == "cpu"
     with arithmetic(device, bf16=config.precision == "bf16"):
         loss = objective(batch, CPU_TOKENS if on_cpu else GPU_TOKENS)
-    if on_cpu:
-        check_finite(step, loss, "loss")
-    run.optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    agree_on_gradients(objective, run.learning)
-    grad_norm = clip_gradients(run.learning, config.clip)
-    if on_cpu:
-        check_finite(step, grad_norm, "gradient norm")
-    run.optimizer.step()
+    agree = partial(agree_on_gradients, objective, run.learning)
+    grad_norm = descend(loss, run.learning, [run.optimizer], config.clip, step if on_cpu else None, agree)
     if momentum is not None:
         objective.update_target(momentum)
     return loss.detach(), grad_norm
+
+
+def descend(
+    loss: torch.Tensor,
+    parameters: Sequence[torch.nn.Parameter],
+    optimizers: Sequence[torch.optim.Optimizer],
+    clip: float,
+    checked_step: int | None,
+    agree: Callable[[], None] | None = None,
+) -> torch.Tensor:
+    """Change parameters along the gradients of a loss.
+
+    Args:
+        loss: A scalar.
+        parameters: That the optimizers change.
+        optimizers: Of the parameters.
+        clip: Bound on the norm of all gradients together.
+        checked_step: Number of the step, for errors; None leaves loss and norm unchecked, so that a GPU is not waited
+            for.
+        agree: Makes gradients of several processes equal.
+
+    Returns:
+        The norm of the gradients before clipping, a scalar on their device.
+
+    Raises:
+        FloatingPointError: Loss or norm is not finite; the arguments are step, quantity and value. No weight has
+            changed.
+    """
+    if checked_step is not None:
+        check_finite(checked_step, loss, "loss")
+    for optimizer in optimizers:
+        optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    if agree is not None:
+        agree()
+    norm = clip_gradients(parameters, clip)
+    if checked_step is not None:
+        check_finite(checked_step, norm, "gradient norm")
+    for optimizer in optimizers:
+        optimizer.step()
+    return norm
 
 
 def take_step(run: TrainingState, batch: Batch, config: TrainingConfig, computed_by: Compute = compute) -> StepMetrics:

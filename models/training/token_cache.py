@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from models.encoder.tokenization import Tokens
+from models.encoder.unpadded import Tokens
 from models.errors import TrainingError
 from models.objectives.objective import COLUMN_OF, Batch
 from models.training.batches import VIEWS, check_pairs, tokenise_pairs
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.tokenization import Tokenizer
+    from models.encoder.static import Tokenizer
     from models.objectives.objective import Need
     from models.training.teacher_vectors import TeacherVectors
 

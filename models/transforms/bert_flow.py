@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 import torch
 
 from models.errors import EvaluationError, InterruptedRunError
+from models.training.loop import run_steps
 from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot
 from models.transforms.glow import FlatAdam, Glow
 from models.transforms.transform import Transform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from models.transforms.config import FlowConfig
     from models.transforms.transform import Fitting
 
@@ -57,22 +56,15 @@ class Flow(Transform):
 
     def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
         """Z of each vector: (N, D), float32."""
-        return self._pass(self.network.forward, vectors_ND)
-
-    def invert(self, z_ND: torch.Tensor) -> torch.Tensor:
-        """The vectors whose z these are: (N, D), float32."""
-        return self._pass(self.network.inverse, z_ND)
+        with torch.no_grad():
+            return torch.cat([self.network(part_BD.double()).float() for part_BD in torch.split(vectors_ND, _CHUNK)])
 
     @cached_property
     def network(self) -> Glow:
-        """The fitted network, in float64: it is cheap to pass, and its inverse is then exact to rounding in float32."""
+        """The fitted network, in float64: it is cheap to pass."""
         network = Glow(len(self.tensors["levels.0.0.norm.shift_W"]), self.config)
         network.load_state_dict(self.tensors)
         return network.double().eval()
-
-    @torch.no_grad()
-    def _pass(self, function: Callable[[torch.Tensor], torch.Tensor], x_ND: torch.Tensor) -> torch.Tensor:
-        return torch.cat([function(part_BD.double()).float() for part_BD in torch.split(x_ND, _CHUNK)])
 
 
 class _Fit:
@@ -99,13 +91,17 @@ class _Fit:
         if fitting.work and (saved := newest_snapshot(fitting.work, fingerprint)) is not None:
             self.step = saved.step
             self.adam.restore(saved.tensors["flow"])
-        while self.step < self.total:
-            self._advance(fitting)
-            stopping = fitting.should_stop is not None and fitting.should_stop() and self.step < self.total
-            if saving is not None and (stopping or saving.is_due(self.step)):
-                saving.save(Snapshot(fingerprint, self.step, {"flow": copied(self.adam.state)}, {}))
-            if stopping:
-                raise InterruptedRunError(self.step, self.total, str(fitting.work) if fitting.work else None)
+        taken = partial(self._advance, fitting)
+        if run_steps(self, taken, partial(self._snapshot, fingerprint), saving, fitting.should_stop):
+            raise InterruptedRunError(self.step, self.total, str(fitting.work) if fitting.work else None)
+
+    @property
+    def over(self) -> bool:
+        """Whether all steps are taken."""
+        return self.step >= self.total
+
+    def _snapshot(self, fingerprint: str) -> Snapshot:
+        return Snapshot(fingerprint, self.step, {"flow": copied(self.adam.state)}, {})
 
     @torch.no_grad()
     def bits(self) -> float:

@@ -43,10 +43,6 @@ class ActNorm(nn.Module):
         """(B, W)."""
         return (x_BW + self.shift_W) * (_SCALE_FACTOR * self.scale_W).exp()
 
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
-        return y_BW / (_SCALE_FACTOR * self.scale_W).exp() - self.shift_W
-
     def log_determinant(self) -> torch.Tensor:
         """Log |∂y/∂x|, a number."""
         return self.scale_W.sum() * _SCALE_FACTOR
@@ -70,10 +66,6 @@ class Mixing(nn.Module, ABC):
         """(B, W)."""
 
     @abstractmethod
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
-
-    @abstractmethod
     def log_determinant(self) -> torch.Tensor:
         """Log |∂y/∂x|, a number."""
 
@@ -87,10 +79,6 @@ class Reversal(Mixing):
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
         """See `Mixing.forward`."""
         return x_BW.flip(-1)
-
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """Its own inverse."""
-        return y_BW.flip(-1)
 
     def log_determinant(self) -> torch.Tensor:
         """0."""
@@ -117,22 +105,11 @@ class Convolution(Mixing):
         self.upper_WW = nn.Parameter(upper_WW.triu(1).float())
         self.log_W = nn.Parameter(diagonal_W.abs().log().float())
 
-    def _factors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        unit_WW = torch.eye(len(self.log_W), dtype=self.log_W.dtype)
-        upper_WW = self.upper_WW.triu(1) + (self.sign * self.log_W.exp()).diag()
-        return self.lower_WW.tril(-1) + unit_WW, upper_WW
-
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
         """See `Mixing.forward`."""
-        lower_WW, upper_WW = self._factors()
+        lower_WW = self.lower_WW.tril(-1) + torch.eye(len(self.log_W), dtype=self.log_W.dtype)
+        upper_WW = self.upper_WW.triu(1) + (self.sign * self.log_W.exp()).diag()
         return (x_BW @ upper_WW.T @ lower_WW.T)[:, self.order]
-
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """By two triangular systems."""
-        lower_WW, upper_WW = self._factors()
-        x_WB = torch.linalg.solve_triangular(lower_WW, y_BW[:, self.order.argsort()].T, upper=False)
-        x_BW: torch.Tensor = torch.linalg.solve_triangular(upper_WW, x_WB, upper=True).T
-        return x_BW
 
     def log_determinant(self) -> torch.Tensor:
         """See `Mixing.log_determinant`."""
@@ -169,11 +146,6 @@ class Coupling(nn.Module):
         kept_BK, moved_BM = x_BW[:, : self.kept], x_BW[:, self.kept :]
         return torch.cat((kept_BK, moved_BM + self._move(kept_BK)), dim=1)
 
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
-        kept_BK, moved_BM = y_BW[:, : self.kept], y_BW[:, self.kept :]
-        return torch.cat((kept_BK, moved_BM - self._move(kept_BK)), dim=1)
-
     @torch.no_grad()
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
         """Settle the hidden layers on these vectors; returns what leaves."""
@@ -203,17 +175,13 @@ class Step(nn.Module):
         y_BW: torch.Tensor = self.coupling(self.mixing(self.norm(x_BW)))
         return y_BW
 
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
-        return self.norm.inverse(self.mixing.inverse(self.coupling.inverse(y_BW)))
-
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
         """Settle on these vectors; returns what leaves."""
         return self.coupling.settle(self.mixing(self.norm.settle(x_BW)))
 
 
 class Glow(nn.Module):
-    """Vectors to z, which is to be standard normal, and back."""
+    """Vectors to z, which is to be standard normal."""
 
     def __init__(self, width: int, config: FlowConfig) -> None:
         """First weights by the configuration's seed.
@@ -241,17 +209,6 @@ class Glow(nn.Module):
                 finished.append(x_BD[:, goes_on:])
                 x_BD = x_BD[:, :goes_on]
         return torch.cat((*finished, x_BD), dim=1)
-
-    def inverse(self, z_BD: torch.Tensor) -> torch.Tensor:
-        """The vectors (B, D) whose z these are."""
-        width, x_BD = z_BD.shape[1], z_BD[:, :0]
-        goes_on = 0
-        for whole, steps in zip(reversed(self.widths), reversed(self.levels), strict=True):
-            x_BD = torch.cat((x_BD, z_BD[:, width - whole : width - goes_on]), dim=1)
-            goes_on = whole
-            for step in reversed(steps):
-                x_BD = step.inverse(x_BD)
-        return x_BD
 
     @torch.no_grad()
     def settle(self, x_BD: torch.Tensor) -> None:

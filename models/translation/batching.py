@@ -53,14 +53,6 @@ class Decoded:
     """Mean natural log-probability per piece, end mark counted; at most 0. None where the search does not tell."""
 
 
-class Translator(Protocol):
-    """Sentences in, translations out, in the order given."""
-
-    def translate(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> list[Translation]:
-        """Translate every text; the result depends on the list alone, so an equal list gives equal bytes."""
-        ...
-
-
 def is_translatable(text: str) -> bool:
     """Whether the text holds a letter or digit; blanks and bare punctuation mean the same in every language."""
     return any(character.isalnum() for character in text)

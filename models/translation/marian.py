@@ -16,7 +16,7 @@ from transformers import MarianMTModel
 from transformers.utils import logging as transformers_logging
 
 from models.errors import TranslatorLoadError
-from models.runtime.arithmetic import arithmetic
+from models.runtime.device import arithmetic
 from models.translation.batching import BatchedTranslator
 from models.translation.decoding import SpecialTokens, beam_search, greedy
 from models.translation.vocabulary import Vocabulary

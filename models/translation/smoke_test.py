@@ -17,7 +17,7 @@ from models.translation.filters import FilterConfig, verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.translation.batching import Translator
+    from models.translation.batching import BatchedTranslator
     from models.translation.config import Pin, TranslatorConfig
 
 PLAIN_SENTENCES: Mapping[str, tuple[str, ...]] = {
@@ -38,7 +38,7 @@ MIN_OVERLAP = 0.2
 """Least mean share of letter triples common with the expected sentence; in another language it is at most 0.17."""
 
 
-def smoke_test(translator: Translator, config: TranslatorConfig) -> list[tuple[str, str]]:
+def smoke_test(translator: BatchedTranslator, config: TranslatorConfig) -> list[tuple[str, str]]:
     """Translate a few sentences and stop unless they come out as pinned, or, without pins, as language.
 
     Args:

@@ -23,7 +23,7 @@ from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from models.errors import ModelError
-from models.runtime.arithmetic import arithmetic
+from models.runtime.device import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -6,22 +6,18 @@ under which licence, how it was made and what it measured. Files are checked aga
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-from importlib.resources import files
-from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Literal
 
-import fsspec
 from pydantic import Field, JsonValue, ValidationError
 
 from storage.artifacts.manifest import FileEntry
+from storage.assets.embedded import MANIFEST, embedded_folder
 from storage.errors import AssetError
-from storage.filesystem.digests import version_sha256
-from storage.filesystem.names import MANIFEST
 from storage.record import Record
 
-EMBEDDED: Final = "embedded:"  # how a recipe names what is in the package
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class AssetSource(Record):
@@ -62,61 +58,17 @@ class AssetManifest(Record):
         return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def assets_root() -> Path:
-    """The folder of all embedded assets."""
-    return Path(str(files("storage"))) / "assets"
-
-
-def embedded_names(root: Path | None = None) -> list[str]:
-    """Names of the assets that are there, sorted."""
-    return sorted(path.parent.name for path in (root or assets_root()).glob(f"*/{MANIFEST}"))
-
-
 def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:
     """The manifest of an asset; says what it is, not that it is intact.
 
     Raises:
         AssetError: there is no such asset, or its manifest cannot be read.
     """
-    folder = root or assets_root()
-    known = embedded_names(folder)
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" (did you mean '{EMBEDDED}{near[0]}'?)" if near else ""
-        raise AssetError(
-            f"{folder}: no embedded asset {name!r}{hint}, there are {', '.join(known) or 'none'}; use one of these"
-        )
+    path = embedded_folder(name, root) / MANIFEST
     try:
-        return AssetManifest.model_validate_json((folder / name / MANIFEST).read_bytes())
+        return AssetManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise AssetError(
-            f"{folder / name / MANIFEST}: not an asset manifest ({error.errors()[0]['msg']}); reinstall"
-        ) from error
-
-
-def embedded_path(name: str, root: Path | None = None) -> Path:
-    """The folder of an embedded asset, every file of it checked against the manifest's sha256.
-
-    Args:
-        name: such as `marian-mini-en-mul`.
-        root: where assets lie, the package's own folder unless given.
-
-    Returns:
-        A local folder that `from_pretrained` or a Parquet reader takes; read only, by agreement.
-
-    Raises:
-        AssetError: there is no such asset, or a file of it is missing or damaged.
-    """
-    folder = (root or assets_root()) / name
-    for file, entry in embedded_manifest(name, root).files.items():
-        if not (folder / file).is_file():
-            raise AssetError(f"{folder / file}: missing from the embedded asset; reinstall bsl-pipeline")
-        found = version_sha256(fsspec.filesystem("file"), str(folder / file))
-        if found != entry.sha256:
-            raise AssetError(
-                f"{folder / file}: sha256 {found[:16]}…, manifest says {entry.sha256[:16]}…; reinstall bsl-pipeline"
-            )
-    return folder
+        raise AssetError(f"{path}: not an asset manifest ({error.errors()[0]['msg']}); reinstall") from error
 
 
 _TATOEBA = "CC BY 2.0 FR (Tatoeba; by way of manythings.org/anki)"

@@ -10,7 +10,8 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from storage.artifacts.keys import NotInKey
-from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
+from storage.assets.catalog import embedded_manifest
+from storage.assets.embedded import EMBEDDED, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.filesystem.atomic import whole
 from storage.filesystem.digests import content_sha256, folder_sha256s

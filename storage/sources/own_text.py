@@ -14,7 +14,8 @@ import polars as pl
 from pydantic import Field
 
 from storage.artifacts.keys import NotInKey
-from storage.assets.catalog import EMBEDDED, embedded_manifest
+from storage.assets.catalog import embedded_manifest
+from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
 from storage.filesystem.names import perhaps_path

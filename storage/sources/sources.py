@@ -14,7 +14,7 @@ import fsspec
 from pydantic import ConfigDict, Field, model_validator
 
 from storage.artifacts.keys import NotInKey
-from storage.assets.catalog import EMBEDDED, embedded_path
+from storage.assets.embedded import EMBEDDED, embedded_path
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256

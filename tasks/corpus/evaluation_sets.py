@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.corpus.normalize import sentence_ids
-from storage.assets.catalog import EMBEDDED
+from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.sources.scored_sets import read_declared_pairs

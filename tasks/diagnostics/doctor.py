@@ -48,7 +48,7 @@ def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
         EncoderError: it cannot be computed here, or not as configured.
     """
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.settings import check_settings, read_saved
+    from models.encoder.serialization.load import check_settings, read_saved
 
     if TAUGHT.fullmatch(config.model):
         return f"{find(site.open_store(), config.model)}, vectors that a teacher made"
@@ -119,7 +119,7 @@ def _elsewhere(model: ResolvedModel) -> str:
 
 def _parts(folder: Path) -> tuple[str, ...]:
     """Patterns of the files that a model of its kind is made of."""
-    from models.encoder.architecture import architecture_of
+    from models.encoder.config import architecture_of
 
     kind = architecture_of(folder) if (folder / "config.json").is_file() else ""
     weights = "model*.safetensors" if any(folder.glob("*.safetensors")) else "pytorch_model*.bin"

@@ -6,8 +6,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final
 
-from models.encoder.architecture import architecture_of
-from models.encoder.config import EncoderConfig, WordsConfig
+from models.encoder.config import EncoderConfig, WordsConfig, architecture_of
 from models.errors import EncoderError
 from storage.artifacts.lookup import MADE_HERE, find
 from storage.artifacts.refs import ENCODER, CheckpointRef
@@ -158,7 +157,7 @@ def can_drop(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
         return False
     if is_bare(site, start):
         return True
-    from models.encoder.serialization.settings import read_saved  # imports transformers
+    from models.encoder.serialization.load import read_saved  # imports transformers
 
     return read_saved(described_folder(site.open_store(), start)).backbone.kind == "Transformer"
 
@@ -176,7 +175,7 @@ def with_saved_settings(site: RunContext, start: CheckpointRef | ResolvedModel, 
         if (folder / "config.json").is_file():
             architecture_of(folder)  # raises where it has none
         return config
-    from models.encoder.serialization.settings import check_settings, read_saved  # imports transformers
+    from models.encoder.serialization.load import check_settings, read_saved  # imports transformers
 
     saved = read_saved(folder)
     left = {name for name in _SAID if getattr(config, name) == EncoderConfig.model_fields[name].default}
@@ -193,7 +192,7 @@ def saved_settings(site: RunContext, encoder: CheckpointRef | ResolvedModel, con
     """A teacher's configuration as its folder has it; that of a bare transformer as it is given."""
     if _is_only_planned(site, encoder) or is_bare(site, encoder):
         return config
-    from models.encoder.serialization.settings import saved_config  # imports transformers
+    from models.encoder.serialization.load import saved_config  # imports transformers
 
     described = saved_config(described_folder(site.open_store(), encoder), config.model) or config
     return described.model_copy(update={"max_length": config.max_length or described.max_length})

@@ -182,7 +182,7 @@ def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, J
         config: pooling, length and casing.
         dtype: `fp32` or `bf16`.
     """
-    from models.encoder.serialization.settings import read_saved, settled  # imports transformers
+    from models.encoder.serialization.load import read_saved, settled  # imports transformers
 
     saved = read_saved(folder)
     config = settled(saved, config)

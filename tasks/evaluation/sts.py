@@ -13,7 +13,7 @@ from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig
 from models.evaluation.sweep import MEAN
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
-from storage.assets.catalog import EMBEDDED
+from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS, suites_of
 from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
 from tasks.embedding.vectors import SparseVectors, Vectors, open_vectors

@@ -92,7 +92,7 @@ def find_encoder_system(site: RunContext, name: str, reading: Reading) -> NamedE
         SourceError, AssetError, ArtifactMissingError: nobody has it.
         EncoderError: the folder describes an encoder that cannot be computed here.
     """
-    from models.encoder.serialization.settings import saved_config  # imports transformers
+    from models.encoder.serialization.load import saved_config  # imports transformers
 
     encoder = find_encoder(site, name, reading.revision, reading.words)
     identity = identity_of(encoder)

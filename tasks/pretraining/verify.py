@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from models.pretraining.corpora import LANGUAGES
 from models.translation.config import MINI
-from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
+from storage.assets.catalog import embedded_manifest
+from storage.assets.embedded import EMBEDDED, embedded_path
 from tasks.stage.device import cores
 from tasks.stage.ui import progress_of
 from tasks.translation.translator import PINNED, record_pins

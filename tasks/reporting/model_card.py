@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.assets.catalog import EMBEDDED, embedded_manifest
+from storage.assets.catalog import embedded_manifest
+from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from tasks.rendering.blocks import Page, Part, Prose, Table
 from tasks.rendering.score_tables import INTERVALS, score_rows

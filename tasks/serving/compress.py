@@ -101,7 +101,7 @@ def export_variants(
         SourceError, AssetError, ArtifactMissingError: nobody has the encoder or the text.
     """
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.settings import saved_config
+    from models.encoder.serialization.load import saved_config
     from tasks.serving.variants import variant_rows
 
     if target.exists():
@@ -133,7 +133,7 @@ class _Makers:
 
     def make(self) -> list[Variant]:
         """All that is wanted, the whole encoder first."""
-        from models.encoder.serialization.settings import GRAPH_FOLDER, USUAL_GRAPH
+        from models.encoder.serialization.load import GRAPH_FOLDER, USUAL_GRAPH
         from models.serving.onnx_export import export_onnx
 
         self.encoder.save(self.folder)
@@ -211,7 +211,7 @@ class _Makers:
 
     def _load(self, place: Path) -> SentenceEncoder:
         from models.encoder.sentence_encoder import SentenceEncoder
-        from models.encoder.serialization.settings import saved_config
+        from models.encoder.serialization.load import saved_config
 
         config = saved_config(place, self.encoder.config.model)
         assert config is not None  # every export says how it pools

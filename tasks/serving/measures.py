@@ -9,7 +9,7 @@ import polars as pl
 
 from models.encoder.int8 import GRAPHS
 from storage.artifacts.refs import CheckpointRef
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tasks.rendering.blocks import Page
 from tasks.rendering.markdown import markdown_table
 from tasks.reporting.card import card, hub_id, model_material

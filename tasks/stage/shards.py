@@ -23,7 +23,7 @@ from models.errors import ModelError
 from models.runtime.partitions import Partitions, equal_frames
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ArtifactRef
-from storage.assets.catalog import EMBEDDED
+from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.readers.parquet import rows_of_groups
 from storage.sources.model_sources import ResolvedModel, resolve_model

@@ -24,7 +24,8 @@ from models.translation.config import TRANSLATION_VERSION, Pin, TranslatorConfig
 from models.translation.loading import resolve
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.translation_memory import translator_fingerprint
-from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
+from storage.assets.catalog import embedded_manifest
+from storage.assets.embedded import EMBEDDED, embedded_path
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import resolve_named_model
 from tasks.stage.device import device_of

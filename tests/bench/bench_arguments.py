@@ -30,7 +30,7 @@ def main() -> int:
     arguments = parser.parse_args()
     from flows.run_context import run_context_of
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.settings import saved_config
+    from models.encoder.serialization.load import saved_config
     from models.evaluation.correlation import cosine_scores, spearman
     from tasks.embedding.encoders import encoder_folder, find_encoder
 

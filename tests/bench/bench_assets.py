@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 from models.pretraining.translation import round_trip_quality, translation_quality  # noqa: E402
 from models.translation.config import MINI  # noqa: E402
 from models.translation.loading import load_translator  # noqa: E402
-from storage.assets.catalog import embedded_path  # noqa: E402
+from storage.assets.embedded import embedded_path  # noqa: E402
 from tasks.pretraining.verify import ENCODER, MULTILINGUAL_ENCODER, measure  # noqa: E402
 from tasks.stage.device import cores  # noqa: E402
 

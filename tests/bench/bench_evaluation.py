@@ -100,9 +100,8 @@ def main() -> int:
         return 0
     from sentence_transformers import SentenceTransformer
 
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.settings import saved_config
-    from models.encoder.tokenization import tokenise
+    from models.encoder.sentence_encoder import SentenceEncoder, tokenise
+    from models.encoder.serialization.load import saved_config
     from models.evaluation.significance.bootstrap import spearman_resamples
     from tasks.diagnostics.benchmark.device_limits import measured
     from tasks.diagnostics.benchmark.encoding import matrices

@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a folder for what is exported, an encoder each")
     arguments = parser.parse_args()
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.settings import saved_config
+    from models.encoder.serialization.load import saved_config
     from tasks.serving.compress import CompressionConfig, export_variants
     from tasks.serving.measures import test_texts
     from tasks.stage.run_context import RunContext

@@ -74,7 +74,7 @@ def figures(
     from models.encoder.config import EncoderConfig
     from models.encoder.merging import merged
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.settings import saved_config
+    from models.encoder.serialization.load import saved_config
     from models.training.loop import train
     from models.views.annotated_pairs import scored_pairs
     from tasks.embedding.encoders import encoder_folder, find_encoder

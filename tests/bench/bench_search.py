@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.serving.nearest_neighbors import nearest, unit  # noqa: E402
-from storage.assets.catalog import embedded_path  # noqa: E402
+from storage.assets.embedded import embedded_path  # noqa: E402
 from tasks.serving.search import Index  # noqa: E402
 from tests.tiny_encoder import pair_of  # noqa: E402
 

@@ -28,7 +28,7 @@ from transformers.utils import logging as hf_logging
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from storage.assets.catalog import embedded_path  # noqa: E402
+from storage.assets.embedded import embedded_path  # noqa: E402
 from tests.bench.training_work import sentences  # noqa: E402
 
 MINI = "bert-mini"

@@ -24,7 +24,7 @@ from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.training.config import TrainingConfig, paper_config  # noqa: E402
 from models.training.dev_evaluation import DevSet  # noqa: E402
 from models.training.loop import train  # noqa: E402
-from storage.assets.catalog import embedded_path  # noqa: E402
+from storage.assets.embedded import embedded_path  # noqa: E402
 from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
 from tests.tiny_encoder import pair_of  # noqa: E402
 

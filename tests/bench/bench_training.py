@@ -34,7 +34,7 @@ from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.objectives.objective import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
-from models.runtime.precision import arithmetic  # noqa: E402
+from models.runtime.device import arithmetic  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402
@@ -43,7 +43,7 @@ from models.training.optimizer import make_optimizer  # noqa: E402
 from models.training.state import TrainingState  # noqa: E402
 from models.training.step import take_step  # noqa: E402
 from models.training.token_cache import TokenCache, open_token_cache  # noqa: E402
-from storage.assets.catalog import embedded_path  # noqa: E402
+from storage.assets.embedded import embedded_path  # noqa: E402
 from tasks.diagnostics.benchmark.device_limits import measured  # noqa: E402
 from tasks.diagnostics.benchmark.encoding import matrices  # noqa: E402
 from tests.bench.training_peers import (  # noqa: E402
@@ -167,7 +167,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
     fp32 = released_config().model_copy(update={"lr": RATE, "warmup": 0.0})
     bf16, buckets = (fp32.model_copy(update=u) for u in ({"precision": "bf16"}, {"length_buckets": BUCKET}))
     with tempfile.TemporaryDirectory() as folder:
-        data = open_token_cache(Path(folder), frame.lazy(), tokenizer, PROFILES[profile])
+        data = open_token_cache(Path(folder), frame.lazy(), SentenceEncoder(encoder_of(shape, profile), tokenizer))
         random, sorted_ = (BatchOrder(len(data), config, data.lengths_of) for config in (fp32, buckets))
         loss, gradient = difference(shape, profile, data, random)
         print(f"\n{shape}, {profile}: loss differs by {loss:.1e}, gradients in float64 by {gradient:.1e};", end=" ")

@@ -37,7 +37,7 @@ Variant = Callable[[], list[str]]
 
 def sentences(count: int) -> list[str]:
     """Premises and hypotheses in random order, as a corpus has them."""
-    from storage.assets.catalog import embedded_path
+    from storage.assets.embedded import embedded_path
 
     captions = pl.read_parquet(embedded_path("held-out") / "snli.parquet")["text"]
     sample = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["hypothesis"]
@@ -156,7 +156,7 @@ def parity(count: int) -> bool:
     """Share of sentences that both backends translate alike, greedy and at full precision, in four directions."""
     from models.translation.config import MINI as DIRECTIONS
     from models.translation.loading import load_translator
-    from storage.assets.catalog import embedded_path
+    from storage.assets.embedded import embedded_path
 
     met = True
     print("| direction | sentences | equal | share |\n|---|--:|--:|--:|")
@@ -234,7 +234,7 @@ def main() -> int:
     import torch
 
     from models.translation.ctranslate import convert_once
-    from storage.assets.catalog import embedded_path
+    from storage.assets.embedded import embedded_path
     from tasks.diagnostics.benchmark.fixtures import opus_shapes
     from tasks.stage.device import cores
 

@@ -30,7 +30,7 @@ from flows.config import override  # noqa: E402
 from flows.recipes.adaptation import AdaptConfig  # noqa: E402
 from flows.run_context import run_context_of  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
-from models.encoder.serialization.settings import saved_config  # noqa: E402
+from models.encoder.serialization.load import saved_config  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.significance.hierarchical import difference_of  # noqa: E402
 from models.evaluation.significance.paired import Difference, paired_difference  # noqa: E402

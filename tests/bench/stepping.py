@@ -27,10 +27,11 @@ Step = Callable[[], float]
 
 def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingConfig) -> Step:
     """The product's."""
-    online, tokenizer = pair_of(SentenceEncoder.load(Path(encoder.model), encoder))
+    start = SentenceEncoder.load(Path(encoder.model), encoder)
+    online, tokenizer = pair_of(start)
     folder = tempfile.TemporaryDirectory()  # lives as long as the step, which reads the tokens from it
     needs = needs_of(config.objective)
-    data = open_token_cache(Path(folder.name), pairs.lazy(), tokenizer, online.config.length, needs)
+    data = open_token_cache(Path(folder.name), pairs.lazy(), start, needs)
     order = BatchOrder(len(data), config, data.lengths_of)
     torch.manual_seed(SEED)
     net = build_objective(online, config.objective, tokenizer)

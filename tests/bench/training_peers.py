@@ -13,7 +13,7 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.objective import Batch, Objective
 from models.training.batches import BatchOrder
 from models.training.token_cache import TokenCache
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 
 RATE = 1e-5  # of learning: the weights hardly move, so all rounds time the same work
 

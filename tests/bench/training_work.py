@@ -7,7 +7,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 
 SHAPES = {"6x384": (6, 384, 12), "base": (12, 768, 12)}
 PROFILES = {"nli": 64, "lognormal": 128}  # longest sentence in tokens: as released; as in the first measurements

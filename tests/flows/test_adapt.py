@@ -19,7 +19,7 @@ from models.objectives.config import ContrastiveConfig
 from models.training.config import TrainingConfig
 from models.views.pairs import PairConfig
 from storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from storage.errors import SourceError
 from storage.sources.labels import label_source
 from storage.sources.own_text import sources

@@ -14,7 +14,8 @@ from models.pretraining.config import EncoderRecipe, LearningConfig, StudentReci
 from models.pretraining.corpora import ENGLISH, EVALUATION, LANGUAGES
 from models.pretraining.masked_lm import EncoderShape
 from models.pretraining.translation import TranslationModelConfig
-from storage.assets.catalog import embedded_manifest, embedded_names, embedded_path
+from storage.assets.catalog import embedded_manifest
+from storage.assets.embedded import embedded_names, embedded_path
 from storage.errors import SourceError
 from tasks.pretraining.verify import BACK, ENCODER, MODELS, STUDENT, VERIFIED
 from tasks.stage.run_context import RunContext

@@ -38,7 +38,7 @@ def test_vectors_are_those_of_sentence_transformers(model):
     from sentence_transformers import SentenceTransformer
 
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.settings import saved_config
+    from models.encoder.serialization.load import saved_config
 
     texts = pl.read_parquet(f"{MIRROR}/sts12/test.parquet")["sentence1"].to_list()[::40]
     config = saved_config(model, "all-MiniLM-L6-v2")

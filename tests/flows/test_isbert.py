@@ -4,7 +4,7 @@ import json
 
 from flows.pipeline import pipeline
 from models.encoder.config import CNNConfig
-from models.encoder.serialization.settings import read_saved
+from models.encoder.serialization.load import read_saved
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext

@@ -14,7 +14,7 @@ from flows.pipeline import pipeline
 from models.encoder.tfidf import TfIdf
 from models.evaluation.config import BootstrapConfig
 from models.evaluation.signature import parse_signature
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from storage.datasets.registry import DATASETS, suites_of
 from tasks.corpus.evaluation_sets import unique_sentences
 from tasks.embedding.vectors import SparseVectors

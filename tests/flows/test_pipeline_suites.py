@@ -8,7 +8,7 @@ import pytest
 from flows.pipeline import pipeline
 from flows.recipes import recipe
 from storage.artifacts.store import Store
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from storage.readers.benchmarks.afs import COLUMNS, TOPICS
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows

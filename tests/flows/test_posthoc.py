@@ -11,10 +11,10 @@ from flows.pipeline import pipeline
 from flows.recipes import recipe
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.serialization.load import saved_config
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.artifacts.store import Store
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from storage.artifacts.store import Store
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "toys"  # each file where it would stand in the house
@@ -78,7 +78,7 @@ LINES = (  # file, line of its table, the line with the toy's beside it, import
     ("models/objectives/config.py", "    BSLConfig\n", "    | ToyConfig\n", ""),
     (
         "models/objectives/registry.py",
-        "    BSLConfig: BSL,\n",
+        "    settings.BSLConfig: BSL,\n",
         "    ToyConfig: Toy,\n",
         "from models.objectives.config import ToyConfig\nfrom models.objectives.toy import Toy\n",
     ),

@@ -13,7 +13,7 @@ import polars as pl
 import torch
 from safetensors.torch import load_file, save_file
 
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from storage.datasets.registry import DATASETS
 from tests.hub.networks import NETWORKS
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flows.hub import of_the_hub
 from flows.recipes import RECIPES, recipe
 from models.translation.config import MINI
-from storage.assets.catalog import EMBEDDED
+from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.readers.benchmarks.afs import TOPICS
 from tests.hub.repositories import publish, publish_nli, publish_sts, sentences

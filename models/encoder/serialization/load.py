@@ -1,29 +1,102 @@
-"""Load an encoder from a local folder; finding it (Hub, mirror, package) is storage's work."""
+"""An encoder from a local folder: a plain transformers folder, or one of sentence-transformers.
+
+modules.json                    the modules in order: backbone, heads and pooling (see modules.py)
+<transformer>/config.json       at the root, or in a folder of its own in old models
+<pooling>/config.json           pooling modes, in the spelling of sentence-transformers 2 to 5 or of 6
+<head>/…                        settings and weights of a head
+sentence_bert_config.json       longest input and casing, beside the transformer; old ones name other architectures
+config_sentence_transformers.json  prompts, the one that is put before every text, `truncate_dim`
+
+Scores of an encoder are those of its vectors, so nothing is guessed: a part that is not computed here (another pooling,
+another module) is refused, not left out.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import functools
+import json
+import logging
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, cast
 
 import torch
 
-from models.encoder.cnn import check_convolutions
-from models.encoder.config import EncoderConfig
-from models.encoder.heads import first_of
+from models.encoder.config import LONGEST, USUAL, EncoderConfig, architecture_of, read_json, read_tokenizer
+from models.encoder.heads import AND, POOLER, first_of
 from models.encoder.network import Encoder
-from models.encoder.pooling import POOLER
-from models.encoder.serialization.modules import read_head
-from models.encoder.serialization.settings import check_settings, configured, read_saved, settled
-from models.encoder.tokenization import surrounding_ids
+from models.encoder.serialization.modules import (
+    OTHERWISE,
+    SENTENCE_HEADS,
+    TOKEN_HEADS,
+    SavedModule,
+    after_first,
+    over_layers,
+    read_head,
+    read_modules,
+    read_pooling,
+)
 from models.errors import EncoderError, load_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from models.encoder.config import WordsConfig
     from models.encoder.heads import Head, TokenHead
     from models.encoder.network import Backbone
-    from models.encoder.serialization.settings import SavedEncoder
-    from models.encoder.tokenization import Tokenizer
+    from models.encoder.static import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+LENGTHS = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+"""Where a transformer's longest input and casing stand; old releases name the file after the architecture."""
+ADAPTER: Final = "adapter_config.json"
+GRAPH_SUFFIX: Final = ".onnx"
+GRAPH_FOLDER: Final = "onnx"  # folder of graphs
+USUAL_GRAPH: Final = "model.onnx"
+_WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
+_SETTINGS: Final = "config_sentence_transformers.json"
+
+
+@dataclass(frozen=True)
+class SavedEncoder:
+    """An encoder's folder.
+
+    Attributes:
+        backbone: The module that gives token vectors, in the folder that it is loaded from.
+        pooling: How its token vectors are pooled; None if the folder does not say.
+        normalize: Whether the vectors are scaled to length 1; None if the folder does not say.
+        lower_case: Whether text is lower-cased before the tokenizer sees it; None if the folder does not say.
+        max_length: Longest input in tokens; None if the folder does not say.
+        token_heads: What follows before pooling.
+        sentence_heads: What follows after pooling.
+        words: How sentences are cut, of a table of word vectors.
+        word_weights: Where the weights of a table's words are.
+        prompts: Texts to put before a text, by name.
+        default_prompt: Name of the one that is used unless another is asked for.
+        pools_prompt: Whether a prompt's tokens are pooled.
+        graph: What stands in the place of the transformer's weights.
+        kept: The first dimensions of its vectors, which are kept alone; None for all.
+    """
+
+    backbone: SavedModule
+    pooling: str | None = None
+    normalize: bool | None = None
+    lower_case: bool | None = None
+    max_length: int | None = None
+    token_heads: tuple[SavedModule, ...] = ()
+    sentence_heads: tuple[SavedModule, ...] = ()
+    words: WordsConfig | None = None
+    word_weights: Path | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    default_prompt: str | None = None
+    pools_prompt: bool = True
+    graph: Path | None = None
+    kept: int | None = None
 
 
 def load_network(folder: Path, config: EncoderConfig | None) -> tuple[Encoder, Tokenizer, Mapping[str, str]]:
@@ -59,17 +132,18 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
     backbone, tokenizer, first_head = _backbone(saved, config)
     token_heads = cast("list[TokenHead]", [read_head(head) for head in saved.token_heads])  # by their level
     sentence_heads = [*first_head, *(read_head(head) for head in saved.sentence_heads)]
-    network = Encoder(backbone, config, token_heads, sentence_heads).eval()
     if config.pooling == POOLER:
         from models.encoder.transformer import take_pooler
 
-        sentence_heads.insert(0, take_pooler(network.transformer, folder))
+        sentence_heads.insert(0, take_pooler(backbone, folder))
         config = config.model_copy(update={"pooling": "cls"})
-        network = Encoder(backbone, config, token_heads, sentence_heads).eval()
+    network = Encoder(backbone, config, token_heads, sentence_heads).eval()
     if saved.kept is not None and saved.kept < network.width:
-        sentence_heads.append(first_of(network.width, saved.kept))
-        network = Encoder(backbone, config, token_heads, sentence_heads).eval()
-    check_convolutions(network)
+        network = network.with_heads(config, token_heads, [*sentence_heads, first_of(network.width, saved.kept)])
+    if token_heads:
+        from models.encoder.cnn import check_convolutions
+
+        check_convolutions(network)
     if config.prompt and not saved.pools_prompt:
         network.skipped = len(surrounding_ids(tokenizer, config.prompt)[0])
         _check_room(folder, network)
@@ -96,9 +170,244 @@ def _backbone(saved: SavedEncoder, config: EncoderConfig) -> tuple[Backbone, Tok
     return *load_transformer(folder, config), []
 
 
+def surrounding_ids(tokenizer: Tokenizer, prompt: str) -> tuple[list[int], list[int]]:
+    """Ids before a text (special tokens and the prompt's), and ids of the special tokens after it."""
+    alone, followed = (
+        list(tokenizer(text, return_attention_mask=False)["input_ids"]) for text in (prompt, f"{prompt}the")
+    )
+    special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id}
+    after = list(takewhile(special.__contains__, reversed(followed)))[::-1]
+    return alone[: len(alone) - len(after)], after
+
+
 def _check_room(folder: Path, network: Encoder) -> None:
     if network.skipped >= network.config.length:
         raise EncoderError(
             f"{folder}: its prompt takes {network.skipped} tokens, which are not pooled, of {network.config.length} "
             "that are kept, so nothing of a text would be; raise encoder.max_length, or give a shorter encoder.prompt"
         )
+
+
+def read_saved(folder: Path) -> SavedEncoder:
+    """Look into a model folder, or into that of an ONNX graph which is named itself.
+
+    Raises:
+        EncoderError: Neither a transformers nor a sentence-transformers folder, a damaged one, or one whose modules
+            have no equivalent here.
+    """
+    with load_errors(folder, EncoderError):
+        if folder.suffix == GRAPH_SUFFIX:
+            return replace(_read(folder_of(folder)), graph=folder)
+        saved = _read(folder)
+        graph = find_graph(saved.backbone.folder) if saved.backbone.kind == "Transformer" else None
+        return replace(saved, graph=graph)
+
+
+def folder_of(graph: Path) -> Path:
+    """The model's folder, of a graph in it or in its folder of graphs."""
+    return graph.parent.parent if graph.parent.name == GRAPH_FOLDER else graph.parent
+
+
+def find_graph(folder: Path) -> Path | None:
+    """Find the graph that replaces a folder's weights; None if it has weights, or nothing at all.
+
+    Raises:
+        EncoderError: There are several and none is the usual one.
+    """
+    if any(path.is_file() for pattern in _WEIGHTS for path in folder.glob(pattern)):
+        return None
+    graphs = sorted([*folder.glob(f"*{GRAPH_SUFFIX}"), *(folder / GRAPH_FOLDER).glob(f"*{GRAPH_SUFFIX}")])
+    usual = [path for path in (folder / USUAL_GRAPH, folder / GRAPH_FOLDER / USUAL_GRAPH) if path in graphs]
+    if len(graphs) > 1 and not usual:
+        names = ", ".join(path.relative_to(folder).as_posix() for path in graphs)
+        raise EncoderError(
+            f"{folder}: no weights and the graphs {names}, expected one or {GRAPH_FOLDER}/{USUAL_GRAPH}; name the "
+            f"graph itself, such as {graphs[0]}"
+        )
+    return next(iter(usual or graphs), None)
+
+
+def _read(folder: Path) -> SavedEncoder:
+    if not (folder / "modules.json").is_file():
+        return SavedEncoder(SavedModule("Transformer", _with_config(folder)))
+    modules = read_modules(folder)
+    texts = read_json(folder / _SETTINGS, {})
+    prompts = {name: text for name, text in (texts.get("prompts") or {}).items() if text}
+    default = texts.get("default_prompt_name") if texts.get("default_prompt_name") in prompts else None
+    kept = _kept(folder, texts.get("truncate_dim"), modules)
+    backbone, *others = modules
+    token_heads, sentence_heads = (
+        tuple(module for module in others if module.kind in kinds) for kinds in (TOKEN_HEADS, SENTENCE_HEADS)
+    )
+    saved = SavedEncoder(
+        backbone,
+        normalize=modules[-1].kind == "Normalize" and kept is None,  # what is left of a vector is not scaled again
+        token_heads=token_heads,
+        sentence_heads=sentence_heads,
+        prompts=prompts,
+        default_prompt=default,
+        kept=kept,
+    )
+    if backbone.kind == "StaticEmbedding":
+        from models.encoder.static import static_settings
+
+        length, words = static_settings(backbone.folder)
+        return replace(saved, pooling="mean", lower_case=False, max_length=length, words=words)
+    return _pooled(saved, {module.kind: module.folder for module in others})
+
+
+def _pooled(saved: SavedEncoder, places: Mapping[str, Path]) -> SavedEncoder:
+    """With what the folders of its modules, by their kinds, say of pooling, length and casing."""
+    start, weights = saved.backbone.folder, places.get("WordWeights")
+    pooling = read_pooling(places["Pooling"])
+    saved = replace(saved, pools_prompt=read_json(places["Pooling"] / "config.json").get("include_prompt", True))
+    if saved.backbone.kind == "WordEmbeddings":
+        from models.encoder.serialization.word_embeddings import longest_input
+
+        if weights is not None and (pooling != "mean" or saved.token_heads):
+            raise EncoderError(
+                f"{weights}: weighs words for {len(saved.token_heads)} heads of tokens and pooling {pooling}, expected "
+                f"no heads and mean; {OTHERWISE}"
+            )
+        length = longest_input(start)
+        return replace(saved, pooling=pooling, lower_case=False, max_length=length, word_weights=weights)
+    _with_config(start)
+    if "WeightedLayerPooling" in places:
+        pooling = over_layers(places["WeightedLayerPooling"], pooling)
+    if weights is not None:
+        pooling = after_first(weights, start, pooling)
+    named = next((start / name for name in LENGTHS if (start / name).is_file()), None)
+    settings = read_json(named) if named is not None else {}
+    lower_case, longest = bool(settings.get("do_lower_case")), settings.get("max_seq_length")
+    return replace(saved, pooling=pooling, lower_case=lower_case, max_length=longest)
+
+
+def saved_config(folder: Path, model: str) -> EncoderConfig | None:
+    """The encoder that `SentenceTransformer(folder)` would be; None if the folder is a bare transformer.
+
+    Args:
+        folder: Local folder of the model.
+        model: What the configuration calls it.
+
+    Raises:
+        EncoderError: As `read_saved`.
+    """
+    saved = read_saved(folder)
+    with load_errors(folder, EncoderError):
+        return configured(saved, model)
+
+
+def configured(saved: SavedEncoder, model: str) -> EncoderConfig | None:
+    """As `saved_config`, of a folder that was read."""
+    if saved.pooling is None:
+        return None
+    return EncoderConfig(
+        model=model,
+        pooling=saved.pooling,
+        normalize=bool(saved.normalize),
+        lower_case=bool(saved.lower_case),
+        max_length=_own_length(saved),
+    )
+
+
+def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
+    """The configuration with the length and the prompt that hold: as configured, else the folder's own.
+
+    A bare transformer's length is the usual one; a prompt that is no name of the folder's is a text.
+    """
+    own = None if saved.pooling is None else _own_length(saved)
+    if own is not None and config.max_length not in (None, own):
+        logger.warning(
+            "%s: made for %d tokens, the configuration asks for %d; leave encoder.max_length unset to take its own",
+            saved.backbone.folder,
+            own,
+            config.max_length,
+        )
+    prompt = saved.prompts.get(saved.default_prompt or "", "") if config.prompt is None else config.prompt
+    prompt = saved.prompts.get(prompt, prompt)
+    if prompt:
+        logger.info("%s: %r is put before every text", saved.backbone.folder, prompt)
+    return config.model_copy(update={"max_length": config.max_length or own or USUAL, "prompt": prompt})
+
+
+def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
+    """Compare what a folder says with what is configured.
+
+    Raises:
+        EncoderError: The vectors would not be those that the folder was trained to give.
+    """
+    for name in ("pooling", "normalize", "lower_case"):
+        found, asked = getattr(saved, name), getattr(config, name)
+        if found is not None and found != asked and not (asked == POOLER and _has_pooler(saved)):
+            raise EncoderError(
+                f"{saved.backbone.folder}: saved with {name} {found!r}, the configuration asks for {asked!r}; "
+                f"set encoder.{name}={json.dumps(found)}"
+            )
+
+
+def _has_pooler(saved: SavedEncoder) -> bool:
+    """Whether what was saved is the first token behind a dense layer, as `cls-pooler` leaves it."""
+    return saved.pooling == "cls" and [head.kind for head in saved.sentence_heads][:1] == ["Dense"]
+
+
+def _own_length(saved: SavedEncoder) -> int:
+    """The longest input of a sentence-transformers folder, which may leave it to its tokenizer to say.
+
+    What is longer than its transformer's table of positions is cut there: sentence-transformers fails at such a text.
+    """
+    folder = saved.backbone.folder
+    length = min(saved.max_length or int(read_tokenizer(folder).model_max_length), LONGEST)
+    most = None
+    if saved.backbone.kind == "Transformer":
+        from models.encoder.transformer import most_of_folder
+
+        most = most_of_folder(folder, length)
+    if most is not None and length > most:
+        if saved.max_length is not None:
+            _say_cut(folder, saved.max_length, most)
+        return most
+    return length
+
+
+@functools.cache  # once, however often a folder is looked into
+def _say_cut(folder: Path, length: int, most: int) -> None:
+    logger.warning("%s: made for %d tokens, its transformer takes %d, which are kept", folder, length, most)
+
+
+def _with_config(folder: Path) -> Path:
+    if (folder / ADAPTER).is_file():
+        raise EncoderError(
+            f"{folder}: {ADAPTER} says that an adapter ({read_json(folder / ADAPTER).get('peft_type')}) changes its "
+            "weights, which is not computed, expected the weights themselves; merge it (peft: merge_and_unload) and "
+            "save the encoder again"
+        )
+    if not (folder / "config.json").is_file():
+        raise EncoderError(
+            f"{folder}: no config.json, expected a transformers model folder; give the folder that holds it"
+        )
+    architecture_of(folder)  # raises, before a run makes anything, where there is none
+    return folder
+
+
+def _kept(folder: Path, kept: object, modules: Sequence[SavedModule]) -> int | None:
+    """How many dimensions `truncate_dim` keeps; None for all, which may be fewer than it allows."""
+    if kept is None:
+        return None
+    if type(kept) is not int or kept < 1:
+        raise EncoderError(
+            f"{folder}: truncate_dim is {kept!r}, expected a whole number from 1; correct it in {_SETTINGS}"
+        )
+    width = _width(modules)
+    return None if width is not None and kept >= width else kept
+
+
+def _width(modules: Sequence[SavedModule]) -> int | None:
+    """The width that the last module which sets one has; None where none says it, as a static table."""
+    for module in reversed(modules):
+        if module.kind == "Dense":
+            return int(read_json(module.folder / "config.json")["out_features"])
+        if module.kind == "Pooling":
+            settings = read_json(module.folder / "config.json")
+            width = settings.get("embedding_dimension", settings.get("word_embedding_dimension"))
+            return None if width is None else int(width) * len(read_pooling(module.folder).split(AND))
+    return None

@@ -1,6 +1,6 @@
-"""The modules of a sentence-transformers folder: which there are, in what order, and the heads among them.
+"""The modules of a sentence-transformers folder: which there are, in what order, its heads and its pooling.
 
-To add a head, write its class (`heads.py` or a file beside it) and its line in `HEADS`.
+To add a head, write its class in `heads.py` and its line in `SENTENCE_HEADS`, or in `cnn.py` and `TOKEN_HEADS`.
 """
 
 from __future__ import annotations
@@ -15,27 +15,40 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from models.encoder.cnn import CNN, TOKENS, TokenReLU
-from models.encoder.files import read_json, read_weights, write_json, write_weights
-from models.encoder.heads import Dense, Dropout, Head, LayerNorm, Normalize
+from models.encoder.config import read_json, read_tokenizer
+from models.encoder.heads import (
+    AFTER_FIRST,
+    AND,
+    FIRST,
+    LAYERS,
+    TOKENS,
+    Dense,
+    Dropout,
+    Head,
+    LayerNorm,
+    Normalize,
+    layer_weights,
+    way_of,
+)
+from models.encoder.transformer import WORD_WEIGHTS, read_weights, write_json, write_weights
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from models.encoder.config import Pooling
+
 logger = logging.getLogger(__name__)
 
-HEADS: dict[str, type[Head]] = {
+SENTENCE_HEADS: Final[dict[str, type[Head]]] = {
     "Dense": Dense,
-    "CNN": CNN,
     "Normalize": Normalize,
-    "TokenReLU": TokenReLU,
     "LayerNorm": LayerNorm,
     "Dropout": Dropout,
 }
-TOKEN_HEADS: Final = tuple(kind for kind, head in HEADS.items() if head.level == "token")
-SENTENCE_HEADS: Final = tuple(kind for kind, head in HEADS.items() if head.level == "sentence")
-FIRST: Final = ("Transformer", "WordEmbeddings", "StaticEmbedding")
+TOKEN_HEADS: Final = ("CNN", "TokenReLU")
+"""Classes of `cnn.py`, which is imported where a folder has one."""
+BACKBONES: Final = ("Transformer", "WordEmbeddings", "StaticEmbedding")
 """Modules that a folder may begin with: they give token vectors; the last pools them itself."""
 AFTER: Final[dict[str, tuple[str, ...]]] = {
     "WeightedLayerPooling": ("Transformer",),
@@ -59,6 +72,26 @@ NOT_HERE: Final = {
 OTHERWISE: Final = "evaluate it through Python with an object that has encode(list[str])"
 _ROUTER: Final = re.compile(r"sentence_transformers\..*\.Router")
 _TEXT: Final = "text"
+
+
+SWITCHES: dict[str, Pooling] = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean-sqrt",
+    "pooling_mode_weightedmean_tokens": "weighted",
+    "pooling_mode_lasttoken": "last",
+}
+"""Setting of releases before 6 → pooling; of several that are on, the vectors stand in this order."""
+NAMES: dict[str, str] = {
+    "cls": "cls",
+    "max": "max",
+    "mean": "mean",
+    "mean-sqrt": "mean_sqrt_len_tokens",
+    "weighted": "weightedmean",
+    "last": "lasttoken",
+}
+"""Pooling → what releases since 6 call it."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +136,8 @@ def _check_order(folder: Path, kinds: Sequence[str]) -> None:
         for before, kind in itertools.pairwise(kinds)
         if before not in AFTER.get(kind, ())
     ]
-    if first not in FIRST:
-        misplaced.insert(0, f"expected {' | '.join(FIRST)} at the beginning")
+    if first not in BACKBONES:
+        misplaced.insert(0, f"expected {' | '.join(BACKBONES)} at the beginning")
     elif last not in LAST:
         misplaced.append(f"expected {' | '.join(LAST)} at the end")
     if misplaced:
@@ -116,10 +149,10 @@ def _check_order(folder: Path, kinds: Sequence[str]) -> None:
 
 def _module(entry: Mapping[str, Any], folder: Path) -> SavedModule:
     kind, place = str(entry["type"]).rpartition(".")[2], folder / entry["path"]
-    if kind == TokenReLU.saved_as:
+    if kind == "Dense":
         settings = read_json(place / Dense.settings_file, {})
         if all(settings.get(name) == TOKENS for name in ("module_input_name", "module_output_name")):
-            kind = TokenReLU.__name__
+            kind = "TokenReLU"
     return SavedModule(kind, place)
 
 
@@ -163,7 +196,7 @@ def read_head(saved: SavedModule) -> Head:
         EncoderError: Settings are missing or ask for what is not computed here, or the weights are not those of the
             settings.
     """
-    kind = HEADS[saved.kind]
+    kind = _class_of(saved.kind)
     settings = read_json(saved.folder / kind.settings_file, {})
     try:
         with torch.device("meta"):
@@ -179,21 +212,29 @@ def read_head(saved: SavedModule) -> Head:
     weights = {name: tensor.float() for name, tensor in read_weights(saved.folder).items()}
     try:
         head.load_state_dict(weights, assign=True)
+        head.check_weights()
     except RuntimeError as error:
         raise EncoderError(
             f"{saved.folder}: weights and {kind.settings_file} do not belong together ({error}); "
             "check that the copy is complete"
         ) from error
-    try:
-        head.check_weights()
     except EncoderError as error:
         raise EncoderError(f"{saved.folder}: {error}") from error
     return head
 
 
+def _class_of(kind: str) -> type[Head]:
+    if kind in SENTENCE_HEADS:
+        return SENTENCE_HEADS[kind]
+    from models.encoder.cnn import CNN, TokenReLU
+
+    token_heads: dict[str, type[Head]] = {"CNN": CNN, "TokenReLU": TokenReLU}
+    return token_heads[kind]
+
+
 def name_of(head: Head) -> str:
     """Return what sentence-transformers calls a head."""
-    return head.saved_as or next(kind for kind, known in HEADS.items() if type(head) is known)
+    return head.saved_as or type(head).__name__
 
 
 def write_head(head: Head, folder: Path) -> None:
@@ -202,3 +243,65 @@ def write_head(head: Head, folder: Path) -> None:
         write_json(folder / head.settings_file, settings)
     if weights := head.state_dict():
         write_weights(folder, weights)
+
+
+def read_pooling(folder: Path) -> str:
+    """How a pooling module's folder says that token vectors are pooled.
+
+    Raises:
+        EncoderError: In a way that is not computed here.
+    """
+    settings = read_json(folder / "config.json")
+    switches = [switch for switch, on in settings.items() if on is True and "_mode_" in switch]
+    named = settings.get("pooling_mode") or switches
+    modes = [named] if isinstance(named, str) else list(named)
+    known = SWITCHES | {name: pooling for pooling, name in NAMES.items()}
+    if unknown := [mode for mode in modes if mode not in known]:
+        raise EncoderError(
+            f"{folder}: pools by {' + '.join(unknown)}, expected {', '.join(NAMES.values())}; {OTHERWISE}"
+        )
+    if not modes:
+        return "mean"  # as sentence-transformers reads settings in which none is on
+    order = list(SWITCHES)
+    switched = sorted(modes, key=order.index) if all(mode in SWITCHES for mode in modes) else modes
+    return AND.join(known[mode] for mode in switched)
+
+
+def over_layers(folder: Path, pooling: str) -> str:
+    """The pooling of an average over layers, as a folder weighs them.
+
+    Raises:
+        EncoderError: Of other layers than are averaged here.
+    """
+    settings, weights = read_json(folder / "config.json"), read_weights(folder)["layer_weights"]
+    alike = [name for name in LAYERS if way_of(name) == pooling and _same_layers(weights, name)]
+    if settings["layer_start"] != FIRST or not alike:
+        raise EncoderError(
+            f"{folder}: weighs layers from {settings['layer_start']} by {weights.tolist()} for {pooling}, expected "
+            f"the layers of {' or '.join(LAYERS)}, from {FIRST}; choose another checkpoint"
+        )
+    return alike[0]
+
+
+def after_first(folder: Path, transformer: Path, pooling: str) -> str:
+    """The pooling of an average without the first token, written as weight 0 of that token and 1 of all others.
+
+    Raises:
+        EncoderError: Tokens are weighed otherwise.
+    """
+    weights = read_weights(folder)[WORD_WEIGHTS][:, 0]
+    tokenizer = read_tokenizer(transformer)
+    expected = torch.ones(len(weights))
+    expected[tokenizer.cls_token_id or 0] = 0.0
+    if pooling != "mean" or not torch.equal(weights.float(), expected):
+        raise EncoderError(
+            f"{folder}: weighs {int((weights != 1).sum())} of {len(weights)} tokens otherwise than by 1 for pooling "
+            f"{pooling}, expected the first token of a text alone, by 0, for mean; {OTHERWISE}"
+        )
+    return AFTER_FIRST
+
+
+def _same_layers(weights: torch.Tensor, pooling: str) -> bool:
+    """Whether weights are those of a pooling, up to a factor."""
+    expected = layer_weights(pooling, len(weights))
+    return bool(weights.max() > 0 and torch.equal(weights / weights.max(), expected))

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import torch
 from transformers import PreTrainedModel
 
-from models.encoder.files import WORD_WEIGHTS, read_json, write_json, write_weights
-from models.encoder.pooling import AFTER_FIRST, AND, FIRST, LAYERS, layer_weights, way_of
-from models.encoder.serialization.modules import name_of, write_head
-from models.encoder.serialization.pooling import NAMES, SWITCHES
+from models.encoder.config import read_json
+from models.encoder.heads import AFTER_FIRST, AND, FIRST, LAYERS, layer_weights, way_of
+from models.encoder.serialization.modules import NAMES, SWITCHES, name_of, write_head
 from models.encoder.serialization.word_embeddings import (
     KIND,
     WEIGHTS,
@@ -22,9 +21,8 @@ from models.encoder.serialization.word_embeddings import (
     write_word_embeddings,
     write_word_weights,
 )
-from models.encoder.static import StaticTable, save_static_tokenizer
-from models.encoder.tokenization import WhitespaceTokenizer
-from models.encoder.transformer import quiet_transformers
+from models.encoder.static import StaticTable, WhitespaceTokenizer, save_static_tokenizer
+from models.encoder.transformer import WORD_WEIGHTS, quiet_transformers, write_json, write_weights
 from models.errors import EncoderError
 
 _LATER = frozenset({"weighted", "last"})  # switches that older releases do not know
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 
     from models.encoder.heads import Head
     from models.encoder.network import Encoder
-    from models.encoder.tokenization import Tokenizer
+    from models.encoder.static import Tokenizer
 
     Module = tuple[str, Callable[[Path], None]]  # its name in sentence-transformers, and what writes it into a folder
 

@@ -13,21 +13,18 @@ Shapes: V words, B sentences, D width.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import torch
 
-from models.encoder.config import LONGEST
-from models.encoder.files import WORD_WEIGHTS, read_json, read_weights, write_json, write_weights
-from models.encoder.heads import Head
-from models.encoder.pooling import LEAST
+from models.encoder.config import LONGEST, read_json
+from models.encoder.heads import LEAST, Head
 from models.encoder.serialization.modules import OTHERWISE
-from models.encoder.static import StaticTable, refuse_dropout
-from models.encoder.tokenization import WhitespaceTokenizer
+from models.encoder.static import StaticTable, WhitespaceTokenizer, refuse_dropout
+from models.encoder.transformer import WORD_WEIGHTS, read_weights, write_json, write_weights
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from models.encoder.config import EncoderConfig
@@ -52,15 +49,6 @@ class ByWeights(Head):
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
         """(B, D + 1) to (B, D)."""
         return x_BD[:, :-1] / x_BD[:, -1:].clamp(min=LEAST)
-
-    @classmethod
-    def build(cls, settings: Mapping[str, Any]) -> ByWeights:  # noqa: ARG003 - it has none
-        """See `Head.build`."""
-        return cls()
-
-    def settings(self) -> dict[str, object]:
-        """None."""
-        return {}
 
     def width_from(self, width: int) -> int:
         """One less."""

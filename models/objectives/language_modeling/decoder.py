@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-    from models.encoder.tokenization import Tokens
+    from models.encoder.unpadded import Tokens
 
 
 @dataclass(frozen=True)

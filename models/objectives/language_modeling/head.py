@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForMaskedLM
 from transformers.activations import ACT2FN
 
-from models.encoder.architecture import read_settings
+from models.encoder.config import read_settings
 from models.encoder.transformer import quiet_transformers
 from models.errors import TrainingError
 

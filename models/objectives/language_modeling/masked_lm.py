@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.encoder.tokenization import Tokens
+from models.encoder.unpadded import Tokens
 from models.errors import EncoderError, TrainingError
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from models.objectives.objective import Objective
-from models.runtime.device import uploaded
-from models.runtime.distributed import gather_shares, own_share
+from models.runtime.device import gather_shares, own_share, uploaded
 
 if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
     from models.encoder.network import Encoder
-    from models.encoder.tokenization import Tokenizer
+    from models.encoder.static import Tokenizer
     from models.objectives.config import MaskedLMConfig
     from models.objectives.objective import Batch
 

@@ -3,7 +3,7 @@
     damaged sentence ─▶ encoder, pooling ─▶ vector ─▶ ┐
     whole sentence, up to each token ────────────────▶ decoder: the encoder's own layers ─▶ the next token
 
-The first view is the damaged sentence (view `deleted` of models/views/shortening.py), the second the whole one.
+The first view is the damaged sentence (view `deleted` of models/views/deletion.py), the second the whole one.
 
 Shapes: B sentences, N tokens of all, D width, S width of sentence vectors.
 """
@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.encoder.tokenization import Tokens
+from models.encoder.unpadded import Tokens
 from models.errors import TrainingError
 from models.objectives.language_modeling.decoder import Decoder, decoder_position
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from models.objectives.objective import Objective
-from models.runtime.device import uploaded
-from models.runtime.distributed import gather_shares, own_share
+from models.runtime.device import gather_shares, own_share, uploaded
 
 if TYPE_CHECKING:
     import torch
 
     from models.encoder.network import Encoder
-    from models.encoder.tokenization import Tokenizer
+    from models.encoder.static import Tokenizer
     from models.objectives.config import TSDAEConfig
     from models.objectives.objective import Batch
 

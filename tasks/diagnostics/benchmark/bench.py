@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch.nn import functional
 
-from models.runtime.arithmetic import arithmetic
-from models.runtime.device import wait
+from models.runtime.device import arithmetic, wait
 from tasks.diagnostics.benchmark.results import Check, Rate, not_run
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import polars as pl
 import torch
 
 from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens
-from models.encoder.tokenization import tokenise
+from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
 from models.encoder.unpadded import first_position
 from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.config import BSLConfig

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.tokenization import tokenise
+from models.encoder.sentence_encoder import SentenceEncoder, tokenise
 from models.objectives.config import BSLConfig
 from models.objectives.registry import build_objective
-from models.runtime.arithmetic import arithmetic
+from models.runtime.device import arithmetic
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.metrics import Throughput

@@ -51,7 +51,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
         SentenceEncoder(encoder, tokenizer).save(Path(folder))
         peer = SentenceTransformer(folder, device="cpu").train()
     data = open_token_cache(
-        Path(tempfile.mkdtemp()), numbered.lazy(), tokenizer, encoder.config.length, frozenset({"teacher"}), teacher
+        Path(tempfile.mkdtemp()), numbered.lazy(), SentenceEncoder(encoder, tokenizer), frozenset({"teacher"}), teacher
     )
     objective = build_objective(encoder, CONFIG.objective)
     run = TrainingState("bench", 10**6, objective, make_optimizer(objective, CONFIG))

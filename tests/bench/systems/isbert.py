@@ -47,7 +47,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
     torch.manual_seed(0)
     encoder = with_convolutions(bare)
     with tempfile.TemporaryDirectory() as folder:  # the file stays mapped
-        data = open_token_cache(Path(folder), pairs.lazy(), tokenizer, READ.length)
+        data = open_token_cache(Path(folder), pairs.lazy(), SentenceEncoder(bare, tokenizer))
     return _ours(copy.deepcopy(encoder), _batches(data)), _peer(encoder, _batches(data))
 
 

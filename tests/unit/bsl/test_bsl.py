@@ -17,7 +17,7 @@ import bsl.encoder
 import bsl.runs
 from models.encoder.config import EncoderConfig
 from models.errors import EmptyCorpusError
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
@@ -41,17 +41,20 @@ def test_the_names_are_these():
         bsl.Encoder  # noqa: B018
 
 
-def test_an_encoder_is_loaded_without_prefect_and_flows():
+def test_an_encoder_is_loaded_by_twelve_files_without_prefect_and_flows():
     code = """
 import json, sys
 from bsl import SentenceEncoder
 vectors = SentenceEncoder.load("embedded:mini-sentence").encode(["a", "b"])
-print(json.dumps([list(vectors.shape), sorted({name.partition(".")[0] for name in sys.modules})]))
+files = [name for name, module in sys.modules.items() if not hasattr(module, "__path__")]
+print(json.dumps([list(vectors.shape), sorted({name.partition(".")[0] for name in sys.modules}), files]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    shape, packages = json.loads(done.stdout)
+    shape, packages, files = json.loads(done.stdout)
     assert shape == [2, 384]
     assert not {"prefect", "flows", "tasks", "datasets", "sentence_transformers"} & set(packages)
+    ours = [name for name in files if name.partition(".")[0] in ("bsl", "flows", "tasks", "models", "storage")]
+    assert len(ours) <= 12, ours
     assert done.stderr == ""  # no bar of transformers
 
 

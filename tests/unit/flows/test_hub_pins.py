@@ -7,7 +7,7 @@ import pytest
 from flows.cli.main import main
 from flows.hub import HubPin, look, of_the_hub, pins, unexplained
 from flows.recipes import RECIPES, recipe
-from storage.assets.catalog import EMBEDDED
+from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from tasks.evaluation.kinds import names_of
 from tests.every import every

@@ -14,7 +14,7 @@ from flows.sweep.grid import grid
 from models.evaluation.published import rows_of
 from models.translation.filters import UNFILTERED, FilterConfig
 from models.views.config import ORIGINAL, AugmentConfig, SynonymView
-from storage.assets.catalog import EMBEDDED
+from storage.assets.embedded import EMBEDDED
 from tasks.translation.translator import embedded_pins
 from tests.every import every
 

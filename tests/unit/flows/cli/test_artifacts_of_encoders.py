@@ -9,7 +9,7 @@ import pytest
 from flows.cli.main import main
 from models.encoder.int8 import GRAPHS, target_here
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.serialization.load import saved_config
 from models.serving.static_distillation import tabulate
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CheckpointRef, ReportRef

@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import save_file
 
 from models.encoder.cnn import CNN, neighbours
-from models.encoder.tokenization import tokenise
+from models.encoder.sentence_encoder import tokenise
 from models.errors import EncoderError, TrainingError
 from tests.fake_processes import as_process
 from tests.tiny_encoder import pair_of

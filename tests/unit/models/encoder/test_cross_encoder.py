@@ -13,7 +13,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.cross_encoder import CrossEncoder, joined, sentence_numbers
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.tokenization import Tokens
+from models.encoder.unpadded import Tokens
 from models.errors import TrainingError
 from models.evaluation.correlation import spearman
 from models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig

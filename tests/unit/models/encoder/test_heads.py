@@ -12,10 +12,9 @@ from sentence_transformers.sentence_transformer import modules as theirs
 from models.encoder.cnn import CNN
 from models.encoder.heads import ACTIVATIONS, Dense, Normalize
 from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from models.encoder.serialization.load import read_saved
 from models.encoder.serialization.modules import read_head
-from models.encoder.serialization.settings import read_saved
-from models.encoder.tokenization import tokenise
 from models.errors import EncoderError
 from tests.tiny_encoder import WIDTH, pair_of, tiny_encoder, write_tiny
 from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, reload, rewrite

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.encoder.files import read_json
+from models.encoder.config import read_json
 from models.encoder.merging import interpolated, merged
 from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
 from models.errors import EncoderError

@@ -8,12 +8,12 @@ import torch
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError
 from models.serving.dimension_reduction import fold
 from models.transforms.config import WhiteningConfig
 from models.transforms.registry import fitted_transform
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import pair_of, tiny_encoder
 
 WIDTH = 256

@@ -17,7 +17,7 @@ from models.encoder.heads import Dense
 from models.encoder.int8 import GRAPHS
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import GRAPH_FOLDER, USUAL_GRAPH, read_saved, saved_config
+from models.encoder.serialization.load import GRAPH_FOLDER, USUAL_GRAPH, read_saved, saved_config
 from models.errors import EncoderError
 from models.objectives.config import ContrastiveConfig
 from models.objectives.contrastive import Contrastive
@@ -195,9 +195,8 @@ def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="other processors do not saturate")
 @pytest.mark.parametrize(("flags", "warned"), [("fpu avx2 fma", True), ("fpu avx2 avx_vnni", False)])
-def test_a_graph_that_saturates_here_is_named(graph_only, tmp_path, monkeypatch, caplog, flags, warned):
-    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
-    monkeypatch.setattr("models.encoder.int8._CPUINFO", tmp_path / "cpuinfo")
+def test_a_graph_that_saturates_here_is_named(graph_only, monkeypatch, caplog, flags, warned):
+    monkeypatch.setattr("models.encoder.int8.cpu_features", lambda: frozenset(flags.split()))
     folder = graph_only(INT8)
     SentenceEncoder.load(folder, saved_config(folder, "x"))
     assert ("export it again with --target avx2" in caplog.text) is warned

@@ -9,7 +9,7 @@ from transformers import AutoModel, AutoTokenizer, RobertaConfig, RobertaModel
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError
 from tests.tiny_encoder import ORIGINALS, pair_of, write_tiny
 

@@ -9,12 +9,12 @@ from safetensors.torch import load_file, save_file
 from transformers import RobertaConfig, RobertaModel
 from transformers.utils import logging as hf_logging
 
-from models.encoder import tokenization as tokens_module
+from models.encoder import sentence_encoder as tokens_module
 from models.encoder.config import EncoderConfig
+from models.encoder.heads import pool
 from models.encoder.network import Encoder
-from models.encoder.pooling import pool
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.tokenization import budget_batches, tokenise
+from models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from models.encoder.unpadded import budget_batches
 from models.errors import EncoderError, NoEmbeddingError, TrainingError
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, tiny_encoder, write_tiny
@@ -216,7 +216,7 @@ def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
     with pytest.raises(EncoderError, match="no padding token"):
         tokenise(tokenizer, ["a man"], 24)
     (folder / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
-    with pytest.raises(EncoderError, match="cannot load"):
+    with pytest.raises(EncoderError, match="cannot be loaded"):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
 
 

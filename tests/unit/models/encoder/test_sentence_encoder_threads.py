@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.encoder.sentence_encoder import SentenceEncoder, evaluating
-from models.encoder.tokenization import tokenise
+from models.encoder.sentence_encoder import SentenceEncoder, evaluating, tokenise
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
 
 THREADS, TRIALS = 8, 60

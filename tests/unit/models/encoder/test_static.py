@@ -12,12 +12,11 @@ from models.encoder.cnn import CNN
 from models.encoder.config import LONGEST, EncoderConfig
 from models.encoder.heads import Dense
 from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from models.encoder.serialization.load import saved_config
 from models.encoder.static import StaticTable, static_tokenizer
-from models.encoder.tokenization import tokenise
 from models.errors import EncoderError
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of
 
 TEXTS = [*ORIGINALS, *BACK_DE, "dogs", "a man is playing " * 200, "[PAD] [CLS] of words"]

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from models.encoder.config import EncoderConfig, WordsConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import read_saved, saved_config
+from models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from models.encoder.serialization.load import read_saved, saved_config
 from models.encoder.static import write_words
-from models.encoder.tokenization import tokenise
 from models.errors import EncoderError
 from tests.tiny_encoder import pair_of
 

@@ -6,11 +6,9 @@ import torch
 from transformers import AutoModel, PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from models.encoder.attention import SHORT
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
-from models.encoder.tokenization import Tokens
-from models.encoder.unpadded import first_position, lay_out, run_packed
+from models.encoder.unpadded import SHORT, Tokens, first_position, lay_out, run_packed
 
 PAD = 1
 LENGTHS = [5, 9, 2, 9, 14, 5, 3]

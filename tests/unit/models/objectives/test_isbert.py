@@ -19,7 +19,7 @@ from models.objectives.registry import build_objective
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, write_tiny
 
 CNN = CNNConfig(kernels=(1, 3, 5), channels=8)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from models.encoder.tokenization import Tokens
+from models.encoder.unpadded import Tokens
 from models.errors import TrainingError
 from models.objectives.config import SCLConfig, SoftmaxConfig
 from models.objectives.objective import Batch

@@ -13,7 +13,7 @@ from models.errors import InterruptedRunError
 from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig
 from models.training.loop import train
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import pair_of
 
 STEPS, ROWS = 20, 12

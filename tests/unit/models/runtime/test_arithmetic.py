@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from models.runtime.arithmetic import _offered, arithmetic
+from models.runtime.device import _offered, arithmetic
 
 CPU = torch.device("cpu")
 ONEDNN = pytest.mark.skipif(not _offered(), reason="no x86, or torch without oneDNN")

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from models.encoder.shaped import FixedLayouts, Shape
-from models.encoder.tokenization import Tokens
-from models.encoder.unpadded import lay_out
+from models.encoder.unpadded import Tokens, lay_out
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.shapes import MOST, MULTIPLE, choose_shapes, least_waste

@@ -14,7 +14,7 @@ from models.translation.config import MINI, TranslatorConfig
 from models.translation.filters import FilterConfig, verdict
 from models.translation.marian import load_translator
 from models.translation.smoke_test import smoke_test
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tasks.translation.translator import BEAMS, embedded_pins
 
 OUT, BACK = "marian-mini-en-mul", "marian-mini-mul-en"

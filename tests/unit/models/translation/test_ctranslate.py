@@ -16,7 +16,7 @@ from models.translation.batching import BatchedTranslator
 from models.translation.config import Backend, TranslatorConfig
 from models.translation.ctranslate import convert_once
 from models.translation.loading import load_translator, resolve
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tasks.pretraining.verify import BACK, FORWARD
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 

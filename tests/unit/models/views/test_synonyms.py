@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from models.views.config import SynonymView
 from models.views.synonyms import FILES, FUNCTION_WORDS, count_replacements, replace_synonyms, wordnet_synonyms
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from storage.errors import SourceError
 from storage.sources.word_vectors import find_wordnet
 from tests.tiny_wordnet import write_tiny_wordnet

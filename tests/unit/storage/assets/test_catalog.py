@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from storage.artifacts.manifest import describe_files
-from storage.assets.catalog import AssetManifest, embedded_manifest, embedded_names, embedded_path
+from storage.assets.catalog import AssetManifest, embedded_manifest
+from storage.assets.embedded import embedded_names, embedded_path
 from storage.errors import AssetError
 
 

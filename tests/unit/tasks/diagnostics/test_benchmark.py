@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from flows.cli.diagnostics import show_rows
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tasks.diagnostics.benchmark import bench as bench_module
 from tasks.diagnostics.benchmark import encoding, parity, training, translation
 from tasks.diagnostics.benchmark import torch_compile as compiled

@@ -5,7 +5,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from models.evaluation.config import BootstrapConfig
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from storage.datasets.registry import headings_of
 from tasks.corpus.evaluation_sets import rows_of
 from tasks.evaluation import kinds

@@ -6,11 +6,11 @@ import pytest
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.serialization.load import saved_config
 from models.errors import ModelError, TranslatorLoadError
 from models.translation.config import TranslatorConfig
 from models.translation.loading import load_translator
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from storage.errors import SourceError, StorageError
 from storage.sources.model_sources import resolve_model
 from tests.hostile_models import DAMAGES, cut, fields, gone, text

@@ -10,7 +10,7 @@ import torch
 from models.encoder.cnn import with_convolutions
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError
 from models.serving.dimension_reduction import first_axes, fold, shortened
 from models.serving.static_distillation import tabulate

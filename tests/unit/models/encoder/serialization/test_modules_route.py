@@ -10,8 +10,8 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer import modules as st
 
 from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.serialization.load import saved_config
 from models.encoder.serialization.modules import without_router
-from models.encoder.serialization.settings import saved_config
 from models.errors import EncoderError
 from tests.tiny_encoder import pair_of
 from tests.tiny_words import WIDTH, words

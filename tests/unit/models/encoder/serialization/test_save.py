@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from models.encoder.config import EncoderConfig, Pooling
+from models.encoder.heads import POOLER
 from models.encoder.network import Encoder
-from models.encoder.pooling import POOLER
 from models.encoder.sentence_encoder import SentenceEncoder
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]

@@ -8,11 +8,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from models.encoder.config import EncoderConfig, Pooling
+from models.encoder.heads import POOLER
 from models.encoder.network import Encoder
-from models.encoder.pooling import POOLER
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import read_saved, saved_config
-from models.encoder.tokenization import tokenise
+from models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from models.encoder.serialization.load import read_saved, saved_config
 from models.errors import EncoderError
 from tests.tiny_encoder import ORIGINALS, pair_of, tiny_encoder, write_tiny
 

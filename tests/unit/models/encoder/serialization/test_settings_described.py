@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError
 from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
 

@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as st
 
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.settings import saved_config
+from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError, NoEmbeddingError
 from tests.tiny_encoder import pair_of
 from tests.tiny_words import WIDTH, words

@@ -23,7 +23,7 @@ from transformers import (
 
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
-from models.encoder.tokenization import tokenise
+from models.encoder.sentence_encoder import tokenise
 from models.errors import TrainingError
 from models.objectives.language_modeling.decoder import Decoder, decoder_position
 from tests.tiny_encoder import BACK_DE, WIDTH, tiny_encoder

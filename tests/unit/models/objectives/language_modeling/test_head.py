@@ -21,7 +21,7 @@ from transformers import (
 from models.encoder.static import StaticTable
 from models.errors import TrainingError
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import write_tiny
 
 V, D = 40, 16

@@ -14,7 +14,7 @@ from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.distributed import agree_on_gradients
 from models.training.loop import train
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, pair_of, reader, tiny_encoder
 

@@ -17,7 +17,7 @@ from models.training.distributed import agree_on_gradients
 from models.training.loop import train
 from models.views.config import DeletedView
 from models.views.deletion import delete_words
-from storage.assets.catalog import embedded_path
+from storage.assets.embedded import embedded_path
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, tiny_encoder, write_tiny
 

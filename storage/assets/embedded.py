@@ -1,0 +1,83 @@
+"""Where models and texts in the package are; `catalog` has what they are and whose data they came from.
+
+To load an encoder of the package takes this file alone: neither pydantic's models nor fsspec are needed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+EMBEDDED: Final = "embedded:"  # how a recipe names what is in the package
+MANIFEST: Final = "manifest.json"
+
+
+def assets_root() -> Path:
+    """Return the folder of all embedded assets."""
+    return Path(str(files("storage"))) / "assets"
+
+
+def embedded_names(root: Path | None = None) -> list[str]:
+    """Return the names of the assets that are there, sorted."""
+    return sorted(path.parent.name for path in (root or assets_root()).glob(f"*/{MANIFEST}"))
+
+
+def embedded_folder(name: str, root: Path | None = None) -> Path:
+    """Return the folder of an asset, its files unchecked.
+
+    Raises:
+        AssetError: there is no such asset.
+    """
+    folder = root or assets_root()
+    if name in (known := embedded_names(folder)):
+        return folder / name
+    from storage.errors import AssetError
+
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" (did you mean '{EMBEDDED}{near[0]}'?)" if near else ""
+    raise AssetError(
+        f"{folder}: no embedded asset {name!r}{hint}, there are {', '.join(known) or 'none'}; use one of these"
+    )
+
+
+def embedded_path(name: str, root: Path | None = None) -> Path:
+    """Return the folder of an embedded asset, every file of it checked against the manifest's sha256.
+
+    Args:
+        name: such as `marian-mini-en-mul`.
+        root: where assets lie, the package's own folder unless given.
+
+    Returns:
+        A local folder that `from_pretrained` or a Parquet reader takes; read only, by agreement.
+
+    Raises:
+        AssetError: there is no such asset, its manifest cannot be read, or a file of it is missing or damaged.
+    """
+    folder = embedded_folder(name, root)
+    if problem := _problem(folder):
+        from storage.errors import AssetError
+
+        raise AssetError(f"{folder}/{problem}; reinstall bsl-pipeline")
+    return folder
+
+
+def _problem(folder: Path) -> str:
+    """The first thing that is wrong with an asset's files; empty if they are as its manifest says."""
+    try:
+        expected = {
+            name: entry["sha256"] for name, entry in json.loads((folder / MANIFEST).read_bytes())["files"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"{MANIFEST}: not an asset manifest ({error!r})"
+    for name, sha256 in expected.items():
+        if not (folder / name).is_file():
+            return f"{name}: missing from the embedded asset"
+        with (folder / name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != sha256:
+            return f"{name}: sha256 {found[:16]}…, manifest says {sha256[:16]}…"
+    return ""
