@@ -42,21 +42,26 @@ def main() -> int:
     parser.add_argument("--peer-only", action="store_true", help="leave out the training of `bsl adapt`")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for train, test, text, label in arguments.set:
-        known, asked = (
-            pl.read_parquet(path).select(text=text, label=pl.col(label).cast(str)) for path in (train, test)
-        )
-        asked = asked.head(arguments.test) if arguments.test else asked
-        for rows in arguments.rows:
-            found: dict[str, list[tuple[float, float]]] = {}
-            for seed in range(arguments.seeds):
+    found: dict[tuple[str, int, str], list[tuple[float, float]]] = {}
+    # Seed by seed: a command that is stopped has figures of all cells.
+    for seed in range(arguments.seeds):
+        for train, test, text, label in arguments.set:
+            known, asked = (
+                pl.read_parquet(path).select(text=text, label=pl.col(label).cast(str)) for path in (train, test)
+            )
+            asked = asked.head(arguments.test) if arguments.test else asked
+            for rows in arguments.rows:
                 for name, figure in figures(arguments, few(known, rows, seed), asked, seed).items():
-                    found.setdefault(name, []).append(figure)
-            for name, pairs in found.items():
-                values, seconds = zip(*pairs, strict=True)
-                each = " ".join(f"{value:.1f}" for value in values)
-                spent = f"{np.mean(seconds):.0f} CPU s"
-                print(f"{Path(train).parent.name} {rows} {name}: {np.mean(values):.2f} ({each}), {spent}", flush=True)
+                    found.setdefault((Path(train).parent.name, rows, name), []).append(figure)
+                    value, seconds = figure
+                    print(
+                        f"{Path(train).parent.name} {rows} seed {seed} {name}: {value:.1f}, {seconds:.0f} CPU s",
+                        flush=True,
+                    )
+    for (text, rows, name), pairs in found.items():
+        values, seconds = zip(*pairs, strict=True)
+        each = " ".join(f"{value:.1f}" for value in values)
+        print(f"{text} {rows} {name}: {np.mean(values):.2f} ({each}), {np.mean(seconds):.0f} CPU s")
     return 0
 
 

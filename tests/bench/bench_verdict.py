@@ -4,9 +4,10 @@
 
 FOLDER holds a text a file, `NAME.parquet`: `text` and `label` (classes), or `text`, `text_2` and `score` (pairs), with
 `document` or `title` where the text has them. Each text is adapted to without its labels, or with `--labels` by that
-share of its rows, of which nothing but the other rows is asked. Then the start and the trained encoder are asked: for classes the mean accuracy of the nearest neighbour and of the nearest centroid of
-five examples a class (20 draws), for pairs Spearman of the cosine. An interval is of 1,000 draws of rows. A line is
-printed as soon as it is known, and what the store has is not computed again.
+share of its rows, after which only the other rows are asked. Then start and trained encoder are asked of labels:
+for classes the mean accuracy of the nearest neighbour and of the nearest centroid of five examples a class (20 draws),
+for pairs Spearman of the cosine. An interval is of 1,000 draws of rows. A line is printed as soon as it is known, and
+what the store has is not computed again.
 """
 
 from __future__ import annotations
