@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import torch
 from sklearn.linear_model import LogisticRegression
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,23 +37,31 @@ def main() -> int:
     parser.add_argument("--test", type=int, help="most test rows, the first")
     parser.add_argument("--steps", type=int, help="steps of training, in the place of those of `bsl adapt`")
     parser.add_argument("--lr", type=float, help="its learning rate, alike")
+    parser.add_argument("--precision", default="fp32", help="its arithmetic; SetFit's is fp32")
     parser.add_argument("--setfit", help="Python with setfit")
+    parser.add_argument("--peer-only", action="store_true", help="leave out the training of `bsl adapt`")
     arguments = parser.parse_args()
-    for train, test, text, label in arguments.set:
-        known, asked = (
-            pl.read_parquet(path).select(text=text, label=pl.col(label).cast(str)) for path in (train, test)
-        )
-        asked = asked.head(arguments.test) if arguments.test else asked
-        for rows in arguments.rows:
-            found: dict[str, list[tuple[float, float]]] = {}
-            for seed in range(arguments.seeds):
+    torch.set_num_threads(1)
+    found: dict[tuple[str, int, str], list[tuple[float, float]]] = {}
+    # Seed by seed: a command that is stopped has figures of all cells.
+    for seed in range(arguments.seeds):
+        for train, test, text, label in arguments.set:
+            known, asked = (
+                pl.read_parquet(path).select(text=text, label=pl.col(label).cast(str)) for path in (train, test)
+            )
+            asked = asked.head(arguments.test) if arguments.test else asked
+            for rows in arguments.rows:
                 for name, figure in figures(arguments, few(known, rows, seed), asked, seed).items():
-                    found.setdefault(name, []).append(figure)
-            for name, pairs in found.items():
-                values, seconds = zip(*pairs, strict=True)
-                each = " ".join(f"{value:.1f}" for value in values)
-                spent = f"{np.mean(seconds):.0f} CPU s"
-                print(f"{Path(train).parent.name} {rows} {name}: {np.mean(values):.2f} ({each}), {spent}", flush=True)
+                    found.setdefault((Path(train).parent.name, rows, name), []).append(figure)
+                    value, seconds = figure
+                    print(
+                        f"{Path(train).parent.name} {rows} seed {seed} {name}: {value:.1f}, {seconds:.0f} CPU s",
+                        flush=True,
+                    )
+    for (text, rows, name), pairs in found.items():
+        values, seconds = zip(*pairs, strict=True)
+        each = " ".join(f"{value:.1f}" for value in values)
+        print(f"{text} {rows} {name}: {np.mean(values):.2f} ({each}), {np.mean(seconds):.0f} CPU s")
     return 0
 
 
@@ -69,7 +78,7 @@ def figures(
 ) -> dict[str, tuple[float, float]]:
     """System → accuracy × 100 and CPU seconds of its training."""
     from flows.recipes.adaptation import AdaptConfig
-    from flows.run_context import run_context_of
+    from flows.run_context import computed, run_context_of
     from models.corpus.labels import class_pairs
     from models.encoder.config import EncoderConfig
     from models.encoder.merging import merged
@@ -85,7 +94,14 @@ def figures(
         folder, saved_config(folder, arguments.encoder) or EncoderConfig(model=arguments.encoder)
     )
     texts, classes = known["text"].to_list(), known["label"].rank("dense").cast(int).to_numpy() - 1
-    changes = {"max_steps": arguments.steps, "lr": arguments.lr, "seed": seed, "precision": "fp32"}
+    vectors = [start.encode(own["text"].to_list()) for own in (known, asked)]
+    found = {"frozen": (accuracy(*vectors, known, asked), 0.0)}
+    if arguments.setfit:
+        found["setfit"] = setfit(arguments.setfit, folder, known, asked, seed)
+    if arguments.peer_only:
+        return found
+    changes = {"max_steps": arguments.steps, "lr": arguments.lr, "seed": seed}
+    changes["precision"] = computed(arguments.precision, site)
     config = AdaptConfig().label_training.model_copy(
         update={name: value for name, value in changes.items() if value is not None}
     )
@@ -93,13 +109,10 @@ def figures(
     result = train(scored_pairs(class_pairs(texts, classes), 1.0, "labels", 0), start, config)
     spent = time.process_time() - began
     learnt = start.with_network(result.encoder)
-    half = merged(start, learnt, 0.5)
-    found = {
-        "frozen": (accuracy(start.encode(texts), start.encode(asked["text"].to_list()), known, asked), 0.0),
-        "labels": (accuracy(learnt.encode(texts), learnt.encode(asked["text"].to_list()), known, asked), spent),
-        "labels, half": (accuracy(half.encode(texts), half.encode(asked["text"].to_list()), known, asked), spent),
-    }
-    return found | ({"setfit": setfit(arguments.setfit, folder, known, asked, seed)} if arguments.setfit else {})
+    for name, encoder in (("labels", learnt), ("labels, half", merged(start, learnt, 0.5))):
+        vectors = [encoder.encode(own["text"].to_list()) for own in (known, asked)]
+        found[name] = (accuracy(*vectors, known, asked), spent)
+    return found
 
 
 def accuracy(known_ND: np.ndarray, asked_MD: np.ndarray, known: pl.DataFrame, asked: pl.DataFrame) -> float:

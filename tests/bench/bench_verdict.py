@@ -1,12 +1,13 @@
 """What `bsl adapt` says of encoders, beside what labels say of them that no run has read.
 
-    python tests/bench/bench_verdict.py FOLDER [--starts ENCODER…] [--seeds 2] [--set training.max_steps=50 …]
+    python tests/bench/bench_verdict.py FOLDER [--starts ENCODER…] [--seeds 2] [--labels 0.6] [--set …]
 
 FOLDER holds a text a file, `NAME.parquet`: `text` and `label` (classes), or `text`, `text_2` and `score` (pairs), with
-`document` or `title` where the text has them. Each text is adapted to without its labels. Then the start and the
-trained encoder are asked of them: for classes the mean accuracy of the nearest neighbour and of the nearest centroid of
-five examples a class (20 draws), for pairs Spearman of the cosine. An interval is of 1,000 draws of rows. A line is
-printed as soon as it is known, and what the store has is not computed again.
+`document` or `title` where the text has them. Each text is adapted to without its labels, or with `--labels` by that
+share of its rows, after which only the other rows are asked. Then start and trained encoder are asked of labels:
+for classes the mean accuracy of the nearest neighbour and of the nearest centroid of five examples a class (20 draws),
+for pairs Spearman of the cosine. An interval is of 1,000 draws of rows. A line is printed as soon as it is known, and
+what the store has is not computed again.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 STARTS = ("embedded:mini-sentence", "embedded:bert-mini")
 EXAMPLES, DRAWS = 5, 20
+PAIRS = {"text": "sentence_1", "text_2": "sentence_2"}  # as columns of labels
 HEAD = "| text | start | seed | verdict | labels: before → after | difference | labels say |"
 
 
@@ -62,14 +64,17 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--starts", nargs="+", default=STARTS)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--texts", nargs="+", help="names of files, in this order; all unless given")
+    parser.add_argument("--labels", type=float, default=0.0, help="share of the rows whose labels are given")
     parser.add_argument("--set", nargs="*", default=(), dest="changes")
     arguments = parser.parse_args()
     counts: dict[tuple[str, str], int] = {}
     print(f"{HEAD}\n|{'---|' * 7}", flush=True)
-    for path in sorted(arguments.folder.glob("*.parquet")):
+    for name in arguments.texts or sorted(path.stem for path in arguments.folder.glob("*.parquet")):
+        path = arguments.folder / f"{name}.parquet"
         for start in arguments.starts:
             for seed in range(arguments.seeds):
-                said, figures, found = _case(path, start, seed, arguments.changes)
+                said, figures, found = _case(path, start, seed, arguments)
                 finding = "above" if found.ci_low > 0 else "below" if found.ci_high < 0 else "no difference"
                 counts[said.word, finding] = counts.get((said.word, finding), 0) + 1
                 spread = f"{100 * found.value:+.2f} [{100 * found.ci_low:+.2f}, {100 * found.ci_high:+.2f}]"
@@ -82,14 +87,25 @@ def main() -> int:
     return 0
 
 
-def _case(path: Path, start: str, seed: int, changes: list[str]) -> tuple[Said, tuple[float, float], Difference]:
+def _case(
+    path: Path, start: str, seed: int, arguments: argparse.Namespace
+) -> tuple[Said, tuple[float, float], Difference]:
     table = pl.read_parquet(path)
-    config = override(AdaptConfig(), changes_of(changes))
-    config = override(config, {"training": {"seed": seed}})
+    config = override(AdaptConfig(), changes_of(arguments.changes))
+    seeds = {"training": {"seed": seed}, "label_training": {"seed": seed}, "proof": {"seed": seed}}
+    config = override(config, seeds)
     site = run_context_of(None)
     with tempfile.TemporaryDirectory() as folder:
-        text = _written(table, Path(folder), path.stem)
-        said = _said(site.open_store(), run_adapt([text], start, None, config, site))
+        if arguments.labels:
+            table = table.sample(fraction=1, shuffle=True, seed=seed)
+            given = round(arguments.labels * table.height)
+            text = str(Path(folder) / f"{path.stem}.csv")
+            (table[:given].rename(PAIRS) if "text_2" in table.columns else table[:given]).write_csv(text)
+            table = table[given:]
+        else:
+            text = _written(table, Path(folder), path.stem)
+        report = run_adapt([text], start, text if arguments.labels else None, config, site)
+        said = _said(site.open_store(), report)
     encoders = [find_encoder(site, start, None), said.trained]
     folders = [encoder_folder(site.open_store(), encoder) for encoder in encoders]
     before, after = (_outcomes(SentenceEncoder.load(own, saved_config(own, start)), table) for own in folders)

@@ -13,9 +13,11 @@ import numpy as np
 
 def main() -> int:
     """Train on the job's rows, and leave the vectors of all texts beside it."""
+    import torch
     from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments
 
+    torch.set_num_threads(1)
     path = Path(sys.argv[1])
     job = json.loads(path.read_text())
     model = SetFitModel.from_pretrained(job["folder"])
