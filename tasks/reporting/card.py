@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from models.evaluation.signature import PRINTED
-from storage.assets.catalog import EMBEDDED, embedded_manifest
+from storage.assets.catalog import embedded_manifest
+from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS, MODEL_LICENCES
 from tasks.rendering.blocks import Code, Part, Prose, Table
 from tasks.rendering.markdown import markdown
