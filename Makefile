@@ -17,7 +17,7 @@ WEAK := tests/flows/test_adapt.py tests/unit/models/training \
   tests/flows/test_pipeline.py::test_every_kind_is_there_and_whole \
   tests/unit/models/encoder/test_sentence_encoder.py tests/unit/models/encoder/test_unpadded.py \
   tests/unit/models/encoder/test_int8.py tests/unit/models/translation/test_ctranslate.py \
-  tests/unit/models/runtime/test_arithmetic.py tests/unit/tasks/embedding/test_embed.py
+  tests/unit/models/runtime/test_device_arithmetic.py tests/unit/tasks/embedding/test_embed.py
 
 .PHONY: install develop run test test-slow test-avx2 lint bench bench-gpu bench-cpu docs ui audit sbom clean
 ifneq ($(TORCH),$(BUILT))
