@@ -14,7 +14,7 @@ import torch
 from flows.cli.diagnostics import show_rows
 from storage.assets.embedded import embedded_path
 from tasks.diagnostics.benchmark import bench as bench_module
-from tasks.diagnostics.benchmark import encoding, parity, training, translation
+from tasks.diagnostics.benchmark import budget, encoding, parity, training, translation
 from tasks.diagnostics.benchmark import torch_compile as compiled
 from tasks.diagnostics.benchmark.bench import BUDGETS, SIZES, TOTAL, described
 from tasks.diagnostics.benchmark.budget import finished, within
@@ -215,8 +215,11 @@ def test_budgets_are_below_five_and_ten_minutes():
         assert sum(sections.values()) + (len(SIZES[kind].batches) - 1) * sections["training"] <= limit
 
 
+# An interruption inside a callback of the garbage collector is reported and lost: the next one cuts the section.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_bench_comes_to_its_end_when_no_section_has_time(monkeypatch):
     """Every section is begun and cut, and says so; the limits of the device come first, whole."""
+    monkeypatch.setattr(budget, "AGAIN_S", 0.5)
     monkeypatch.setitem(BUDGETS, "cpu", dict.fromkeys(BUDGETS["cpu"], 0.05))
     monkeypatch.setattr(bench_module, "LEAST_S", 0.05)
     rows = list(bench_module.bench("cpu", quick=True))
