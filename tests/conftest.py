@@ -35,6 +35,14 @@ def _no_quiet_of_another_test(monkeypatch):
         monkeypatch.delenv(name)
 
 
+@pytest.fixture(scope="session")
+def shallow(tmp_path_factory):
+    """The folder of the embedded BERT's first layer, which learns from real text in a third of the whole's time."""
+    from tests.tiny_encoder import write_shallow  # transformers is slow to import, and most tests have no use for it
+
+    return write_shallow(tmp_path_factory.mktemp("encoder") / "shallow")
+
+
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
     """A Hub on loopback, empty, whose clients keep what they fetch in this test's folder and wait for nobody."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +13,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.static import StaticTable
+from storage.assets.embedded import embedded_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +58,18 @@ def tiny_encoder(
 ) -> tuple[Encoder, PreTrainedTokenizerBase]:
     write_tiny(folder, architecture, seed=seed, dropout=dropout)
     return pair_of(SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=24)))
+
+
+def write_shallow(folder: Path, asset: str = "bert-mini") -> Path:
+    """Write the first of the four layers of an embedded BERT, which reads any text and learns; give its folder back."""
+    whole = embedded_path(asset)
+    model = AutoModel.from_pretrained(whole)
+    model.layers = model.layers[:1]
+    model.config.update({"num_hidden_layers": 1, "layer_types": model.config.layer_types[:1]})
+    model.save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(whole / name, folder)
+    return folder
 
 
 def pair_of(encoder: SentenceEncoder) -> tuple[Encoder, PreTrainedTokenizerBase]:

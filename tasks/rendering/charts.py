@@ -185,12 +185,19 @@ def training_charts(logs: Mapping[str, pl.DataFrame]) -> list[Chart]:
     Args:
         logs: what to call a training → its log.
     """
-    charts = [
-        _curve(logs, column, title, scale)
-        for column, title, scale in _PANELS
-        if any(log[column].count() for log in logs.values())
-    ]
-    return [*charts, *([_plane(logs)] if any(log["uniformity"].count() for log in logs.values()) else [])]
+    curves = training_curves(logs)
+    return [*curves, *([_plane(logs)] if any(log["uniformity"].count() for log in logs.values()) else [])]
+
+
+def training_curves(logs: Mapping[str, pl.DataFrame], most: int | None = None) -> list[Chart]:
+    """A chart a quantity by step, loss and dev figure first.
+
+    Args:
+        logs: what to call a training → its log.
+        most: charts to draw.
+    """
+    seen = [panel for panel in _PANELS if any(log[panel[0]].count() for log in logs.values())]
+    return [_curve(logs, column, title, scale) for column, title, scale in seen[:most]]
 
 
 def _curve(logs: Mapping[str, pl.DataFrame], column: str, title: str, scale: int) -> Chart:

@@ -82,9 +82,9 @@ def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, J
 
 def _show(work: StageContext, result: TrainingResult) -> None:
     key = work.ref.key[:12]
-    from tasks.rendering.charts import training_charts  # matplotlib
+    from tasks.rendering.charts import training_curves  # matplotlib
 
-    for chart in training_charts({"training": result.log})[:2]:  # loss and dev; the run's page has all
+    for chart in training_curves({"training": result.log}, most=2):  # the run's page has all
         show_chart(chart.name, chart.standalone(), f"Training of checkpoint {key}: {chart.label}")
     seen = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
     evaluated = seen.drop("lr", "momentum", "grad_norm", "dev_spearman").with_columns(

@@ -117,6 +117,7 @@ def ask(cluster: Cluster, path: str, body: object = None) -> list[dict[str, obje
         return json.load(answer)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_prepared_twice_has_everything_once(cluster):
     for _ in range(2):
         prepare({**cluster.environment, "BSL_NOTIFY_URL": "http://127.0.0.1:9/webhook"})

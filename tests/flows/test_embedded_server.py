@@ -43,6 +43,7 @@ def test_it_answers_and_ends_with_the_command(tmp_path, monkeypatch):
         urllib.request.urlopen(url + "/health")
 
 
+@pytest.mark.slow
 def test_ten_commands_at_once_make_one_database(tmp_path, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "new"))

@@ -16,9 +16,9 @@ QUICK = {
 }
 
 
-def test_convolutions_come_with_training(tmp_path):
+def test_convolutions_come_with_training(shallow, tmp_path):
     store = Store(str(tmp_path / "store"))
-    changes = {**QUICK, "encoder": {"cnn": CNNConfig(channels=8).model_dump()}}
+    changes = {**QUICK, "encoder": {"model": str(shallow), "cnn": CNNConfig(channels=8).model_dump()}}
     ref = pipeline("tiny-isbert", changes, RunContext(store=store.url, device="cpu", threads=1))
     inputs = store.manifest(ref).provenance.inputs.values()
     (checkpoint,) = [CheckpointRef(key=entry.key) for entry in inputs if entry.kind == "checkpoint"]

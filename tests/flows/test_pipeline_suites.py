@@ -16,7 +16,6 @@ from tests.toy_sets import allow_any_rows
 PAIRS = 24  # a topic
 SMALL = {
     "augment": recipe("tiny").augment.model_dump(),
-    "encoder": {"model": "embedded:bert-mini", "revision": None},
     "training": {"batch_size": 16, "max_steps": 3, "eval_every": 3, "collapse": None},
     "evaluation": {
         "sets": ["afs", "cr"],
@@ -49,9 +48,10 @@ def mirror(tmp_path, monkeypatch):
     return str(tmp_path / "mirror")
 
 
-def test_arguments_are_the_corpus_and_every_system_is_scored_on_every_kind_of_set(mirror, tmp_path):
+def test_arguments_are_the_corpus_and_every_system_is_scored_on_every_kind_of_set(mirror, shallow, tmp_path):
     store = Store(str(tmp_path / "store"))
-    ref = pipeline("afs", SMALL, RunContext(store=store.url, mirror=mirror, device="cpu", threads=1))
+    changes = {**SMALL, "encoder": {"model": str(shallow), "revision": None}}
+    ref = pipeline("afs", changes, RunContext(store=store.url, mirror=mirror, device="cpu", threads=1))
     (corpus,) = (store.manifest(each) for each in store.refs("corpus"))
     assert corpus.rows > PAIRS * len(TOPICS)
     scores = store.scan(ref, "scores").collect()

@@ -21,6 +21,7 @@ FEW = {
     "published-labse": "a Dense module that is a pickle alone",
 }
 DEPLOYED = "published-labse"
+SLOW = {"multilingual-sup"}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def travel(journeys, monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in FEW])
 def test_a_recipe_runs_from_the_hub_from_its_cache_and_from_a_mirror(travel, name):
     for step in [step for step in travel.steps if step != "deployment"]:
         travel.steps[step](name)

@@ -11,6 +11,8 @@ from tasks.stage.run_context import RunContext
 
 STEPS = 20
 FEW = {"batch_size": 16, "epochs": STEPS, "max_steps": STEPS, "eval_every": STEPS, "collapse": None, "select": "last"}
+# Their objectives are learnt in tests/unit/models/objectives, phase after phase in test_phases.py.
+SLOW = {"scl", "stsb", "bsl-sbert"}
 NAMES = ("sbert", "scl", "stsb", "bsl-sbert", "mlm", "tsdae", "simcse", "distil")
 
 
@@ -37,7 +39,9 @@ def changes(name: str, encoder: dict[str, object]) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("name", [f"tiny-{name}" for name in NAMES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(f"tiny-{name}", marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES]
+)
 def test_a_recipe_learns_for_twenty_steps_and_is_scored(name, site, encoder):
     changed = changes(name, encoder)
     config = override(recipe(name), changed)

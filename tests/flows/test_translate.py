@@ -203,6 +203,7 @@ def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
     assert content(site) == undisturbed
 
 
+@pytest.mark.slow
 def test_two_workers_on_one_store_give_the_same(site: RunContext, model: Path, undisturbed: dict[str, str]) -> None:
     worker = start(site, model)
     wait_for_parts(site, worker, 1)

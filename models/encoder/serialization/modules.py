@@ -303,5 +303,7 @@ def after_first(folder: Path, transformer: Path, pooling: str) -> str:
 
 def _same_layers(weights: torch.Tensor, pooling: str) -> bool:
     """Whether weights are those of a pooling, up to a factor."""
+    if len(weights) < -min(LAYERS[pooling]):
+        return False  # a network of one layer has no second to last
     expected = layer_weights(pooling, len(weights))
     return bool(weights.max() > 0 and torch.equal(weights / weights.max(), expected))

@@ -1,5 +1,7 @@
 """An int8 graph: columns that are much larger than others are evened out first, which changes no vector by itself."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -17,17 +19,24 @@ from models.serving.smoothquant import smooth  # noqa: E402  it needs the extra
 LOUD = 40.0
 
 
-def graph_of(folder, architecture, loud=1.0):
+@pytest.fixture(scope="module")
+def graph_of(tmp_path_factory):
     """A graph of an encoder of whose layer norms two columns are so much larger, and what it is run on."""
-    encoder, tokenizer = tiny_encoder(folder / "in", architecture)
-    for module in encoder.modules():
-        if isinstance(module, nn.LayerNorm):
-            with torch.no_grad():
-                module.weight[:2] *= loud
-    path = folder / "model.onnx"
-    export_onnx(encoder.eval(), path)
-    call = tokenizer([*ORIGINALS, *BACK_DE], padding=True, truncation=True, max_length=24, return_tensors="np")
-    return path, {name: call[name].astype(np.int64) for name in ("input_ids", "attention_mask")}
+
+    @cache
+    def make(architecture, loud=1.0):
+        folder = tmp_path_factory.mktemp("graph")
+        encoder, tokenizer = tiny_encoder(folder / "in", architecture)
+        for module in encoder.modules():
+            if isinstance(module, nn.LayerNorm):
+                with torch.no_grad():
+                    module.weight[:2] *= loud
+        path = folder / "model.onnx"
+        export_onnx(encoder.eval(), path)
+        call = tokenizer([*ORIGINALS, *BACK_DE], padding=True, truncation=True, max_length=24, return_tensors="np")
+        return path, {name: call[name].astype(np.int64) for name in ("input_ids", "attention_mask")}
+
+    return make
 
 
 def vectors(graph, batch):
@@ -40,8 +49,8 @@ def error(found, exact):
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
-def test_evening_out_changes_what_is_multiplied_but_no_vector(tmp_path, architecture):
-    path, batch = graph_of(tmp_path, architecture, LOUD)
+def test_evening_out_changes_what_is_multiplied_but_no_vector(graph_of, architecture):
+    path, batch = graph_of(architecture, LOUD)
     graph = onnx.load(path)
     weights = {weight.name: onnx.numpy_helper.to_array(weight) for weight in graph.graph.initializer}
     smooth(graph, [batch], ())
@@ -55,8 +64,8 @@ def test_evening_out_changes_what_is_multiplied_but_no_vector(tmp_path, architec
     assert np.abs(vectors(graph.SerializeToString(), batch) - vectors(path, batch)).max() <= 1e-5
 
 
-def test_what_is_left_alone_stays(tmp_path):
-    path, batch = graph_of(tmp_path, "bert", LOUD)
+def test_what_is_left_alone_stays(graph_of):
+    path, batch = graph_of("bert", LOUD)
     graph = onnx.load(path)
     smooth(graph, [batch], [node.name for node in graph.graph.node])
     assert graph == onnx.load(path)
@@ -67,8 +76,8 @@ TARGETS = sorted({"avx2", target_here()})  # those whose sums this machine does 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
-def test_large_columns_cost_int8_less_when_they_are_evened_out(tmp_path, architecture, target, monkeypatch):
-    path, batch = graph_of(tmp_path, architecture, LOUD)
+def test_large_columns_cost_int8_less_when_they_are_evened_out(graph_of, tmp_path, architecture, target, monkeypatch):
+    path, batch = graph_of(architecture, LOUD)
     exact = vectors(path, batch)
     quantise_onnx(path, tmp_path / "even.onnx", [batch], target)
     monkeypatch.setattr("models.serving.smoothquant.ALPHA", 0.0)  # only what the weights' rows ask for
@@ -110,8 +119,8 @@ def byte_weights(path):
 
 
 @pytest.mark.parametrize(("target", "same"), [("avx2", True), ("vnni", False)])
-def test_sums_of_two_products_fit_16_bits_only_with_a_bit_less(tmp_path, target, same):
-    path, batch = graph_of(tmp_path, "bert", LOUD)
+def test_sums_of_two_products_fit_16_bits_only_with_a_bit_less(graph_of, tmp_path, target, same):
+    path, batch = graph_of("bert", LOUD)
     quantise_onnx(path, tmp_path / "int8.onnx", [batch], target)
     weights = byte_weights(tmp_path / "int8.onnx")
     assert len(weights) >= 6
@@ -125,8 +134,8 @@ def test_sums_of_two_products_fit_16_bits_only_with_a_bit_less(tmp_path, target,
     assert all(equal) is same
 
 
-def test_a_bit_less_drifts_little_more_and_the_graph_states_it(tmp_path):
-    path, batch = graph_of(tmp_path, "bert", LOUD)
+def test_a_bit_less_drifts_little_more_and_the_graph_states_it(graph_of, tmp_path):
+    path, batch = graph_of("bert", LOUD)
     exact, drift = vectors(path, batch), {}
     for target in ("avx2", "vnni"):
         made = tmp_path / f"{target}.onnx"
@@ -136,8 +145,8 @@ def test_a_bit_less_drifts_little_more_and_the_graph_states_it(tmp_path):
     assert 0 < drift["avx2"] < 3 * drift["vnni"]
 
 
-def test_a_sum_that_is_normalised_is_not_joined_with_its_norm(tmp_path):
-    path, _ = graph_of(tmp_path, "bert")
+def test_a_sum_that_is_normalised_is_not_joined_with_its_norm(graph_of, tmp_path):
+    path, _ = graph_of("bert")
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
     onnxruntime.InferenceSession(str(path), options)

@@ -11,7 +11,7 @@ import torch
 from models.encoder.sentence_encoder import SentenceEncoder, evaluating, tokenise
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
 
-THREADS, TRIALS = 8, 60
+THREADS, TRIALS = 8, 30
 ARCHITECTURES = ["bert", "modernbert", "mpnet", "roberta"]
 
 

@@ -130,9 +130,9 @@ def sentences():
 
 
 @pytest.mark.parametrize("relu", [True, False])
-def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformers(sentences, tmp_path, relu):
-    asked = EncoderConfig(model="bert-mini", max_length=128, cnn=CNNConfig(channels=32, relu=relu))
-    encoder, tokenizer = pair_of(SentenceEncoder.load(embedded_path("bert-mini"), asked))
+def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformers(sentences, shallow, tmp_path, relu):
+    asked = EncoderConfig(model="shallow", max_length=128, cnn=CNNConfig(channels=32, relu=relu))
+    encoder, tokenizer = pair_of(SentenceEncoder.load(shallow, asked))
     config = TrainingConfig(
         precision="fp32",
         objective=ISBERTConfig(),

@@ -12,7 +12,6 @@ from models.objectives.config import BarlowConfig, BSLConfig, ContrastiveConfig,
 from models.training.config import TrainingConfig
 from models.training.dev_evaluation import DevSet
 from models.training.loop import train
-from tests.tiny_encoder import pair_of
 
 ASSETS = Path(__file__).parents[4] / "storage" / "assets"
 ROWS, STEPS = 16, 20
@@ -41,12 +40,10 @@ def dev():
 
 
 @pytest.mark.parametrize(("objective", "gain"), CASES, ids=[case[0].name for case in CASES])
-def test_a_few_steps_lower_the_loss_and_raise_dev_spearman(pairs, dev, objective, gain):
+def test_a_few_steps_lower_the_loss_and_raise_dev_spearman(pairs, dev, shallow, objective, gain):
     torch.set_num_threads(1)
     dropout = 0.1 if objective.name == "simcse" else None
-    encoder, tokenizer = pair_of(
-        SentenceEncoder.load(ASSETS / "bert-mini", EncoderConfig(model="embedded:bert-mini", dropout=dropout))
-    )
+    encoder = SentenceEncoder.load(shallow, EncoderConfig(model="shallow", dropout=dropout))
     config = TrainingConfig(
         precision="fp32",
         objective=objective,
@@ -57,7 +54,7 @@ def test_a_few_steps_lower_the_loss_and_raise_dev_spearman(pairs, dev, objective
         select="last",
         optimizer="adamw",
     )
-    result = train(pairs, SentenceEncoder(encoder, tokenizer), config, dev=dev)
+    result = train(pairs, encoder, config, dev=dev)
     loss = result.log["loss"].drop_nulls()
     assert loss.tail(3).mean() < loss.head(3).mean()
     assert result.best_dev - result.start_dev > gain

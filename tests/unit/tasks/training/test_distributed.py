@@ -93,6 +93,7 @@ def test_a_batch_that_cannot_be_shared_is_refused(arguments, tmp_path):
         train_together(job, asked)
 
 
+@pytest.mark.slow
 def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
     site, given = arguments
     long = CONFIG.model_copy(update={"epochs": 1000, "eval_every": 10_000})
@@ -107,6 +108,7 @@ def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
     assert f"after step {read_snapshot(saved).step} of" in str(told.value)
 
 
+@pytest.mark.slow
 def test_a_command_that_is_killed_leaves_no_trainer(arguments, tmp_path):
     """Run again, others would write beside them where it goes on."""
     site, given = arguments

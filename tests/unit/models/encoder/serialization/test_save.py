@@ -47,6 +47,13 @@ def test_an_export_loads_again_to_the_same_weights(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(encoder.parameters(), again.parameters(), strict=True))
 
 
+def test_a_pooling_of_layers_is_read_again_of_an_encoder_that_has_one(shallow, tmp_path):
+    whole = SentenceEncoder.load(shallow, EncoderConfig(model="shallow", pooling="first-last"))
+    whole.save(tmp_path)
+    again = SentenceEncoder.load(tmp_path, EncoderConfig(model="again", pooling="first-last"))
+    assert np.abs(again.encode(TEXTS) - whole.encode(TEXTS)).max() <= 1e-6
+
+
 # Of the files whose form is ours, as the code before heads wrote them for mean pooling; transformers writes the others.
 PLAIN = {
     "1_Pooling/config.json": "492f7efb669afe9dcd01490c7d8b9847d057b43f237f9f1456f703d10cf5b61b",

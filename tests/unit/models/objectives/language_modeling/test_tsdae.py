@@ -134,16 +134,14 @@ def test_without_the_tokenizer_it_says_so(tmp_path):
         build_objective(encoder, TSDAEConfig())(tokenise_pairs(reader(tokenizer, 24), PAIRS), 64)
 
 
-def test_real_sentences_are_learnt_and_the_export_is_read(tmp_path):
+def test_real_sentences_are_learnt_and_the_export_is_read(shallow, tmp_path):
     from sentence_transformers import SentenceTransformer
 
     torch.set_num_threads(1)
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
     texts = rows["hypothesis"].unique(maintain_order=True).head(160).to_list()
     pairs = pl.DataFrame({"text_1": delete_words(texts, range(160), DeletedView()), "text_2": texts})
-    encoder, tokenizer = pair_of(
-        SentenceEncoder.load(embedded_path("bert-mini"), EncoderConfig(model="m", pooling="cls"))
-    )
+    encoder, tokenizer = pair_of(SentenceEncoder.load(shallow, EncoderConfig(model="shallow", pooling="cls")))
     config = TrainingConfig(
         precision="fp32",
         objective=TSDAEConfig(),
