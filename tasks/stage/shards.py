@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import time
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from io import BytesIO
@@ -77,6 +78,7 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
 T = TypeVar("T")
 
 _AT_ONCE: Final = 256  # calls that the scheduler has at least, with their arguments
+_GATHER_EVERY_S: Final = 0.1
 _turn = threading.Lock()
 
 
@@ -124,7 +126,8 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
             send()
             for number in range(len(calls)):
                 while number not in results:
-                    ended = futures.next_batch()  # all that have: one request gathers them
+                    time.sleep(_GATHER_EVERY_S)  # one request gathers all that have ended, and costs milliseconds
+                    ended = futures.next_batch()
                     results.update(zip(map(numbers.pop, ended), client.gather(ended), strict=True))
                     send()
                 yield results.pop(number)
