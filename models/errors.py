@@ -96,7 +96,7 @@ class InterruptedRunError(TrainingError):
     def __init__(self, step: int, total: int, saved_in: str | None) -> None:
         self.step = step
         kept = (
-            f"its state is saved in {saved_in}; run again to go on"
+            f"its state is saved in {saved_in}; run again to resume"
             if saved_in
             else "no work folder was given, so nothing is saved"
         )

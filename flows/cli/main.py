@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"bsl: {printable(refusal(error, words))}", file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
-        print("bsl: interrupted; what was finished is kept, run again to go on", file=sys.stderr)
+        print("bsl: interrupted; finished stages are cached; run again to resume", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader has what it wanted; nothing may be flushed to it at the end.
@@ -123,7 +123,7 @@ def _misspelt(words: Sequence[str]) -> str:
     if word.startswith("-"):
         verb = next((each for each in words if each in names), "")
         listing = f"bsl {verb} --help" if verb else "bsl --help"
-        return f"bsl: options stand behind the verb: bsl {verb or 'VERB'} … {word}; `{listing}` lists them"
+        return f"bsl: options follow the verb: bsl {verb or 'VERB'} … {word}; `{listing}` lists them"
     nearest = difflib.get_close_matches(word, names, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ";"
     return f"bsl: no verb is called {word!r}{hint} `bsl --help` lists them"

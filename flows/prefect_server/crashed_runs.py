@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _STARTED: Final = {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}
 _AT_ONCE: Final = 200
-_KILLED: Final = "The process was killed, or the machine went down. Run it again to go on."
-_STOPPED: Final = "Stopped by a person. Run it again to go on."
+_KILLED: Final = "The process was killed, or the machine went down. Run it again to resume."
+_STOPPED: Final = "Stopped by the user. Run it again to resume."
 
 
 def end_crashed_runs(before: datetime) -> int:

@@ -94,7 +94,7 @@ _BOOKS: Final = (
     "trained on the Toronto book corpus, which its authors withdrew, and no checkpoint can be read here; measure its "
     "vectors by bsl.evaluate(object, suite)"
 )
-_OWN_CODE: Final = "a network with code of its own; measure it by bsl.evaluate(object, suite)"
+_OWN_CODE: Final = "a network with custom code; measure it by bsl.evaluate(object, suite)"
 _WORDS: Final = "quoted, of another corpus; every report has a TF-IDF column, fitted on the run's own sentences"
 REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("Unigram-TFIDF", "Unigram-TFIDF on AFS"), _WORDS),
@@ -124,17 +124,17 @@ def row_of(name: str) -> tuple[str, str]:
         raise ValueError(f"{name!r} is a row that nothing here reproduces: {REASONS[name]}")
     if name not in RECIPES:
         raise ValueError(
-            f"{name!r} is neither a row that a recipe stands behind nor a recipe; rows are {'; '.join(ROWS)}; recipes "
+            f"{name!r} is neither a published row with a recipe nor a recipe; rows are {'; '.join(ROWS)}; recipes "
             f"{', '.join(RECIPES)}"
         )
     published = recipe(name).published
     if published and published[0] in COMMANDS:
         raise ValueError(
-            f"recipe {name!r} stands beside {published[0]!r}, a row of fine-tuning; measure that by: "
+            f"recipe {name!r} reproduces {published[0]!r}, a row of fine-tuning; measure that by: "
             f"{COMMANDS[published[0]]}"
         )
     if not published or published[0] not in ROWS:
-        raise ValueError(f"recipe {name!r} is held against no published row; name one of {'; '.join(ROWS)}")
+        raise ValueError(f"recipe {name!r} has no published row; name one of {'; '.join(ROWS)}")
     return published[0], name
 
 
@@ -164,13 +164,13 @@ def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tup
     if (ours := encoder.model) != (theirs := published.encoder.model):
         reasons.append(f"another encoder: {ours}; the row's is {theirs}")
     elif changes := _changed(encoder, published.encoder):
-        reasons.append(f"the encoder is read otherwise: {changes}")
+        reasons.append(f"the encoder is loaded differently: {changes}")
     if changes := _changed(config.words, published.words):
-        reasons.append(f"words are told apart otherwise: {changes}")
+        reasons.append(f"words are split differently: {changes}")
     if (ours := _sources(config)) != (theirs := _sources(published)):
         reasons.append(f"another corpus: {ours}; the row's is {theirs}")
     elif any(source.path for source in config.ingest.sources):
-        reasons.append(f"another corpus: files of your own stand for a part of {theirs}")
+        reasons.append(f"another corpus: your own files replace a part of {theirs}")
     if config.ingest.corpus != published.ingest.corpus:
         reasons.append(f"a part of the corpus only: {_changed(config.ingest.corpus, published.ingest.corpus)}")
     if limits := ", ".join(sorted(_limits(config) - _limits(published))):

@@ -100,7 +100,7 @@ class PinnedEncoder:
 
 
 _CITED: Final = "commit cited by public code with the model's files"
-_UNKNOWN: Final = "no commit in any source at hand; give one by `--set encoder.revision=…`"
+_UNKNOWN: Final = "no commit in any source; give one by `--set encoder.revision=…`"
 
 _ENCODERS: Final = (
     PinnedEncoder(

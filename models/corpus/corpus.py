@@ -197,5 +197,5 @@ def _refuse(ordered: pl.DataFrame, collides: pl.Series) -> None:
     identity, second = ordered["sentence_id"][row], ordered["text"][row]
     raise SentenceIdCollisionError(
         f"two different sentences have the id {identity:#018x}: {ordered['text'][row - 1]!r} and {second!r}; every "
-        "sentence needs an id of its own (64 bits make this about 1 in 40,000 for 30 million sentences); remove one"
+        "sentence needs a unique id (64 bits make this about 1 in 40,000 for 30 million sentences); remove one"
     )

@@ -43,7 +43,9 @@ class NormalizeConfig(BaseModel):
     @model_validator(mode="after")
     def _in_order(self) -> NormalizeConfig:
         if self.min_chars > self.max_chars:
-            raise ValueError(f"min_chars is {self.min_chars}, above max_chars {self.max_chars}; nothing would be kept")
+            raise ValueError(
+                f"min_chars is {self.min_chars}, above max_chars {self.max_chars}; no sentence would be left"
+            )
         return self
 
 

@@ -208,7 +208,7 @@ def check_convolutions(encoder: Encoder) -> None:
     if found is not None and asked is not None and found != asked:
         raise EncoderError(
             f"{encoder.config.model}: saved with convolutions {found!r}, the configuration asks for {asked!r}; set "
-            "encoder.cnn=null, which keeps those that are there"
+            "encoder.cnn=null to use the saved ones"
         )
 
 

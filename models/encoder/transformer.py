@@ -129,7 +129,7 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
     described = read_json(folder / "config.json")
     if "auto_map" in described and described.get("model_type") not in CONFIG_MAPPING:
         raise EncoderError(
-            f"{folder}: a {described.get('model_type')} is code of its own ({', '.join(described['auto_map'])}), which "
+            f"{folder}: a {described.get('model_type')} is custom code ({', '.join(described['auto_map'])}), which "
             "is not run, expected an architecture of transformers; choose a model that needs no remote code"
         )
     with quiet_transformers():
@@ -233,7 +233,7 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Tensors of a module's folder by name.
 
     Raises:
-        EncoderError: The folder has no weights, they are damaged, or a pickle holds more than tensors.
+        EncoderError: The folder has no weights, they are damaged, or a pickle contains more than tensors.
     """
     path = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
     if path is None:
@@ -246,7 +246,8 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
         # torch's message goes on to say how to run what is in the file; that is not for us.
         reason = str(error).partition("WeightsUnpickler error: ")[2].partition(". Please")[0]
         raise EncoderError(
-            f"{path}: holds more than tensors ({reason}); ask its authors for {WEIGHTS}, for code is not run from files"
+            f"{path}: contains more than tensors ({reason}), and no code of a file is run; ask its authors for "
+            f"{WEIGHTS}"
         ) from error
     except (OSError, SafetensorError, RuntimeError, ValueError, EOFError) as error:
         raise EncoderError(f"{path}: weights not readable ({error}); check that the copy is complete") from error

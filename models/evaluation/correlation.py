@@ -115,7 +115,7 @@ def sparse_cosines(first_NV: csr_array, second_NV: csr_array) -> NDArray[np.floa
         )
     if not (np.isfinite(first_NV.data).all() and np.isfinite(second_NV.data).all()):
         raise EvaluationError(
-            "a sparse vector holds a value that is not finite, expected numbers; look at the system that made it"
+            "a sparse vector contains a value that is not finite, expected numbers; look at the system that made it"
         )
     dots, squares_1, squares_2 = (
         np.asarray(one.multiply(two).sum(axis=1), dtype=np.float64).ravel()

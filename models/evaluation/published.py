@@ -100,6 +100,6 @@ def rows_of(system: str) -> list[PublishedRow]:
         nearest = difflib.get_close_matches(system, names, n=3) or names[:3]
         raise ValueError(
             f"{system!r}: no published row is called so; the nearest of {len(names)} are {', '.join(nearest)}. "
-            "All stand in column `row` of models/evaluation/published.csv"
+            "All are in column `row` of models/evaluation/published.csv"
         )
     return list(rows.values())

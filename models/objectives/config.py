@@ -283,7 +283,7 @@ class ClassifierSettings(ObjectiveSettings):
     @model_validator(mode="after")
     def _features_differ(self) -> Self:
         if len(set(self.features)) < len(self.features):
-            raise ValueError(f"features {', '.join(self.features)}: one stands there twice; name each once")
+            raise ValueError(f"features {', '.join(self.features)}: one is there twice; name each once")
         return self
 
 

@@ -111,8 +111,8 @@ class CrossObjective(Objective):
         if len(ids) < 2 or not {ids[0], ids[-1]} <= marks:
             raise TrainingError(
                 f"the tokenizer {type(tokenizer).__name__} reads 'a' as {[names[number] for number in ids]}, "
-                "expected a token of its own before and behind it, such as [CLS] and [SEP], between which two "
-                "sentences are read as one; start a cross-encoder from BERT, RoBERTa or their kin"
+                "expected a special token before and after it, such as [CLS] and [SEP], so that two "
+                "sentences can be read as one; start a cross-encoder from BERT, RoBERTa or their kin"
             )
 
     def values(self, batch: Batch, batch_tokens: int) -> torch.Tensor:

@@ -78,7 +78,7 @@ def _dev(seen: Evaluation) -> float:
 def _collapse_remedy(config: TrainingConfig) -> str:
     objective = config.objective
     if getattr(objective, "target_norm", None) == "none":
-        step = "set training.objective.target_norm to 'standardize' or 'center': the target then holds no constant part"
+        step = "set training.objective.target_norm to 'standardize' or 'center': the target then has no constant part"
     elif getattr(objective, "contrastive_weight", None) == 0:
         step = "set training.objective.contrastive_weight to 0.1: the batch's other sentences keep vectors apart"
     else:

@@ -283,7 +283,7 @@ class _Loop:
             self.on_eval(evaluation)
         if finding := finding_of(run.history(), self.config, final=run.step == run.total):
             run.give_up(finding)
-            logger.warning("training ends here and keeps the best of what was: %s", finding)
+            logger.warning("training stops here and uses the best checkpoint so far: %s", finding)
 
     def _report(self) -> None:
         now = time.monotonic()

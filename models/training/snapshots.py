@@ -108,8 +108,8 @@ def read_snapshot(folder: Path) -> Snapshot:
         head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
         if head["format"] != FORMAT:
             raise ResumeError(
-                f"{folder}: snapshot format {head['format']}, expected {FORMAT}; go on with the version that wrote it, "
-                "or delete the folder to train afresh"
+                f"{folder}: snapshot format {head['format']}, expected {FORMAT}; resume with the version that wrote "
+                "it, or delete the folder to train from the start"
             )
         for name, expected in head["files"].items():
             actual = file_sha256(folder / f"{name}.safetensors")

@@ -57,8 +57,8 @@ class TeacherVectors:
         places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
         if absent := np.flatnonzero(self.ids[places] != ids).tolist():
             raise TrainingError(
-                f"sentence_id of pair {first_row + absent[0]} is {ids[absent[0]]}, of which the teacher has no vector; "
-                "embed the corpus that the pairs are made from with the teacher"
+                f"sentence_id of pair {first_row + absent[0]} is {ids[absent[0]]}, for which the teacher has no "
+                "vector; embed the corpus of the pairs with the teacher"
             )
 
     def vectors_of(self, ids: NDArray[np.uint64]) -> NDArray[np.float32]:

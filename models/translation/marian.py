@@ -128,7 +128,7 @@ def load_model(folder: Path, precision: str, device: str) -> MarianMTModel:
         )
     except UnpicklingError as error:
         raise TranslatorLoadError(
-            f"{folder}: pytorch_model.bin holds more than tensors and was not run; "
+            f"{folder}: pytorch_model.bin contains more than tensors and was not run; "
             "expected plain weights: get the model from its publisher again, or convert it to safetensors"
         ) from error
     module: torch.nn.Module = model  # transformers annotates its own `to` and `eval` for another self

@@ -269,9 +269,7 @@ class AugmentConfig(BaseModel):
     @model_validator(mode="after")
     def _methods_differ(self) -> Self:
         if len(set(self.methods)) < len(self.methods):
-            raise ValueError(
-                f"views {', '.join(self.methods)}: a method stands there twice; each view needs its own name"
-            )
+            raise ValueError(f"views {', '.join(self.methods)}: a method is there twice; each view needs its own name")
         if not self.methods:
             raise ValueError("no views at all: set translations or rewritings, or original = true")
         return self

@@ -93,7 +93,7 @@ def _all_manifests(store: Store) -> dict[str, Manifest]:
             faults.append(str(error))
     if faults:
         raise CorruptArtifactError(
-            f"{len(faults)} manifests cannot be read, so what they need is not known and everything is kept: "
+            f"{len(faults)} manifests cannot be read, so their inputs are unknown and nothing is deleted: "
             f"{'; '.join(faults[:3])}"
         )
     return manifests

@@ -76,7 +76,7 @@ _INSTRUCTIONS = "luukkonenr/natural-instructions-fi @26939267e1a0491880d64f3da59
 
 TATOEBA: dict[str, AssetSource] = {
     language: AssetSource(
-        name=f"tatoeba_en_{language}", licence=_TATOEBA, origin=origin, use="sentence pairs, less those held out"
+        name=f"tatoeba_en_{language}", licence=_TATOEBA, origin=origin, use="sentence pairs, without the held-out ones"
     )
     for language, origin in {
         "de": "rioyshky/translation @de48b7027f7318d77010a6e08ed928c10748c23d deu-eng.zip",

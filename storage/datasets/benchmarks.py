@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 _SENTEVAL_REMEDY: Final = (
-    f"unpack SimCSE's {SENTEVAL.file} ({SENTEVAL.hub_id} on the Hub) into the mirror, and delete a table of the set "
-    "that stands there, which would be read first"
+    f"unpack SimCSE's {SENTEVAL.file} ({SENTEVAL.hub_id} on the Hub) into the mirror, and delete an older table of "
+    "the set there, which would be read first"
 )
 
 
@@ -72,7 +72,7 @@ TRANSFER: Final = (
 
 
 _ARCHIVE: Final = "https://public.ukp.informatik.tu-darmstadt.de/kwang/unsupse-benchmark/tsdae-evaluation/data-eval.zip"
-_USEB_REMEDY: Final = f"download {_ARCHIVE} and unpack it in the mirror, so that its folder data-eval stands there"
+_USEB_REMEDY: Final = f"download {_ARCHIVE} and unpack it in the mirror, which must then contain its folder data-eval"
 _USEB: Final = "Split and protocol of USEB: Wang, Reimers and Gurevych, 2021. TSDAE. Findings of EMNLP."
 _STACK_EXCHANGE: Final = "CC BY-SA, as all of Stack Exchange"
 _UNSAID: Final = "not stated; ask its authors"

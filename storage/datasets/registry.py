@@ -73,7 +73,7 @@ def require_rows(dataset: str, split: str, rows: int) -> None:
     declared = DATASETS[dataset]
     expected = declared.rows.get(split, rows)
     if rows != expected:
-        remedy = declared.remedy or "copy it again, or give a set of your own a name of its own"
+        remedy = declared.remedy or "copy it again, or give your own set another name"
         raise SourceError(
             f"{dataset} {split} holds {rows:,} rows, expected the {expected:,} that papers report; {remedy}"
         )

@@ -33,7 +33,7 @@ def _inside(name: str) -> str:
     if not is_inside(name) or any(len(part) > _MOST_BYTES_OF_PART for part in parts):
         raise ValueError(f"the file name {name[:80]!r} is not relative, normalised and short")
     if len(name.encode()) > _MOST_BYTES or _FORBIDDEN.search(name):
-        raise ValueError(f"the file name {name[:80]!r} is too long or holds control characters or backslashes")
+        raise ValueError(f"the file name {name[:80]!r} is too long or contains control characters or backslashes")
     if name == MANIFEST:
         raise ValueError(f"a manifest cannot list {MANIFEST} itself")
     return name

@@ -63,8 +63,8 @@ def without_password(address: str) -> str:
         "~/.config/fsspec), or as the client's own, such as AWS_SECRET_ACCESS_KEY"
     )
     raise ValueError(
-        f"an address {protocol}://… holds a password, token or signature, which would be shown and recorded with it; "
-        f"expected one without; {remedy}"
+        f"an address {protocol}://… contains a password, token or signature, which logs and artifacts would "
+        f"show; expected an address without; {remedy}"
     )
 
 
@@ -78,7 +78,7 @@ def shown(text: str) -> str:
 
 def _without_nul(address: str) -> str:
     if "\0" in address:
-        raise ValueError("an address holds NUL, which no file system takes; correct it")
+        raise ValueError("an address contains NUL, which no file system takes; correct it")
     return address
 
 

@@ -82,4 +82,4 @@ def _asked(name: str, later: str, call: Callable[[], T]) -> T:
 
 
 def _made(later: str) -> str:
-    return f"what was exported is kept: {later}"
+    return f"the exported folder is still there: {later}"

@@ -160,7 +160,9 @@ def read_nli(frames: Iterable[pl.DataFrame], shape: Shape, report: ReadReport) -
         SourceError: the shape is not that of labelled pairs, or a label is none of entailment, neutral, contradiction.
     """
     if shape.label is None or len(shape.texts) != 2:
-        raise SourceError(f"{report.name} holds no labelled pairs, only the columns {', '.join(shape.columns.names)}")
+        raise SourceError(
+            f"{report.name} contains no labelled pairs, only the columns {', '.join(shape.columns.names)}"
+        )
     for frame in frames:
         spelled = frame[shape.label].cast(pl.String).str.strip_chars().fill_null("")
         unlabelled = spelled.is_in(_UNLABELLED)

@@ -143,7 +143,7 @@ def _header(path: str, block: Block, *, quoted: bool) -> tuple[tuple[str, ...], 
         raise SourceError(f"{path}: line 1 is blank; expected a header with the names of the columns")
     if len(set(names)) < len(names):
         raise SourceError(
-            f"{path}: the header names a column twice ({line.strip()!r}); give each a name of its own, or add a header "
+            f"{path}: the header names a column twice ({line.strip()!r}); give each a unique name, or add a header "
             "line if this one is data"
         )
     return names, separator, Block(block.content[end:], block.first_line + 1)

@@ -54,7 +54,7 @@ def columns(path: str) -> tuple[str, ...]:
             if objects == _KEYS_OF_FIRST or seen > _SEEN_BYTES:
                 return tuple(names)
     if not objects:
-        raise SourceError(f"{path}: no line holds a JSON object; expected JSON lines; check the file and its format")
+        raise SourceError(f"{path}: no line is a JSON object; expected JSON lines; check the file and its format")
     return tuple(names)
 
 
@@ -167,7 +167,7 @@ def _text(record: dict[str, object], name: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"field {name!r} is {_kind(value)}, expected a string")  # noqa: TRY004 - one kind of error here
     if _SURROGATE.search(value):
-        raise ValueError(f"field {name!r} holds half a surrogate pair")
+        raise ValueError(f"field {name!r} contains half a surrogate pair")
     return value
 
 

@@ -120,7 +120,7 @@ def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
     for name, places in indices.items():
         if len(places) != 1:
             raise SourceError(
-                f"{origin}: {len(places)} columns are called {name!r}, expected one; give each a name of its own"
+                f"{origin}: {len(places)} columns are called {name!r}, expected one; give each a unique name"
             )
         dtype = batch.schema.field(places[0]).type
         if name in wanted.texts and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):

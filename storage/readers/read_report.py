@@ -68,7 +68,7 @@ class ReadReport:
         """
         total = self.records + self.rejected
         if total == 0:
-            raise SourceError(f"{self.name} holds no record; give a source with at least one, or leave it out")
+            raise SourceError(f"{self.name} contains no record; give a source with at least one, or leave it out")
         if self.rejected > max_bad_share * total:
             raise SourceError(
                 f"{self.name}: {self.rejected:,} of {total:,} records ({self.rejected / total:.2%}) cannot be read, "

@@ -66,6 +66,6 @@ def first_records(path: str, kind: Format) -> pl.DataFrame:
     if first is None or first.is_empty():
         if report.rejected:
             report.check(0.0)  # raises, with the first lines that cannot be read
-        raise SourceError(f"{path} holds no record; give a file with at least one, or leave it out")
+        raise SourceError(f"{path} contains no record; give a file with at least one, or leave it out")
     strings = [name for name, dtype in first.schema.items() if not dtype.is_nested()]
     return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).select(pl.col(strings).cast(pl.String))

@@ -150,7 +150,7 @@ def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
     report = ReadReport(path)
     frames = list(read_table(path, kind, Columns((), tuple(columns)), report))
     if not frames:
-        raise SourceError(f"{path} holds no record; give labelled text, or leave --labels out")
+        raise SourceError(f"{path} contains no record; give labelled text, or leave --labels out")
     report.check(_MAX_BAD_SHARE)
     # CSV has no null: what is blank there is what another format leaves out.
     table = pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))

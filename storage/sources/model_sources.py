@@ -196,8 +196,8 @@ def _check_model(address: str, names: Iterable[str]) -> None:
     if not tops.intersection(SETTINGS):
         found = ", ".join(sorted(tops)[:10]) or "nothing"
         raise SourceError(
-            f"{address} is no model: it holds {found}, expected {' or '.join(SETTINGS)}; give the folder of a saved "
-            "model"
+            f"{address} is not a model: it contains {found}, expected {' or '.join(SETTINGS)}; give the folder of a "
+            "saved model"
         )
 
 

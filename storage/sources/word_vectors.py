@@ -92,7 +92,7 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         lines = first[1:] if header else first
         width = int(header[2]) if header else _agreed_width(lines)
         if not lines or width == 0:
-            raise SourceError(f"{path}: holds no words, expected a word and its numbers in each line; {_CHECK}")
+            raise SourceError(f"{path}: contains no words, expected a word and its numbers in each line; {_CHECK}")
         start, words = 2 if header else 1, 0
         while lines:
             names, table = _block(path, lines, start, width)

@@ -173,8 +173,8 @@ def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
     names = names_of(suite)
     if tuned := [name for name in names if kind_of(name).fine_tunes]:
         raise UnknownSuiteError(
-            f"evaluation.sets holds {', '.join(tuned)}, which fine-tune the encoder for hours; a run scores it as it "
-            f"is. Ask for them afterwards: bsl evaluate report/<key> --suite {' '.join(tuned)}"
+            f"evaluation.sets contains {', '.join(tuned)}, which fine-tune the encoder for hours; a run scores it "
+            f"frozen. Ask for them afterwards: bsl evaluate report/<key> --suite {' '.join(tuned)}"
         )
     return names
 

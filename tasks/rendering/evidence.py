@@ -14,7 +14,7 @@ MRR: Final = "MRR is 1 / the place at which the right one is found, averaged."
 _ASKED: Final = {
     "neighbour": "the sentence behind it in its document",
     "title": "the title of its document",
-    "round trip": "the sentence that a round trip through another language was made of",
+    "round trip": "the source sentence of a round trip through another language",
     "crop": "the other half of a sentence",
 }
 _ROLES: Final = {

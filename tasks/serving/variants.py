@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 _STATIC: Final = (
-    "A table of token vectors: a sentence's vector is the mean of its tokens', without a transformer, so that the "
-    "order of words tells nothing."
+    "A table of token vectors: a sentence's vector is the mean of its tokens', without a transformer; "
+    "word order has no effect."
 )
 _OF_THE_WHOLE: Final = {"model_name", "eval_results"}
 _SHORTER: Final = "The same transformer; its vectors are shortened to these dimensions and have length 1."

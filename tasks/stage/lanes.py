@@ -76,9 +76,9 @@ def run_apart(function: Callable[..., T], site: RunContext, arguments: tuple[Any
     if error is not None:
         raise error
     if not ended and off.is_set():
-        raise StoppedError("stopped; run again to go on from what was finished")
+        raise StoppedError("stopped; run again to resume")
     if not ended:
-        raise DiedError(f"its process {_end_of(process.returncode)}; run again to go on from what it had finished")
+        raise DiedError(f"its process {_end_of(process.returncode)}; run again to resume")
     return cast("T", result)
 
 

@@ -39,7 +39,7 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
     def note(_signal: int, _frame: object) -> None:
         nonlocal came
         came = True
-        logger.warning("SIGTERM: the piece of work at hand is finished first")
+        logger.warning("SIGTERM: finishing the current unit of work first")
 
     former = signal.signal(signal.SIGTERM, note)
     try:

@@ -107,12 +107,12 @@ def shown(what: str, act: Callable[[], T]) -> T | None:
     except HTTPError as error:
         line = str(error).partition("\n")[0]
         if isinstance(error, HTTPStatusError) and error.response.status_code < 500:
-            logger.warning("%s: not in Prefect's UI, for its server refused it; the work goes on (%s)", what, line)
+            logger.warning("%s: not in Prefect's UI, because its server refused it; the run continues (%s)", what, line)
             return None
         _silent_until = time.monotonic() + 60 * _MINUTES_OF_SILENCE
         logger.warning(
-            "%s: not in Prefect's UI, for its server failed; the work goes on, what would be shown in the next %d "
-            "minutes is left out too (%s)",
+            "%s: not in Prefect's UI because its server failed; the run continues, and nothing is shown for the next "
+            "%d minutes (%s)",
             what,
             _MINUTES_OF_SILENCE,
             line,

@@ -81,7 +81,7 @@ def _run_agent(processes: int, work: Path, should_stop: Callable[[], bool]) -> N
             running.terminate()  # nothing to a process that has ended
     if running.returncode != 0:
         told = work / ERROR
-        reason = told.read_text(encoding="utf-8") if told.is_file() else "see what it printed above; run again to go on"
+        reason = told.read_text(encoding="utf-8") if told.is_file() else "see its output above; run again to resume"
         status = running.returncode
         raise TrainingError(f"training in {processes} processes ended with exit status {status}: {reason}")
 

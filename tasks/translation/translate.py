@@ -201,7 +201,7 @@ def _until(stopping: Callable[[], bool], parts: Iterator[ArtifactRef]) -> Iterat
 def _stopped(hop: ResolvedTranslator, done: int, total: int) -> TranslationStoppedError:
     return TranslationStoppedError(
         f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; "
-        "they are kept, and a rerun translates the others"
+        "they are saved, and a rerun translates the others"
     )
 
 

@@ -92,7 +92,7 @@ def pair_labelled(work: StageContext, corpus: CorpusRef, nli: NliRef, config: Pa
         rows = work.draft.write_all(_remembered(map(counted, lots), first))
     if not rows:
         raise TrainingError(
-            f"{nli} holds no pair whose sentences are both in {corpus}, expected some; raise ingest.corpus.limit or "
+            f"{nli} contains no pair with both sentences in {corpus}, expected some; raise ingest.corpus.limit or "
             "give sources with more labelled pairs"
         )
     work.draft.note({"labels": {str(label): n for label, n in sorted(labels.items())}})

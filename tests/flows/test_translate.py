@@ -193,8 +193,8 @@ def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
     worker = start(site, model, log, WORKER_SIGNAL="SIGTERM", WORKER_SIGNAL_AT="2")
     assert worker.wait(timeout=120) == -signal.SIGTERM
     told = log.read_text()
-    assert "SIGTERM: the piece of work at hand is finished first" in told
-    assert "they are kept, and a rerun translates the others" in told
+    assert "SIGTERM: finishing the current unit of work first" in told
+    assert "they are saved, and a rerun translates the others" in told
     done = len(content(site))
     assert done == 2, "the shard at hand was published, and no other"
     scratch = (Path(site.store) / ".scratch").rglob("*")

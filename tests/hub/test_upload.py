@@ -61,7 +61,7 @@ def test_without_a_token_nothing_is_uploaded(hub, folder):
 
 @pytest.mark.usefixtures("_token")
 def test_each_refusal_says_what_to_do(hub, folder):
-    kept = re.escape(f"what was exported is kept: hf upload {NAME} {folder} --private")
+    kept = re.escape(f"the exported folder is still there: hf upload {NAME} {folder} --private")
     push(folder, NAME, public=False)
     for status, remedy in ((403, "name an organisation of your own"), (409, "nothing is overwritten")):
         if status == 403:
@@ -75,7 +75,7 @@ def test_each_refusal_says_what_to_do(hub, folder):
 def test_a_hub_that_is_not_there_or_not_to_be_asked(hub, folder, monkeypatch):
     hub.fail("POST /api/repos/create", 503)
     with pytest.raises(
-        HubError, match=r"the Hub fails \(503\); see whether it is .* what was exported is kept: hf upload"
+        HubError, match=r"the Hub fails \(503\); see whether it is .* the exported folder is still there: hf upload"
     ):
         push(folder, NAME, public=False)
     hub.stop()

@@ -157,7 +157,7 @@ def failed(error: object) -> int:
     if server:  # of an answer the second line leads to a page on its status code
         said = f"Prefect's server failed: {said.splitlines()[0] if said else type(error).__name__}"
     print(f"bsl: {printable(said)}", file=sys.stderr)
-    print(f"What was finished is kept{'; run again to go on.' if again else '.'}", file=sys.stderr)
+    print(f"Finished stages are cached{'; run again to resume.' if again else '.'}", file=sys.stderr)
     if not known:
         print("With --debug the same call shows where this came from.", file=sys.stderr)
     return 1

@@ -184,7 +184,7 @@ def _check_room(folder: Path, network: Encoder) -> None:
     if network.skipped >= network.config.length:
         raise EncoderError(
             f"{folder}: its prompt takes {network.skipped} tokens, which are not pooled, of {network.config.length} "
-            "that are kept, so nothing of a text would be; raise encoder.max_length, or give a shorter encoder.prompt"
+            "that fit, which leaves none for the text; raise encoder.max_length, or give a shorter encoder.prompt"
         )
 
 
@@ -318,7 +318,7 @@ def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
     own = None if saved.pooling is None else _own_length(saved)
     if own is not None and config.max_length not in (None, own):
         logger.warning(
-            "%s: made for %d tokens, the configuration asks for %d; leave encoder.max_length unset to take its own",
+            "%s: saved for %d tokens, but the configuration asks for %d; leave encoder.max_length unset to take its own",
             saved.backbone.folder,
             own,
             config.max_length,
@@ -371,7 +371,7 @@ def _own_length(saved: SavedEncoder) -> int:
 
 @functools.cache  # once, however often a folder is looked into
 def _say_cut(folder: Path, length: int, most: int) -> None:
-    logger.warning("%s: made for %d tokens, its transformer takes %d, which are kept", folder, length, most)
+    logger.warning("%s: saved for %d tokens, but its transformer takes %d, which is the limit", folder, length, most)
 
 
 def _with_config(folder: Path) -> Path:
@@ -383,7 +383,7 @@ def _with_config(folder: Path) -> Path:
         )
     if not (folder / "config.json").is_file():
         raise EncoderError(
-            f"{folder}: no config.json, expected a transformers model folder; give the folder that holds it"
+            f"{folder}: no config.json, expected a transformers model folder; give the folder that contains it"
         )
     architecture_of(folder)  # raises, before a run makes anything, where there is none
     return folder

@@ -66,7 +66,7 @@ NOT_HERE: Final = {
     "SpladePooling": "gives a dimension for each word of its vocabulary (a sparse encoder); give a dense one",
     "SparseStaticEmbedding": "gives a dimension for each word of its vocabulary (a sparse encoder); give a dense one",
     "SparseAutoEncoder": "makes vectors sparse; give the dense encoder that it was trained on",
-    "MultiVectorMask": "keeps a vector for each token (late interaction); give an encoder with one for a sentence",
+    "MultiVectorMask": "has one vector per token (late interaction); give an encoder with one vector per sentence",
 }
 """Modules of sentence-transformers that are not computed here, and what to do instead."""
 OTHERWISE: Final = "evaluate it through Python with an object that has encode(list[str])"
@@ -119,7 +119,7 @@ def read_modules(folder: Path) -> list[SavedModule]:
     foreign = [str(entry["type"]) for entry in listed if not str(entry["type"]).startswith("sentence_transformers.")]
     if foreign:
         raise EncoderError(
-            f"{folder}: {', '.join(foreign)} is code of its own, which is not run, expected modules of "
+            f"{folder}: {', '.join(foreign)} is custom code, which is not run, expected modules of "
             f"sentence-transformers; {OTHERWISE}"
         )
     modules = [_module(entry, folder) for entry in listed]

@@ -42,7 +42,7 @@ def read_afs(path: str, topic: str) -> pl.DataFrame:
     next(reader, None)
     rows = [_row(path, reader.line_num, topic, record) for record in reader if record]
     if not rows:
-        raise SourceError(f"{path} holds no pairs, expected a header line and one record a pair; copy it again")
+        raise SourceError(f"{path} contains no pairs, expected a header line and one record a pair; copy it again")
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 

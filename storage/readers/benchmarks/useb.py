@@ -121,7 +121,7 @@ def read_twitterpara(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa:
         for number, fields in _fields(path, place + 1, more=True):
             found = votes.fullmatch(fields[place])
             if found is None:
-                raise _odd(path, f"line {number}", f"{fields[place]!r} where the judges' votes stand")
+                raise _odd(path, f"line {number}", f"{fields[place]!r} which contains the judges' votes")
             rows.append((subset, *(text.strip() for text in fields[texts]), int(found[1])))
     return pl.DataFrame(rows, schema=PARAPHRASES, orient="row")
 
@@ -178,7 +178,7 @@ def _ranking(path: str, rows: list[_Row]) -> pl.DataFrame:
     table = pl.DataFrame(rows, schema=RANKING, orient="row")
     twice = table.filter(pl.col("document").is_null()).filter(pl.struct("subset", "query").is_duplicated())
     if twice.height:
-        raise _odd(path, f"query {twice['query'][0]}", "it stands there twice")
+        raise _odd(path, f"query {twice['query'][0]}", "it is there twice")
     return table
 
 

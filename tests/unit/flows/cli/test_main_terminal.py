@@ -33,9 +33,9 @@ logging.getLogger("storage.artifacts.translation_memory").warning("a part is dam
         (["xyzzy"], "bsl: no verb is called 'xyzzy'; `bsl --help` lists them\n"),
         (
             ["--debug", "run", "tiny"],
-            "bsl: options stand behind the verb: bsl run … --debug; `bsl run --help` lists them\n",
+            "bsl: options follow the verb: bsl run … --debug; `bsl run --help` lists them\n",
         ),
-        (["--json"], "bsl: options stand behind the verb: bsl VERB … --json; `bsl --help` lists them\n"),
+        (["--json"], "bsl: options follow the verb: bsl VERB … --json; `bsl --help` lists them\n"),
         (
             ["run", "tiny", "--sett", "x"],
             "bsl: run takes no --sett; did you mean --set? `bsl run --help` lists its options\n",

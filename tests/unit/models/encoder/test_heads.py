@@ -131,7 +131,7 @@ def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
     dense = tmp_path / "made" / "2_Dense"
     (dense / "model.safetensors").unlink()
     torch.save({"linear.weight": itertools.count()}, dense / "pytorch_model.bin")
-    with pytest.raises(EncoderError, match=r"2_Dense/pytorch_model\.bin: holds more than tensors .*itertools"):
+    with pytest.raises(EncoderError, match=r"2_Dense/pytorch_model\.bin: contains more than tensors .*itertools"):
         reload(tmp_path / "made")
 
 

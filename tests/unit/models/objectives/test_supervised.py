@@ -208,7 +208,7 @@ def test_a_label_beyond_the_classes_is_refused(encoder, config):
 
 
 def test_a_feature_is_named_once():
-    with pytest.raises(ValidationError, match="one stands there twice"):
+    with pytest.raises(ValidationError, match="one is there twice"):
         SoftmaxConfig(features=("u", "u"))
 
 

@@ -168,7 +168,7 @@ def test_a_newer_format_is_refused(folder, tmp_path):
     head.write_text(head.read_text().replace('"format": 3', '"format": 4'))
     with pytest.raises(ResumeError, match="snapshot format 4, expected 3"):
         read_snapshot(saved)
-    with pytest.raises(ResumeError, match="go on with the version that wrote it"):
+    with pytest.raises(ResumeError, match="resume with the version that wrote it"):
         run(folder, work=tmp_path)
     assert saved.is_dir()
 

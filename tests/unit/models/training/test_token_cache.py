@@ -105,7 +105,7 @@ def test_the_digest_is_of_all_that_decides_a_batch(tokenizer, tmp_path, teacher)
         ("labels", LABELLED.drop("label"), "label of pair 0 is not there, and the objective needs labels"),
         ("groups", LABELLED.with_columns(group=None), "group of pair 0 is null, and the objective needs groups"),
         ("scores", LABELLED.with_columns(score=pl.int_range(12) / 10), r"score of pair 11 is 1\.1, expected 0 to 1"),
-        ("teacher", LABELLED.with_columns(sentence_id=2 * pl.int_range(12)), "sentence_id of pair 6 is 12, of which"),
+        ("teacher", LABELLED.with_columns(sentence_id=2 * pl.int_range(12)), "sentence_id of pair 6 is 12, for which"),
     ],
 )
 def test_pairs_that_lack_it_are_refused_by_column_and_row(

@@ -32,7 +32,7 @@ def test_a_back_translation_comes_back_and_a_translation_does_not() -> None:
 
 def test_methods_must_differ() -> None:
     view = round_trip(hop("en", "de"), hop("de", "en"))
-    with pytest.raises(ValidationError, match="a method stands there twice"):
+    with pytest.raises(ValidationError, match="a method is there twice"):
         AugmentConfig(translations=(view, view))
 
 

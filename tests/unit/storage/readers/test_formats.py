@@ -225,7 +225,7 @@ def test_unknown_suffix(tmp_path):
 
 
 def test_no_json_object_at_all(write, report):
-    with pytest.raises(SourceError, match="no line holds a JSON object"):
+    with pytest.raises(SourceError, match="no line is a JSON object"):
         texts(write("a.jsonl", "one\ntwo\n"), report)
 
 
@@ -249,7 +249,7 @@ def test_only_the_first_examples_are_kept(write, report):
 
 def test_empty_source(write, report):
     assert list(lines.read(write("a.txt", b""), Columns(("text",)), report)) == []
-    with pytest.raises(SourceError, match="test holds no record"):
+    with pytest.raises(SourceError, match="test contains no record"):
         report.check(0.01)
 
 

@@ -85,7 +85,7 @@ def test_a_folder_without_settings_is_no_model(elsewhere):
     for name in ("config.json", "1_Pooling/config.json"):
         fs, root = fsspec.url_to_fs(f"{elsewhere}/models/{MODEL}/{name}")
         fs.rm(root)
-    with pytest.raises(SourceError, match=r"is no model: it holds .*model\.safetensors, expected config\.json"):
+    with pytest.raises(SourceError, match=r"is not a model: it contains .*model\.safetensors, expected config\.json"):
         resolve_model(MODEL, mirror=elsewhere)
 
 

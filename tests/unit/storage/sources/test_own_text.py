@@ -73,7 +73,7 @@ def test_a_set_of_a_mirror_s_own_is_found_by_its_name(folder: Path) -> None:
 
 
 def test_an_address_with_a_password_is_refused_before_it_is_shown() -> None:
-    with pytest.raises(ValueError, match="holds a password"):
+    with pytest.raises(ValueError, match="contains a password"):
         sources(["ftp://user:planted@host/folder"])
 
 

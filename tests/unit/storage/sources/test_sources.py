@@ -236,7 +236,9 @@ def test_models_that_are_none(tmp_path, no_hub):
     with pytest.raises(SourceError, match="no such folder"):
         resolve_model(str(tmp_path / "absent"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceError, match=r"is no model: it holds nothing, expected config\.json or modules\.json"):
+    with pytest.raises(
+        SourceError, match=r"is not a model: it contains nothing, expected config\.json or modules\.json"
+    ):
         resolve_model(str(tmp_path / "empty"))
     with pytest.raises(SourceError, match="the Hub does not answer"):
         resolve_model("google-bert/bert-base-uncased", cache=tmp_path / "cache")

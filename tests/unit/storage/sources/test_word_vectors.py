@@ -88,7 +88,7 @@ def test_a_word_that_is_no_text_is_named(tmp_path):
 def test_a_file_that_is_not_whole_is_refused(tmp_path):
     with pytest.raises(SourceError, match="6 words, its first line says 7"):
         read(written(tmp_path / "cut.vec", ["7 3", *LINES]))
-    with pytest.raises(SourceError, match="holds no words"):
+    with pytest.raises(SourceError, match="contains no words"):
         read(written(tmp_path / "empty.txt", []))
     with pytest.raises(SourceError, match="the zip archive cannot be read"):
         read(written(tmp_path / "cut.zip", LINES))

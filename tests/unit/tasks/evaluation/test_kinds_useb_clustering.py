@@ -200,7 +200,7 @@ def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
             "0\t1\t1\n",
             "line 1: 3 fields, expected 4; expected the file of USEB's data-eval.zip",
         ),
-        ("askubuntu", "test.txt", "0\t1\t1\t1\n0\t2\t2\t1\n", "query 0: it stands there twice"),
+        ("askubuntu", "test.txt", "0\t1\t1\t1\n0\t2\t2\t1\n", "query 0: it is there twice"),
         ("askubuntu", "test.txt", "0\t\t1\t1\n", "no query with an answer"),
         ("cqadupstack", "corpus.json", '{"android": {}}', "split test: no '00'"),
         ("cqadupstack", "retrieval_split.json", "{", "no JSON"),
@@ -211,7 +211,7 @@ def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
             r"judgements \{2\}",
         ),
         ("scidocs", "data.json", '{"corpus": {}}', "split test: no 'test'"),
-        ("twitterpara", "test.data", "1\tTopic\tone\ttwo\tmany\n", "line 1: 'many' where the judges' votes stand"),
+        ("twitterpara", "test.data", "1\tTopic\tone\ttwo\tmany\n", "line 1: 'many' which contains the judges' votes"),
     ],
 )
 def test_a_file_that_is_not_the_archives_is_named(tmp_path, name, file, text, words):

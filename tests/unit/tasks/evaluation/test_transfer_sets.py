@@ -108,7 +108,7 @@ def test_files_as_first_distributed_are_windows_latin(tmp_path):
         ({"text": ["a", "b"], "label": [0, 7]}, "mr all: row 2 has the label '7', expected one of 0, 1"),
         ({"text": ["a"], "score": [0]}, "column 'label' is missing"),
         ({"text": ["a"], "label": [None]}, "mr all: row 1 has the label None"),
-        ({"text": [], "label": []}, "mr all holds no record"),
+        ({"text": [], "label": []}, "mr all contains no record"),
     ],
 )
 def test_a_table_that_is_not_the_set_is_refused(tmp_path, frame, words):

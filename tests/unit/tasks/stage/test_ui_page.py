@@ -142,8 +142,8 @@ def test_a_server_without_its_database_ends_no_work_and_is_left_alone_for_a_whil
     asked = failing.asked
     page.StagePage().publish(store, made(store, "views", "make_views").ref, "Makes views.")
     assert 0 < asked == failing.asked
-    (line,) = [line for line in caplog.messages if "for its server failed; the work goes on" in line]
-    assert "in the next 30 minutes is left out too" in line
+    (line,) = [line for line in caplog.messages if "because its server failed; the run continues" in line]
+    assert "nothing is shown for the next 30 minutes" in line
 
 
 @pytest.mark.filterwarnings("ignore:Artifact creation outside")
@@ -152,5 +152,5 @@ def test_a_page_that_a_server_refuses_costs_no_other(store, failing, caplog):
     refused = [made(store, "pairs", "pair").ref, made(store, "views", "make_views").ref]
     for ref in refused:
         page.StagePage().publish(store, ref, "Makes something.")
-    warned = [line for line in caplog.messages if "for its server refused it; the work goes on" in line]
+    warned = [line for line in caplog.messages if "because its server refused it; the run continues" in line]
     assert [line.partition(":")[0] for line in warned] == [f"page of {ref}" for ref in refused]

@@ -99,5 +99,5 @@ def test_a_teacher_that_cannot_be_computed_is_refused_where_it_is_looked_for(sit
     (found,) = find_teachers(site, [EncoderConfig(model=str(folder), max_length=24)])
     assert (found.config.model, found.config.max_length) == (resolve_model(str(folder)).identity, 24)
     (folder / "modules.json").write_text('[{"type": "theirs.Transformer", "path": ""}]')
-    with pytest.raises(EncoderError, match="is code of its own, which is not run"):
+    with pytest.raises(EncoderError, match="is custom code, which is not run"):
         find_teachers(site, [EncoderConfig(model=str(folder))])

@@ -20,20 +20,23 @@ def test_a_server_that_failed_is_told_in_a_sentence(capsys):
     assert failed(refused()) == 1
     assert capsys.readouterr().err == (
         "bsl: Prefect's server failed: Server error '500 Internal Server Error' for url 'http://server/api/artifacts/'\n"
-        "What was finished is kept; run again to go on.\n"
+        "Finished stages are cached; run again to resume.\n"
     )
 
 
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (SourceError("no source"), "bsl: no source\nWhat was finished is kept.\n"),
-        (HubSilentError("no answer", "wait"), "bsl: no answer; wait\nWhat was finished is kept; run again to go on.\n"),
-        (StoreReadError("cut off"), "bsl: cut off\nWhat was finished is kept; run again to go on.\n"),
-        (ModelError("no model"), "bsl: no model\nWhat was finished is kept.\n"),
+        (SourceError("no source"), "bsl: no source\nFinished stages are cached.\n"),
+        (
+            HubSilentError("no answer", "wait"),
+            "bsl: no answer; wait\nFinished stages are cached; run again to resume.\n",
+        ),
+        (StoreReadError("cut off"), "bsl: cut off\nFinished stages are cached; run again to resume.\n"),
+        (ModelError("no model"), "bsl: no model\nFinished stages are cached.\n"),
         (
             KeyError("x"),
-            "bsl: KeyError: 'x'\nWhat was finished is kept.\nWith --debug the same call shows where this came from.\n",
+            "bsl: KeyError: 'x'\nFinished stages are cached.\nWith --debug the same call shows where this came from.\n",
         ),
     ],
 )

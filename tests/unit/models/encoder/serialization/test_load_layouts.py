@@ -52,7 +52,7 @@ def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
     """Nothing of a text would be pooled, and its vector be no number."""
     folder = write(tmp_path, prompted("sts", include_prompt=False))
     taken = len(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96)).surrounding_ids()[0])
-    told = f"its prompt takes {taken} tokens, which are not pooled, of {taken} that are kept"
+    told = f"its prompt takes {taken} tokens, which are not pooled, of {taken} that fit"
     with pytest.raises(EncoderError, match=told):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=taken))
     roomy = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=taken + 1))
@@ -104,7 +104,7 @@ def test_remote_code_is_refused_with_the_reason(tmp_path):
         *files["modules.json"][1:],
     ]
     folder = write(tmp_path, files)
-    with pytest.raises(EncoderError, match=r"custom_st\.Transformer is code of its own, which is not run"):
+    with pytest.raises(EncoderError, match=r"custom_st\.Transformer is custom code, which is not run"):
         saved_config(folder, "x")
 
 
@@ -113,7 +113,7 @@ def test_remote_code_is_refused_with_the_reason(tmp_path):
     [
         (("MLMTransformer", "SpladePooling"), "its module SpladePooling gives a dimension for each word"),
         (("Transformer", "Pooling", "SparseAutoEncoder"), "its module SparseAutoEncoder makes vectors sparse"),
-        (("Transformer", "Dense", "MultiVectorMask", "Normalize"), "its module MultiVectorMask keeps a vector for"),
+        (("Transformer", "Dense", "MultiVectorMask", "Normalize"), "its module MultiVectorMask has one vector per token"),
     ],
 )
 def test_encoders_of_other_kinds_are_refused_with_the_reason(tmp_path, kinds, reason):
@@ -134,7 +134,7 @@ def test_a_length_that_is_cut_to_the_positions_is_said_and_one_that_is_asked_for
     config = saved_config(folder, "x")
     assert config is not None
     assert config.max_length == 512
-    assert "made for 514 tokens, its transformer takes 512" in caplog.text
+    assert "saved for 514 tokens, but its transformer takes 512" in caplog.text
     with pytest.raises(EncoderError, match="the model takes 512 tokens, max_length asks for 514"):
         SentenceEncoder.load(folder, config.model_copy(update={"max_length": 514}))
 
@@ -147,9 +147,9 @@ def test_a_cut_is_said_once_and_only_of_a_length_that_the_folder_names(tmp_path,
         config = saved_config(folder, "x")
         assert config is not None
         SentenceEncoder.load(folder, config)
-    said = [message.partition(": ") for message in caplog.messages if "made for" in message]
+    said = [message.partition(": ") for message in caplog.messages if "saved for" in message]
     assert [(place, text) for place, _, text in said] == [
-        (str(tmp_path / "named"), "made for 514 tokens, its transformer takes 512, which are kept")
+        (str(tmp_path / "named"), "saved for 514 tokens, but its transformer takes 512, which is the limit")
     ]
 
 
@@ -172,5 +172,5 @@ def test_an_architecture_of_its_own_is_refused_with_the_reason(tmp_path):
     folder = write(tmp_path, layout(bert()))
     described = {"model_type": "custom_bert", "auto_map": {"AutoModel": "modeling.NomicBert"}}
     (folder / "config.json").write_text(json.dumps(described))
-    with pytest.raises(EncoderError, match=r"a custom_bert is code of its own \(AutoModel\), which is not run"):
+    with pytest.raises(EncoderError, match=r"a custom_bert is custom code \(AutoModel\), which is not run"):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=32))

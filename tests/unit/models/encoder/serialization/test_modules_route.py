@@ -74,7 +74,7 @@ def test_what_is_inside_is_held_to_the_same_rules(tmp_path):
     path = tmp_path / "r" / "router_config.json"
     settings = json.loads(path.read_text())
     path.write_text(json.dumps(settings | {"types": {"text": "theirs.Transformer", "query": ""}}))
-    with pytest.raises(EncoderError, match=r"theirs\.Transformer is code of its own, which is not run"):
+    with pytest.raises(EncoderError, match=r"theirs\.Transformer is custom code, which is not run"):
         saved_config(tmp_path, "x")
     path.write_text(json.dumps(settings | {"structure": {"text": ["../../text"]}, "types": {"../../text": "x.y"}}))
     with pytest.raises(EncoderError, match="names folders outside it"):
