@@ -1,7 +1,7 @@
 """USEB scores (Wang, Reimers and Gurevych, 2021, section 4): each set by the metrics of its own script.
 
 Average precision differs between sets. AskUbuntu: over the ranked answers. CQADupStack: over the first hundred, with
-equal scores as one threshold. TwitterPara: over all pairs, in the same way. SciDocs: over all answers, as in trec_eval.
+equal scores as one threshold. TwitterPara: the same over all decided pairs. SciDocs: over all answers (trec_eval).
 A set with several parts has the mean of its parts. Bootstrap draws are of queries, or pairs, within each part.
 """
 
