@@ -29,8 +29,8 @@ TOKENS = "token_embeddings"  # sentence-transformers' name for token vectors
 class CNN(TokenHead):
     """Convolutions of several kernel sizes over a sentence's tokens, their outputs concatenated.
 
-    Positions beyond a sentence's ends count as zeros. In a padded batch, sentence-transformers convolves the padding
-    tokens' vectors too, so its vectors equal these only for sentences of equal length or one sentence at a time.
+    Positions beyond a sentence's ends count as zeros. sentence-transformers convolves the vectors of padding too. Its
+    vectors equal these only if a batch has one sentence or sentences of equal length.
     """
 
     settings_file = "cnn_config.json"

@@ -26,7 +26,7 @@ Pooling = Literal[
 _PLAIN: Final = "(mean|cls|max|last|weighted|mean-sqrt)"
 Joined = Annotated[str, Field(pattern=rf"^{_PLAIN}(\+{_PLAIN})+$")]
 LONGEST: Final = 8192  # tokens; also the value for "no limit"
-NOTHING: Final = "[nothing]"  # token of a word table's zero vector, its last; no text contains it
+NOTHING: Final = "[nothing]"  # token of the zero vector, a word table's last row; not matched in texts
 USUAL: Final = 64  # default maximal length of a bare transformer in tokens, as in the released scripts
 
 
@@ -95,7 +95,7 @@ class EncoderConfig(BaseModel):
     """Dropout rate of the whole transformer while training; None for the model's own (BERT: 0.1)."""
     max_length: int | None = Field(default=None, ge=4, le=LONGEST)
     """Maximal length in tokens, special tokens included; longer sentences are truncated. None: 64 for a bare
-    transformer, as in the released scripts, and its own limit for a sentence-transformers folder, since the released
+    transformer, as in the released scripts; for a sentence-transformers folder its own limit, since the released
     supervised script does not apply its 64."""
     lower_case: bool = False
     """Lower-case text before tokenisation, as some sentence-transformers folders require."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Architectures that put two separators between the sentences of a pair; the others put one.
 TWO_SEPARATORS = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer"})
-SPREAD = 0.02  # standard deviation of the linear layer's first weights, as BERT's
+SPREAD = 0.02  # standard deviation of the linear layer's initial weights, as in BERT
 
 
 class CrossEncoder(Encoder):

@@ -1,8 +1,8 @@
 """Target processors of an int8 graph: those with exact 8-bit products, or those where sums of two saturate.
 
-An x86 processor without VNNI adds two products of an unsigned and a signed byte in 16 bits, so 255 × 127 + 255 × 127
-saturates at 32,767. With weights of 7 bits (ONNX Runtime's `reduce_range`) no such sum exceeds 255 × 64 × 2 = 32,640,
-so the graph computes the same products on every processor.
+An x86 processor without VNNI adds two products of an unsigned and a signed byte in 16 bits. 255 × 127 + 255 × 127
+saturates at 32,767. With weights of 7 bits (ONNX Runtime's `reduce_range`) no sum exceeds 255 × 64 × 2 = 32,640. Such a
+graph computes the same products on every processor.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class SentenceEncoder:
 
     @property
     def prompt(self) -> str:
-        """The text that is put before every text; empty for none."""
+        """The prompt before every text; empty for none."""
         return self.config.prompt or ""
 
     @property
@@ -103,11 +103,11 @@ class SentenceEncoder:
         return type(self)(network, self.tokenizer, self.prompts)
 
     def tokenize(self, texts: Sequence[str]) -> Tokens:
-        """Tokenise texts with their prompt and special tokens, cut at the maximal length.
+        """Tokenise texts with prompt and special tokens, truncated at the maximal length.
 
         Raises:
             EncoderError: The tokenizer has no padding token.
-            NoEmbeddingError: A text is no string, or has no token.
+            NoEmbeddingError: A text is not a valid string, or has no token.
         """
         return tokenise(self.tokenizer, texts, self.config.length, self.prompt)
 
@@ -168,7 +168,7 @@ class CachedEncoder:
 
 
 def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt: str = "") -> Tokens:
-    """Tokenise texts with their special tokens, cut at `max_length` tokens.
+    """Tokenise texts with special tokens, truncated at `max_length` tokens.
 
     Args:
         tokenizer: The encoder's tokenizer.

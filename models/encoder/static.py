@@ -10,7 +10,7 @@ tokenizer.json                  its truncation, if any, is the maximal length; f
 Scores of word vectors such as GloVe's depend more on how sentences are split into words than on the vectors. So the
 rule is part of the tokenizer, of the artifact's key and of the signature of every score. Words that the table lacks
 are dropped. A sentence without any known word is the zero vector, whose cosine with any other is 0 (SentEval's rule).
-A word-level tokenizer model cannot drop unknown words. So the model is byte-pair without merges, and every word of the
+A word-level tokenizer model cannot drop unknown words, so the model is byte-pair without merges. Every word of the
 vocabulary begins with a mark, so that no word is matched letter by letter.
 
 Shapes: V tokens of the vocabulary, B sentences, T tokens, D width.
@@ -135,7 +135,7 @@ class WhitespaceTokenizer:
         """Return `input_ids` of a text, or of each text.
 
         Raises:
-            TypeError, UnicodeError: A text is no string, or not valid Unicode.
+            TypeError, UnicodeError: A text is not a string, or not valid Unicode.
         """
         if isinstance(texts, str):
             return {"input_ids": self._ids(texts)[:max_length]}

@@ -58,8 +58,8 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
     """Load a transformer in fp32 and its tokenizer.
 
     Raises:
-        EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, its configuration
-            has no dropout field to set, or its tokenizer has ids beyond its embeddings.
+        EncoderError: The folder is not a model, lacks weights, or takes fewer tokens than `max_length`; its
+            configuration has no dropout field to set; or its tokenizer has ids beyond its embeddings.
     """
     backbone, info = _read_backbone(folder, config)
     tokenizer = read_tokenizer(folder)

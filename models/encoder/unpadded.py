@@ -72,11 +72,11 @@ class Tokens:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Tokens of each sentence, (n,)."""
+        """Token count of each sentence, (n,)."""
         return np.diff(self.offsets)
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tokens of some sentences, (len(rows),), without looking at the others."""
+        """Return the token counts of some sentences, (len(rows),), without computing all."""
         return self.offsets[rows + 1] - self.offsets[rows]
 
     def layout(self, rows: NDArray[np.int64]) -> Layout | None:  # noqa: ARG002 - for tokens of fixed shapes

@@ -12,7 +12,7 @@ ProbeProtocol = Literal["senteval", "fast"]
 
 
 class ProbeConfig(BaseModel):
-    """SentEval's literature setting, with its names: kfold 10, nhid 0, Adam, batch 64, tenacity 5, epoch size 4."""
+    """SentEval's settings for published results: kfold 10, nhid 0, Adam, batch 64, tenacity 5, epoch size 4."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 

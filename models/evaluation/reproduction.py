@@ -6,7 +6,7 @@ Design choices
   Few seeds widen the interval and so make REPRODUCED rarer. The rule "the published score is inside the interval"
   would make it more frequent.
 - The interval covers seeds only. The published score was measured on the same pairs, so the choice of pairs affects
-  both scores, and more seeds would not reduce its effect.
+  both scores. More seeds would not reduce its effect.
 - The published score counts as exact, since papers rarely print its spread. The margin has to cover the spread.
 - `Measured.interval` is another interval: over seeds and pairs, for the score on other pairs. The squares of their
   half-widths are added.

@@ -1,7 +1,7 @@
 """Retrieval on a user's own text without labels, scored by mean reciprocal rank.
 
-A query is a sentence of a held-out document. Its target is the next sentence, the document's title, its round-trip
-translation or the other half of its words, to be found among the texts of all held-out documents.
+A query is a sentence of a held-out document. Its answer is the next sentence, the document's title, the other half of
+its words or, for a round-trip translation, the original. Targets are the texts of this kind of all held-out documents.
 
 Shapes: N queries, M targets, D width.
 """
