@@ -34,7 +34,7 @@ class Verdict:
     """Verdict of a run on its encoder.
 
     Attributes:
-        word: The verdict in one word or two.
+        word: The verdict itself.
         reason: The difference, its set, interval and p-value.
         advice: Recommended next step.
     """
