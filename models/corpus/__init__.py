@@ -1,1 +1,1 @@
-"""Texts: normalised, identified, split, counted; documents in order, and their labels."""
+"""Corpora: normalisation, sentence ids, sentence splitting, statistics; documents in order, and labels."""

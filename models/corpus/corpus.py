@@ -1,9 +1,9 @@
-"""From raw texts to the corpus: normalise, identify, filter, keep each sentence once, in id order.
+"""Build a corpus from raw texts: normalise, filter by length, deduplicate, sort by id.
 
     chunks ─▶ normalise, id, length bounds ─▶ partitions (memory, then scratch files) ─▶ unique, sorted ─▶ equal parts
 
-Memory is bounded by the size of a chunk and a fixed budget, never by the size of the corpus. The parts that are written
-depend only on which sentences came in and which source had each first, not on how they were cut into chunks.
+Memory depends on the chunk size and a fixed budget, not on the size of the corpus. The parts depend only on the
+sentences and on the source of each one's first occurrence, not on the division into chunks.
 """
 
 from __future__ import annotations
@@ -27,32 +27,33 @@ if TYPE_CHECKING:
 
     from models.runtime.progress import OnProgress
 
-CORPUS_VERSION: Final = 4  # bump when equal sources would give other bytes
+CORPUS_VERSION: Final = 4  # increase when the same sources would give different bytes
 PART_ROWS: Final = 500_000  # about 25 MB of Parquet
 _ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "origin": pl.UInt16})
 _BITS: Final = 6  # 64 ranges: 10 M sentences make parts of about 20 MB
 
 
 class CorpusConfig(BaseModel):
-    """What decides the corpus, given its sources."""
+    """Configuration of a corpus, apart from its sources."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     normalize: NormalizeConfig = NormalizeConfig()
-    """Which lengths are kept."""
+    """Bounds on the length of sentences."""
     limit: int | None = Field(None, ge=1)
-    """Keep only the sentences with the smallest ids: a random sample that is the same for every order of reading."""
+    """Maximal number of sentences: those with the smallest ids, a random sample that does not depend on the order of
+    reading."""
 
 
 @dataclass(frozen=True)
 class TextChunk:
-    """Some texts as they were read.
+    """Raw texts of one source.
 
     Attributes:
-        texts: raw strings.
-        source: name of the source they come from.
-        lang: their language, as an ISO 639-1 code.
-        limit: most sentences of the source that are kept; None for all.
+        texts: Raw strings.
+        source: Name of the source.
+        lang: Language as an ISO 639-1 code.
+        limit: Maximal number of sentences of the source in the corpus; None for no limit.
     """
 
     texts: pl.Series
@@ -69,20 +70,20 @@ def build_corpus(
     on_progress: OnProgress,
     memory_bytes: int = MEMORY_BYTES,
 ) -> CorpusStatistics:
-    """Write the corpus part by part and say what it is like.
+    """Write a corpus in parts and return its statistics.
 
     Args:
-        chunks: the sources in order; the first that has a sentence gives it its `source` and `lang`.
-        config: which sentences are kept.
-        scratch: an empty folder for what does not fit into memory; the caller removes it.
-        write_part: called with frames of `sentence_id` (u64), `text`, `source`, `lang`, ids ascending over all parts,
-            each of `PART_ROWS` rows but the last.
-        on_progress: called with (sentences read, 0 as the total is not known, one line).
-        memory_bytes: how much is held before rows go to `scratch`; does not change the result.
+        chunks: Texts, source after source; a sentence gets `source` and `lang` of its first occurrence.
+        config: Bounds on length, and the limit.
+        scratch: An empty folder for rows that do not fit into memory; the caller removes it.
+        write_part: Called with frames of `sentence_id` (u64), `text`, `source`, `lang`, ids ascending over all parts,
+            each of `PART_ROWS` rows except the last.
+        on_progress: Called with (sentences read, 0 since the total is unknown, one line of text).
+        memory_bytes: Memory for rows before they are written to `scratch`; does not change the result.
 
     Raises:
-        EmptyCorpusError: no sentence is left.
-        SentenceIdCollisionError: two sentences have the same id.
+        EmptyCorpusError: No sentence is left.
+        SentenceIdCollisionError: Two different sentences have the same id.
     """
     tally, origins = Tally(), _Origins()
     partitions = Partitions(scratch, _ROWS, bits=_BITS, memory_bytes=memory_bytes, tidy=deduplicate)
@@ -101,14 +102,14 @@ def build_corpus(
 
 
 class _Origins:
-    """Numbers for (source, lang, limit), so that a row carries two bytes instead of two strings."""
+    """Numbers for (source, lang, limit), so that a row has two bytes instead of two strings."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str, int | None], int] = {}
 
     @property
     def limits(self) -> dict[int, int]:
-        """Number → most sentences, of the sources that have a limit."""
+        """Number → maximal number of sentences, for sources with a limit."""
         return {number: limit for (_, _, limit), number in self._numbers.items() if limit is not None}
 
     def number(self, chunk: TextChunk) -> int:
@@ -122,7 +123,7 @@ class _Origins:
 
 
 def _prepare(chunk: TextChunk, bounds: NormalizeConfig, origins: _Origins, tally: Tally) -> pl.DataFrame:
-    """Normalised, identified, bounded rows of one chunk, each once."""
+    """Normalise, filter and deduplicate one chunk, and count what is dropped."""
     frame = chunk.texts.to_frame("text").select(text=normalize(pl.col("text")).fill_null(""))
     chars = frame.select(pl.col("text").str.len_chars()).to_series()
     empty, too_short, too_long = (
@@ -139,7 +140,7 @@ def _prepare(chunk: TextChunk, bounds: NormalizeConfig, origins: _Origins, tally
 
 
 def _limited_by_source(partitions: Iterable[pl.DataFrame], origins: _Origins, tally: Tally) -> Iterator[pl.DataFrame]:
-    """Of each source with a limit the first sentences in the order of ids, which come sorted."""
+    """Apply the limits of sources: keep the sentences with the smallest ids; partitions come in the order of ids."""
     given: Counter[int] = Counter()
     for partition in partitions:
         tally.unique += partition.height
@@ -170,19 +171,19 @@ def _explain_empty(tally: Tally, bounds: NormalizeConfig) -> str:
 
 
 def deduplicate(frame: pl.DataFrame) -> pl.DataFrame:
-    """Keep the first row of every sentence id, sorted by id.
+    """Deduplicate rows by sentence id: keep the first row of every id, sorted by id.
 
     Args:
-        frame: columns `sentence_id` (UInt64), `text` and any others, rows in the order in which they were read.
+        frame: Columns `sentence_id` (UInt64), `text` and any others, rows in the order of reading.
 
     Returns:
         The same columns, ids strictly ascending. All other columns are those of the first occurrence.
 
     Raises:
-        SentenceIdCollisionError: one id stands for two different texts.
+        SentenceIdCollisionError: Two different texts have the same id.
     """
-    # A stable sort puts equal ids side by side with the first occurrence in front, so that order, duplicates and
-    # collisions come from one pass. It is as fast as a hash table here and the output must be sorted anyway.
+    # A stable sort makes equal ids adjacent, the first occurrence first. One pass then finds duplicates and collisions.
+    # It is as fast as a hash table here, and the output must be sorted anyway.
     ordered = frame.sort("sentence_id", maintain_order=True)
     repeated = (pl.col("sentence_id") == pl.col("sentence_id").shift(1)).fill_null(value=False)
     other_text = pl.col("text") != pl.col("text").shift(1)

@@ -1,4 +1,4 @@
-"""Labelled pairs of sentences, by the ids that their sentences have in the corpus."""
+"""NLI pairs: premise, hypothesis and label, by the sentence ids of the corpus."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ COLUMNS: Final = ("premise_id", "hypothesis_id", "label")
 
 
 class NliStatistics(BaseModel):
-    """What became of the labelled pairs that were read: `read = kept + outside + duplicates`."""
+    """Counts of labelled pairs: `read = kept + outside + duplicates`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     read: int
     """Pairs with a label."""
     outside: int
-    """Left out because the corpus lacks one of the two sentences: too short, too long or beyond its limit."""
+    """Dropped: the corpus lacks one of the two sentences (too short, too long or beyond its limit)."""
     duplicates: int
-    """Left out because the same pair with the same label came before."""
+    """Dropped: equal pair and label as an earlier one."""
     kept: int
     """Rows of the artifact."""
 
 
 def build_nli(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame) -> tuple[pl.DataFrame, NliStatistics]:
-    """Labelled pairs, each once, whose two sentences are in the corpus.
+    """Return the distinct labelled pairs whose two sentences are in the corpus.
 
-    A pair that annotators labelled differently in two places keeps both labels.
+    A pair with different labels in two places has a row for each label.
 
     Args:
-        frames: premise, hypothesis (raw texts), label (Int8).
-        corpus: sentence_id of the sentences that there are.
+        frames: Columns premise, hypothesis (raw texts), label (Int8).
+        corpus: Column sentence_id, the ids of the corpus.
 
     Returns:
-        premise_id, hypothesis_id, label, sorted by all three: pairs of one premise stand together; and the counts.
+        premise_id, hypothesis_id, label, sorted by all three, so that pairs of one premise are adjacent; and the
+        counts.
     """
     empty = pl.DataFrame(schema={"premise_id": pl.UInt64, "hypothesis_id": pl.UInt64, "label": pl.Int8})
     pairs = pl.concat([empty, *(_identified(frame) for frame in frames)])

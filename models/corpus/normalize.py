@@ -1,17 +1,17 @@
-"""One spelling per sentence, and the id that follows from it.
+"""Normalise sentences, compute their ids, and split text into sentences.
 
-Design choices
-- Nothing that a reader could see is changed: no lower-casing, no quote folding. Tokenisers do that where it is wanted.
-- Control characters go before NFC, because removing one may bring a letter and its accent together.
-- Almost all text is clean already, so the rewriting runs only where one regular expression finds something to do:
-  Polars evaluates a `then` branch on the selected rows alone (measured: 7 times faster on clean English).
+Normalisation
+- Visible text does not change: no lower-casing, no quote folding. Tokenizers do that if needed.
+- Control characters are removed before NFC, since removing one may join a letter and its accent.
+- Almost all text is normalised already, so only rows that match one regular expression are rewritten (7 times faster
+  on clean English). Polars evaluates a `then` branch only on the selected rows.
 
-Running text to sentences, by rules that need no download.
-
-A sentence ends at a mark that ends one, before white space and something that can begin the next: a capital, a digit or
-a letter of a script without cases. Marks of Chinese and Japanese end one wherever they stand. A full stop behind a
-known abbreviation or a single capital (an initial) ends nothing. Marks are those of Latin, Greek, Cyrillic, Arabic,
-Urdu, Indic, Armenian, Ethiopic, Khmer and Burmese script. A wrong cut is the same one for every encoder.
+Sentence splitting, by rules that need no download
+- A sentence ends at an end mark before white space and a capital, a digit or a letter of a script without case.
+- Chinese and Japanese end marks need no white space.
+- A full stop after a known abbreviation or a single capital (an initial) does not end a sentence.
+- End marks are those of Latin, Greek, Cyrillic, Arabic, Urdu, Indic, Armenian, Ethiopic, Khmer and Burmese script.
+- A wrong split affects all encoders in the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import polars as pl
 from polars_hash import NonCryptographicHashingNameSpace
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-# U+00A1 to U+02FF holds no white space, no control character and nothing that NFC would change or compose.
+# U+00A1 to U+02FF has no white space, no control characters, and nothing that NFC would change or compose.
 _NEEDS_WORK: Final = r"[^ -~\u00a1-\u02ff]|  |^ | $"
 # White space among the controls (tab, line feed, … U+0085) is collapsed, not removed. U+FEFF is a byte order mark.
 _INVISIBLE: Final = r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]"
@@ -31,14 +31,14 @@ _SPACES: Final = r"\s*[^\S ]\s*| {2,}"
 
 
 class NormalizeConfig(BaseModel):
-    """Which sentences are kept, by the length of their normalised text."""
+    """Bounds on the length of a sentence, after normalisation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     min_chars: int = Field(1, ge=1)
-    """Shortest text kept, in characters (Unicode code points)."""
+    """Shortest sentence in characters (Unicode code points)."""
     max_chars: int = Field(2000, ge=1)
-    """Longest text kept, in characters. BSL's released code reads 64 tokens; longer lines are rarely sentences."""
+    """Longest sentence in characters. BSL's released code reads 64 tokens; longer lines are rarely sentences."""
 
     @model_validator(mode="after")
     def _in_order(self) -> NormalizeConfig:
@@ -50,7 +50,7 @@ class NormalizeConfig(BaseModel):
 
 
 def normalize(text: pl.Expr) -> pl.Expr:
-    """The normalised form of a string column: Unicode NFC, no control characters, single spaces, none at the ends.
+    """Normalise a string column: Unicode NFC, no control characters, single spaces, no spaces at the ends.
 
     Idempotent. Null stays null.
     """
@@ -61,18 +61,18 @@ def normalize(text: pl.Expr) -> pl.Expr:
 
 
 def sentence_ids(text: pl.Expr) -> pl.Expr:
-    """The id of each normalised sentence: XXH64 with seed 0 of its UTF-8 bytes, as UInt64.
+    """Return the id of each normalised sentence: XXH64 with seed 0 of its UTF-8 bytes, as UInt64.
 
-    It identifies a sentence for ever and on every machine, so it must never change. Give it normalised text.
+    Stored artifacts on all machines use the id, so this function must never change. The text must be normalised.
     """
     return NonCryptographicHashingNameSpace(text).xxhash64()
 
 
 _MARKS: Final = ".!?…؟۔।॥։።។။"
-# A run of marks is taken whole or not at all, or a line of dots would be tried from each of them.
+# A run of marks matches as a whole or not at all; otherwise matching a line of dots would take quadratic time.
 _END: Final = re.compile(rf"(?:(?<![{_MARKS}])[{_MARKS}]++[\"'”’»)\]]*(?=\s+[\"'“‘«(\[¿¡]*\w)|[。！？]+[」』”]*)")
 _LAST_WORD: Final = re.compile(r"\S*\Z")
-_LONGEST: Final = 16  # letters behind which no abbreviation ends
+_LONGEST: Final = 16  # maximal length of an abbreviation in letters
 _NEXT: Final = re.compile(r"\s*[\"'“‘«(\[¿¡]*(\w?)")
 _OPENING: Final = "\"'“‘«([¿¡"
 _TITLES: Final = "mr mrs ms dr prof st rev hon capt col gen lt sgt jr sr m mme mlle sra"
@@ -82,7 +82,7 @@ _ABBREVIATIONS: Final = frozenset(f"{_TITLES} {_OTHERS} {_GERMAN}".split())
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text in order, trimmed; white space within stays as it is."""
+    """Split a text into its sentences, in order and stripped; inner white space does not change."""
     sentences, start = [], 0
     for mark in _END.finditer(text):
         if _goes_on(text, start, mark):
@@ -94,7 +94,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _goes_on(text: str, start: int, mark: re.Match[str]) -> bool:
-    """Whether the sentence goes on behind a mark."""
+    """Return whether the sentence continues after a mark."""
     following = _NEXT.match(text, mark.end())
     if following is not None and following[1].islower():
         return True

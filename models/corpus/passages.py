@@ -1,19 +1,19 @@
-"""Texts with their order kept: the sentences of documents, and which documents are held out.
+"""Split a user's text into sentences in document order, and hold out documents for evaluation.
 
-A corpus is a set, so it cannot say which sentence stands beside which. What is proved about an encoder on somebody's
-own text needs that: a sentence's neighbour, its title, and a document that training has not seen.
+A corpus is a set of sentences without order. The evaluation on a user's text needs the order: for a sentence's
+neighbour, its title, and documents that training has not seen.
 
 Design choices
-- Documents are held out whole. A long one, and each where there are few, is cut into runs of consecutive sentences that
-  stand for documents: one novel among letters would fill a part, or leave it empty.
-- What is asked of one document is drawn together (`unit`). Where a part holds few documents shorter runs are drawn
-  instead: draws of one document are all alike, and would call any noise a difference.
-- A sentence that stands in a held-out document too is learnt by nobody: it leaves the part `train`.
-- Which documents are held out follows from their numbers and a seed; a sample takes runs, so that neighbours stay.
-- What a document is, the records say. The first that applies: a column names it (a record without a name stands alone);
-  a heading begins it, as in wikis and Markdown; lines in order are their file's; a record of a table stands alone,
-  and so does a line of a list. Records that stand alone are numbered by their text: the order of a list is no evidence,
-  and another order of the same lines gives the same parts.
+- Whole documents are held out. A long document, or every one if there are few, is cut into runs of consecutive
+  sentences, which are then treated as documents. Otherwise one novel among letters would fill a part or leave it empty.
+- The bootstrap draws all questions of a document as one `unit`. If a part has few documents, the units are shorter
+  runs: all draws of a single document are equal, so any noise would look like a difference.
+- A sentence that also occurs in a held-out document is removed from the part `train`.
+- Document numbers and a seed decide which documents are held out; sampling takes runs, so that neighbours are adjacent.
+- The first rule that applies defines a document. A column names it (a record without a name is a document). A heading
+  begins it, as in wikis and Markdown. All lines of a file of prose are one document. A record of a table, or a line of
+  a list, is a document. Such single records are numbered by their text: the order of a list has no meaning, so another
+  order of the same lines gives the same parts.
 """
 
 from __future__ import annotations
@@ -42,62 +42,62 @@ PASSAGES: Final = pl.Schema(
         "lang": pl.String,
     }
 )
-"""A sentence of a document; neighbours have positions that follow each other."""
+"""Schema of a sentence of a document; neighbours have consecutive positions."""
 
-RUN: Final = 64  # sentences that stand for a document where there are few, or where it is long
-FEW: Final = 20  # documents
-DRAWN: Final = 16  # sentences that are drawn together where documents are not; `RUN` is a multiple
-FEWEST_UNITS: Final = 10  # documents of a part, below which runs of them are drawn, and below which nothing is asked
+RUN: Final = 64  # sentences of a run that replaces a document if there are few documents or it is long
+FEW: Final = 20  # documents; with fewer, every document is cut into runs
+DRAWN: Final = 16  # sentences of a run that is one unit instead of a document; `RUN` is a multiple
+FEWEST_UNITS: Final = 10  # units of a part: with fewer documents, runs are units; with fewer units, no questions
 
 
 _CHARACTER: Final = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
-_A_CHARACTER: Final = 3  # letters of an alphabet that say as much
+_A_CHARACTER: Final = 3  # letters of an alphabet with as much information as one such character
 
 
 class HoldOutConfig(BaseModel):
-    """What training does not see, and how much is taken in all."""
+    """Held-out share of a text, and limits on sentences and their length."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     share: float = Field(0.3, gt=0, lt=0.9)
-    """Share of the sentences that is held out, in whole documents: half chooses, half is reported."""
+    """Share of the sentences to hold out, in whole documents: one half for the part `choose`, one for `report`."""
     choose: int = Field(2000, ge=100)
-    """Most sentences of the half that chooses, of which every merger is asked."""
+    """Maximal number of sentences of the part `choose`, on which every interpolated encoder is evaluated."""
     report: int = Field(10_000, ge=100)
-    """Most sentences of the half that is reported: among so many is searched."""
+    """Maximal number of sentences of the part `report`, the pool of its retrieval questions."""
     limit: int = Field(40_000, ge=100)
-    """Most sentences that are learnt; of more, runs are drawn."""
+    """Maximal number of training sentences; runs are sampled from more."""
     min_chars: int = Field(20, ge=1)
-    """Shortest sentence kept, in characters; one of Chinese or Japanese, which says about as much as three letters of
-    an alphabet, counts three."""
+    """Shortest sentence in characters; a Chinese or Japanese character counts as three, since it has about as much
+    information as three letters of an alphabet."""
     max_chars: int = Field(1000, ge=1)
-    """Longest sentence kept, in characters."""
+    """Longest sentence in characters."""
     seed: int = Field(0, ge=0, lt=2**32)
-    """Decides which documents are held out and which runs are drawn."""
+    """Seed of the held-out documents and the sampled runs."""
 
 
 @dataclass
 class LeftOut:
-    """How many sentences were too short or too long."""
+    """Number of sentences that were dropped as too short or too long."""
 
     short: int = 0
     long: int = 0
 
 
 def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | None = None) -> pl.DataFrame:
-    """Records to their sentences, as `PASSAGES`.
+    """Split records into sentences, as `PASSAGES`.
 
     Args:
-        records: `document` (UInt32), `title` (null where there is none), `text`, `continues` (whether a record goes on
-            where the one before it in its document ended), `source`, `lang`, in reading order.
-        config: lengths that are kept.
-        left_out: what is of another length is added here.
+        records: `document` (UInt32), `title` (may be null), `text`, `continues` (whether a record directly continues
+            the record before it), `source`, `lang`, in reading order.
+        config: Minimal and maximal length.
+        left_out: Counts of sentences of other lengths are added here.
     """
     kept = records.filter(pl.col("text").str.len_chars() > 0)
     split = kept.with_columns(
         text=pl.Series([split_sentences(text) for text in kept["text"]], dtype=pl.List(pl.String)),
         title=normalize(pl.col("title")).replace("", None),
-        # A gap before each record that does not continue the one before: its first sentence is nobody's neighbour.
+        # A gap in positions before each record that does not continue the one before, so that they are no neighbours.
         gap=(~pl.col("continues")).cum_sum(),
     )
     sentences = (
@@ -116,19 +116,19 @@ def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | N
 
 
 def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | None = None) -> pl.DataFrame:
-    """The sentences with their `unit` and `part`; what no part has room for is left out.
+    """Split sentences into the parts `train`, `choose` and `report`, within the limits of each part.
 
     Args:
         sentences: `PASSAGES`, documents numbered over all sources.
-        config: shares and bounds.
-        left_out: what was too short or too long, for messages.
+        config: Shares and limits.
+        left_out: Counts of sentences dropped before, for messages.
 
     Returns:
-        `PASSAGES`, `unit` (UInt32: what is drawn together, a document or a run of one, numbered from 0 in each part)
-        and `part`: `train`, `choose` or `report`.
+        `PASSAGES`, `unit` (UInt32: bootstrap unit, a document or a run of one, numbered from 0 in each part) and
+        `part`.
 
     Raises:
-        EmptyCorpusError: a part is left without sentences.
+        EmptyCorpusError: A part has no sentences.
     """
     named = _parted(sentences, config)
     drawn = pl.concat([_drawn(named, part, most, config.seed) for part, most in _bounds(config)])
@@ -147,14 +147,14 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
 
 
 def whole(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
-    """Return sentences of a text that nothing is trained on, with their `unit`; of a long text, runs of it.
+    """Return sentences with their `unit` from a text that is for evaluation only; from a long text, sampled runs.
 
     Args:
         sentences: `PASSAGES`, documents numbered over all sources.
-        config: how many are taken (`report`), and the seed.
+        config: Maximal number of sentences (`report`), and the seed.
 
     Raises:
-        EmptyCorpusError: there is no sentence.
+        EmptyCorpusError: There is no sentence.
     """
     if sentences.is_empty():
         raise EmptyCorpusError(f"0 sentences of {config.min_chars} to {config.max_chars:,} characters; give more text")
@@ -172,7 +172,7 @@ def _told(left_out: LeftOut | None, config: HoldOutConfig) -> str:
 
 
 def _parted(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
-    """Sentences with their `run`, whether their document is `cut` into runs, and their `part`."""
+    """Add `run`, `cut` (whether the document is cut into runs) and `part`."""
     runs = _runs(sentences, config.share / 8 * sentences.height)  # a quarter of a held-out part
     wholes = runs.with_columns(whole=pl.when("cut").then("run").otherwise(pl.col("document").cast(pl.UInt64)))
     sizes = wholes.group_by("cut", "whole").len().sort(scattered(pl.col("whole"), config.seed), "whole", "cut")
@@ -190,7 +190,7 @@ def _parted(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
 
 
 def _runs(sentences: pl.DataFrame, longest: float) -> pl.DataFrame:
-    """Return sentences with their `run`, and whether their document is `cut` into runs: it is long, or one of few."""
+    """Add `run`, and `cut`: whether the document is cut into runs, since it is long or there are few."""
     few = sentences["document"].n_unique() < FEW
     document = pl.col("document").cast(pl.UInt64)
     return sentences.with_columns(
@@ -199,7 +199,7 @@ def _runs(sentences: pl.DataFrame, longest: float) -> pl.DataFrame:
 
 
 def _with_units(parts: pl.DataFrame) -> pl.DataFrame:
-    """What is drawn together in each part: its documents, but runs of those that are cut, and of all where few are."""
+    """Add the bootstrap `unit`: a document; a run if the document is cut or if the part has few units."""
     document, place = pl.col("document").cast(pl.UInt64) * 2**32, pl.col("position") // DRAWN
     units = parts.with_columns(unit=document + pl.when("cut").then(place).otherwise(0))
     few = pl.col("unit").n_unique().over("part") < FEWEST_UNITS
@@ -212,7 +212,7 @@ def _bounds(config: HoldOutConfig) -> tuple[tuple[Part, int], ...]:
 
 
 def _drawn(named: pl.DataFrame, part: Part, most: int, seed: int) -> pl.DataFrame:
-    """The runs of a part, drawn until there are enough sentences."""
+    """Sample runs of a part until there are enough sentences."""
     own = named.filter(part=part)
     sizes = own.group_by("run").len().sort(scattered(pl.col("run"), seed), "run")
     enough = sizes.filter(pl.col("len").cum_sum() - pl.col("len") < most)
@@ -221,25 +221,25 @@ def _drawn(named: pl.DataFrame, part: Part, most: int, seed: int) -> pl.DataFram
 
 _TITLE: Final = r"^\s*(?:#|=)\s+([^#=].*?)[\s#=]*$"
 _HEADING: Final = r"^\s*(?:#{1,6}\s.*|(?:=\s*)+[^=].*=\s*)$"
-_ARE_USUAL: Final = 2  # lines like titles: a file with so many has titles
+_ARE_USUAL: Final = 2  # minimal number of title-like lines of a file with titles
 
 
 def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame:
-    """Records of one file with the number of each one's document.
+    """Number the documents of one file's records.
 
     Args:
-        records: `text`, `title`, `document` (strings, null where there is none), `record` (its number), in order.
-        lines: whether the records are lines of prose, whose order means something.
-        first: number of the first document.
+        records: `text`, `title`, `document` (strings, may be null), `record` (its number), in order.
+        lines: Whether the records are lines of prose, so that their order has a meaning.
+        first: Number of the first document.
 
     Returns:
-        `document` (UInt32), `title`, `text`, `continues`; headings are gone.
+        `document` (UInt32), `title`, `text`, `continues`; headings that separate documents are removed.
     """
     records = records.with_columns(pl.col("document").str.strip_chars().replace("", None))  # CSV has no null
     title = pl.col("text").str.extract(_TITLE)
     again = (pl.col("record") == pl.col("record").shift(1)).fill_null(value=False)  # another column of the same record
     if records["document"].is_not_null().any():
-        # A record that names none stands alone: what else is unnamed has nothing to do with it.
+        # A record without a name is a document of its own, since unnamed records need not belong together.
         own = pl.concat_str(pl.lit("r"), pl.col("record").cast(pl.String))
         named = pl.coalesce(pl.lit("d") + pl.col("document"), own).rank("dense") - 1
         goes_on = pl.col("document").is_not_null() | again

@@ -1,4 +1,4 @@
-"""What a corpus is like: counts by reason, lengths and sample rows."""
+"""Statistics of a corpus: counts of dropped sentences by reason, lengths and sample rows."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class LengthBin(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     low: int
-    """Fewest characters in this bin."""
+    """Minimal number of characters in this bin."""
     high: int | None
-    """Most characters in this bin; no bound in the last one."""
+    """Maximal number of characters in this bin; None in the last bin."""
     sentences: int
-    """Unique sentences of such a length."""
+    """Number of published sentences in this bin."""
 
 
 class SampleSentence(BaseModel):
-    """A sentence to look at."""
+    """A sample sentence of a corpus."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,24 +34,24 @@ class SampleSentence(BaseModel):
 
 
 class CorpusStatistics(BaseModel):
-    """The way from sentences read to sentences published. `read` is the sum of all that follow down to `unique`."""
+    """Counts from sentences read to sentences published; `read` is the sum of the next five fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     read: int
-    """Sentences that came in; a pair counts as two."""
+    """Sentences read; a pair counts as two."""
     empty: int
-    """Dropped: nothing is left of the text."""
+    """Dropped: empty after normalisation."""
     too_short: int
     """Dropped: fewer characters than `min_chars`."""
     too_long: int
     """Dropped: more characters than `max_chars`."""
     duplicates: int
-    """Dropped: the same normalised text came before."""
+    """Dropped: equal normalised text as an earlier sentence."""
     unique: int
-    """Different sentences."""
+    """Distinct sentences."""
     published: int
-    """Sentences in the corpus: `unique`, or `limit` if that is smaller."""
+    """Sentences in the corpus: `unique`, or fewer if limits apply."""
     mean_chars: float
     """Mean length of the published sentences, in characters."""
     quantiles: dict[str, int]
@@ -59,13 +59,13 @@ class CorpusStatistics(BaseModel):
     histogram: tuple[LengthBin, ...]
     """Published sentences by length."""
     per_source: dict[str, int]
-    """Published sentences by the source in which each occurred first."""
+    """Number of published sentences by the source of their first occurrence."""
     samples: tuple[SampleSentence, ...]
-    """The published sentences with the smallest ids, which makes them a random sample."""
+    """The published sentences with the smallest ids, a random sample since ids are hashes."""
 
 
 class Tally:
-    """Collects a corpus's figures while it streams by."""
+    """Collects the statistics of a corpus while it is streamed."""
 
     def __init__(self) -> None:
         self.read = self.empty = self.too_short = self.too_long = self.unique = self.published = 0
@@ -86,7 +86,7 @@ class Tally:
         self._samples.extend(SampleSentence(**row) for row in rows)
 
     def figures(self) -> CorpusStatistics:
-        """Everything counted so far."""
+        """Return the statistics so far."""
         lengths = _merged(self._lengths)
         total = max(self.published, 1)
         return CorpusStatistics(
@@ -106,14 +106,14 @@ class Tally:
 
 
 def _merged(lengths: list[pl.DataFrame]) -> pl.DataFrame:
-    """Distinct lengths in ascending order with their counts, as Int64."""
+    """Return distinct lengths in ascending order with their counts, as Int64."""
     empty = pl.DataFrame(schema={"chars": pl.Int64, "sentences": pl.Int64})
     frames = [frame.cast(pl.Int64) for frame in lengths]
     return pl.concat([empty, *frames]).group_by("chars").agg(pl.col("sentences").sum()).sort("chars")
 
 
 def _quantiles(lengths: pl.DataFrame) -> dict[str, int]:
-    """The smallest length that at least a share q of the sentences does not exceed."""
+    """Return quantiles of lengths: the smallest length that at least a share q of the sentences does not exceed."""
     if lengths.is_empty():
         return {}
     cumulative = lengths["sentences"].cum_sum()

@@ -1,1 +1,1 @@
-"""Sentence encoders: a local transformer, its pooling, its texts as tokens, its export."""
+"""Sentence encoders: loading, tokenisation, backbones, pooling, heads and saving."""

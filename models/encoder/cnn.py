@@ -1,9 +1,9 @@
-"""Convolutions over a sentence's tokens, as IS-BERT has them between BERT and pooling (Zhang et al., EMNLP 2020, §3.2).
+"""Convolutions over token vectors, as IS-BERT puts them between BERT and pooling (Zhang et al., EMNLP 2020, §3.2).
 
-On tokens end to end a convolution is one product: each token's neighbours are laid beside it, zeros beyond the ends of
-its sentence, so nothing is computed for padding and no sentence reaches into the next.
+Over concatenated sentences a convolution is one matrix product: each token's window is gathered into one row, with
+zeros beyond the ends of its sentence. So padding costs no arithmetic, and no window reaches into another sentence.
 
-Shapes: B sentences, T tokens, N tokens of all sentences, K of a window, D width of what comes in, E of what goes out.
+Shapes: B sentences, T tokens, N tokens of all sentences, K tokens of a window, D input width, E output width.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from models.encoder.network import Encoder
 
-TOKENS = "token_embeddings"  # what sentence-transformers calls token vectors
+TOKENS = "token_embeddings"  # sentence-transformers' name for token vectors
 
 
 class CNN(TokenHead):
-    """Convolutions of several widths over the tokens of a sentence, side by side.
+    """Convolutions of several kernel sizes over a sentence's tokens, their outputs concatenated.
 
-    Beyond a sentence's ends there are zeros, whatever it is padded with. sentence-transformers lets a padded batch's
-    filler into the last tokens instead, so it gives these vectors for sentences of one length or one by one.
+    Positions beyond a sentence's ends count as zeros. sentence-transformers convolves the vectors of padding too. Its
+    vectors equal these only if a batch has one sentence or sentences of equal length.
     """
 
     settings_file = "cnn_config.json"
@@ -45,13 +45,13 @@ class CNN(TokenHead):
         self.convs = nn.ModuleList(nn.Conv1d(in_features, channels, kernel, padding=kernel // 2) for kernel in kernels)
 
     def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
-        """(B, T, D) to (B, T, E), E the channels of all convolutions."""
+        """Map (B, T, D) to (B, T, E), where E is the sum of the convolutions' channels."""
         x_BDT = x_BTD.transpose(1, 2)
         return torch.cat([conv(x_BDT) for conv in self.convs], dim=1).transpose(1, 2)
 
     def packed(self, x_ND: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:
         """See `TokenHead.packed`."""
-        padded_MD = functional.pad(x_ND, (0, 0, 0, 1))  # one row of zeros behind the N
+        padded_MD = functional.pad(x_ND, (0, 0, 0, 1))  # row N: zeros
         made = []
         for conv in self.convs:
             weight_CDK, bias_C = conv.get_parameter("weight"), conv.get_parameter("bias")
@@ -89,12 +89,12 @@ class CNN(TokenHead):
 
     @property
     def channels(self) -> int:
-        """Features of each width."""
+        """Output features of each convolution."""
         return self._shapes()[0][0]
 
     @property
     def kernels(self) -> tuple[int, ...]:
-        """Tokens that each convolution sees."""
+        """Kernel size of each convolution, in tokens."""
         return tuple(kernel for _, _, kernel in self._shapes())
 
     def _shapes(self) -> list[tuple[int, ...]]:
@@ -104,8 +104,8 @@ class CNN(TokenHead):
 class TokenReLU(TokenHead):
     """ReLU of token vectors: the activation of IS-BERT's convolutions in the paper (equation 1).
 
-    sentence-transformers has no module for it; it reads it, since release 5, as a dense layer on tokens whose weight is
-    the identity, which changes no number.
+    sentence-transformers has no module for ReLU. Since release 5 it reads a dense layer on tokens, so ReLU is saved as
+    one whose weight is the identity matrix.
     """
 
     saved_as = "Dense"
@@ -116,7 +116,7 @@ class TokenReLU(TokenHead):
         self.linear.register_buffer("weight", torch.eye(width))
 
     def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
-        """(…, D), negative numbers replaced by 0."""
+        """Replace negative numbers by 0: (…, D)."""
         return functional.relu(x_BTD)
 
     def packed(self, x_ND: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:  # noqa: ARG002 - one signature
@@ -155,7 +155,7 @@ class TokenReLU(TokenHead):
         }
 
     def width_from(self, width: int) -> int:
-        """The same."""
+        """See `Head.width_from`."""
         self._expect(width, self._width)
         return width
 
@@ -165,7 +165,7 @@ class TokenReLU(TokenHead):
 
 
 def neighbours(sentence_N: torch.Tensor, reach: int) -> torch.Tensor:
-    """Places (N, K) of the tokens up to `reach` before and behind each, in order; N where its sentence has ended."""
+    """Return the indices (N, K) of each token's window, `reach` tokens to each side; N beyond its sentence's ends."""
     count = len(sentence_N)
     place_N = torch.arange(count, device=sentence_N.device)
     around_NK = place_N[:, None] + torch.arange(-reach, reach + 1, device=sentence_N.device)
@@ -175,12 +175,13 @@ def neighbours(sentence_N: torch.Tensor, reach: int) -> torch.Tensor:
 
 
 def with_convolutions(encoder: Encoder) -> Encoder:
-    """The encoder with the convolutions that its configuration asks for; itself if it has some or none are asked for.
+    """Add the configured convolutions to an encoder; return it unchanged if it has some or none are configured.
 
-    Draws their first weights from torch's generator, as torch initialises a `Conv1d`, and nothing else.
+    The weights are torch's default initialisation of `Conv1d`, from torch's random generator; no other numbers are
+    drawn.
 
     Raises:
-        EncoderError: The encoder is a static table, to which sentence-transformers adds nothing before the mean.
+        EncoderError: The encoder is a static table: sentence-transformers allows no module between it and the mean.
     """
     from models.encoder.static import StaticTable
 
@@ -199,7 +200,7 @@ def with_convolutions(encoder: Encoder) -> Encoder:
 
 
 def check_convolutions(encoder: Encoder) -> None:
-    """Compare an encoder's convolutions, if it has any, with those that its configuration asks for, if it does.
+    """Check that an encoder's convolutions are the configured ones; pass if it has none or none are configured.
 
     Raises:
         EncoderError: They differ.
@@ -213,7 +214,7 @@ def check_convolutions(encoder: Encoder) -> None:
 
 
 def convolutions_of(heads: Sequence[TokenHead]) -> CNNConfig | None:
-    """The settings of the convolutions among some heads; None if there are none."""
+    """Return the settings of the convolutions among `heads`; None if there are none."""
     for cnn in heads:
         if isinstance(cnn, CNN):
             relu = any(isinstance(head, TokenReLU) for head in heads)

@@ -1,8 +1,8 @@
-"""Which encoder, how its token vectors become one sentence vector, and the architecture of a model folder.
+"""Encoder configuration (model, pooling, lengths), and the architecture of a model folder.
 
-A folder says its architecture by `model_type`, or by its other fields where it names none; transformers itself would
-then take the architecture whose name is part of the path, whatever the folder holds. A run asks before it starts, so
-this module imports neither torch nor transformers before it reads settings.
+The architecture is `model_type` of config.json; where that is missing, the other fields decide. transformers would
+instead pick an architecture whose name is part of the path. A run checks this before it starts, so importing this
+module imports neither torch nor transformers.
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ Pooling = Literal[
 ]  # fmt: skip
 _PLAIN: Final = "(mean|cls|max|last|weighted|mean-sqrt)"
 Joined = Annotated[str, Field(pattern=rf"^{_PLAIN}(\+{_PLAIN})+$")]
-LONGEST: Final = 8192  # tokens; also what stands for "no limit"
-NOTHING: Final = "[nothing]"  # token of a word table's zero vector, its last; no text contains it
-USUAL: Final = 64  # tokens of a bare transformer's input, as the released scripts have it
+LONGEST: Final = 8192  # tokens; also the value for "no limit"
+NOTHING: Final = "[nothing]"  # token of the zero vector, a word table's last row; not matched in texts
+USUAL: Final = 64  # default maximal length of a bare transformer in tokens, as in the released scripts
 
 
 class WordsConfig(BaseModel):
-    """How sentences are cut where the encoder is a file of word vectors, such as GloVe's."""
+    """Split sentences into words, for an encoder that is a file of word vectors such as GloVe."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     split: Literal["treebank", "punctuation", "whitespace"] = "treebank"
-    """`treebank`: as the corpora of GloVe were cut, `do n't`, `U.S.`, `1,000`, `well-known`; `punctuation`: letters and
-    digits, and each mark alone; `whitespace`: at blanks only, for text that is tokenised already (SentEval's)."""
+    """`treebank`: as the corpora of GloVe were split (`do n't`, `U.S.`, `1,000`, `well-known`); `punctuation`: runs of
+    letters and digits, and each mark alone; `whitespace`: at blanks only, for tokenised text such as SentEval's."""
     case: Literal["file", "kept", "lower"] = "file"
-    """`lower` looks words up in lower case, `kept` as they stand; `file` is `lower` for a file without a capital."""
+    """`lower` looks words up in lower case, `kept` unchanged; `file` is `lower` if the file has no capital letters,
+    else `kept`."""
     marks: bool = True
-    """Whether punctuation marks count as words; if not, `whitespace` drops those around a word."""
+    """Whether punctuation marks count as words; if not, `whitespace` strips them from both ends of a word."""
 
     @property
     def spelled(self) -> str:
-        """As signatures have it."""
+        """The setting as signatures spell it."""
         return self.split if self.marks else f"{self.split} without marks"
 
 
@@ -55,9 +56,9 @@ class CNNConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kernels: tuple[int, ...] = Field(default=(1, 3, 5), min_length=1)
-    """Tokens that each convolution sees, odd numbers (IS-BERT: 1, 3, 5; on AFS 3, 5, 7)."""
+    """Kernel size of each convolution in tokens, odd (IS-BERT: 1, 3, 5; on AFS 3, 5, 7)."""
     channels: int = Field(default=256, ge=1, le=4096)
-    """Features of each convolution; a vector has those of all (IS-BERT: 256)."""
+    """Output features of each convolution; the outputs are concatenated (IS-BERT: 256)."""
     relu: bool = True
     """Whether ReLU follows, as in the paper (equation 1); the released code leaves it out."""
 
@@ -78,40 +79,41 @@ class EncoderConfig(BaseModel):
     """`embedded:<name>`, a Hub id, a local folder or an ONNX graph in one, `checkpoint/<key>` or `report/<key>` of the
     store, or a file of word vectors; storage resolves it to a folder (paper: bert-base-uncased)."""
     revision: str | None = None
-    """Commit of a Hub model; None for embedded models and folders, which are pinned by their bytes."""
+    """Commit of a Hub model; None for embedded models and folders, which are pinned by digests of their files."""
     pooling: Pooling | Joined = "mean"
-    """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token
-    (SimCSE's `cls_before_pooler`); `cls-pooler`: that behind the checkpoint's own dense layer and tanh (its `cls`);
-    `first-last`: masked average of the first and the last layer's outputs (SimCSE's `avg_first_last`);
-    `second-to-last` and `second-to-last-cls`: as `mean` and `cls`, of the layer before the last (bert-as-service, from
-    which SBERT's rows "BERT avg." and "[CLS]" come, which the paper quotes); `mean-after-first`: as `mean` without the
-    first token, [CLS] (SCL); `max`: the largest of each dimension; `last`: the last token; `weighted`: an average in
-    which token t counts t times; `mean-sqrt`: the sum by the root of the length. Several, such as `cls+mean`, stand
-    side by side."""
+    """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: the last layer's first
+    token (SimCSE's `cls_before_pooler`); `cls-pooler`: `cls` after the checkpoint's own dense layer and tanh (SimCSE's
+    `cls`); `first-last`: masked average of the first and the last layer's outputs (SimCSE's `avg_first_last`);
+    `second-to-last` and `second-to-last-cls`: `mean` and `cls` of the layer before the last (bert-as-service, the
+    source of SBERT's rows "BERT avg." and "[CLS]", which the paper quotes); `mean-after-first`: `mean` without the
+    first token, [CLS] (SCL); `max`: maximum of each dimension; `last`: the last token; `weighted`: average with weight
+    t for token t; `mean-sqrt`: the sum divided by the square root of the length. Several, such as `cls+mean`, are
+    concatenated."""
     normalize: bool = False
-    """Scale each sentence vector to length 1; of a sentence-transformers folder, whether it does so in the end."""
+    """Scale each sentence vector to length 1; for a sentence-transformers folder, whether its last module does so."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout rate of the whole transformer while training; None for the model's own (BERT: 0.1)."""
     max_length: int | None = Field(default=None, ge=4, le=LONGEST)
-    """Tokens kept of a sentence, special tokens included. None is a sentence-transformers folder's own limit, for the
-    released supervised script never passes its 64 on, and 64 for a bare transformer, as the other scripts."""
+    """Maximal length in tokens, special tokens included; longer sentences are truncated. None: 64 for a bare
+    transformer, as in the released scripts; for a sentence-transformers folder its own limit, since the released
+    supervised script does not apply its 64."""
     lower_case: bool = False
-    """Lower-case the text before the tokenizer sees it, as a sentence-transformers folder may ask for."""
+    """Lower-case text before tokenisation, as some sentence-transformers folders require."""
     cnn: CNNConfig | None = None
-    """Convolutions that training puts above a transformer without any, their first weights drawn by
-    `training.seed`; untrained, the encoder is scored as it lies there. Those that a folder has are kept."""
+    """Convolutions that training adds to a transformer without any, initialised from `training.seed`; scores of the
+    untrained encoder are without them. Convolutions of the folder are used as saved."""
     prompt: str | None = None
-    """Put before every text: one of the folder's prompts by its name, or the text itself; None is the folder's own
-    default prompt, "" none."""
+    """Prompt before every text: the name of one of the folder's prompts, or the text itself; None is the folder's
+    default prompt, "" no prompt."""
 
     @property
     def short_name(self) -> str:
-        """What tables call the model: a machine's path has no place there."""
+        """The model's name in tables: the last two parts of its id or path."""
         return "/".join(self.model.rstrip("/").split("/")[-2:])
 
     @property
     def length(self) -> int:
-        """Tokens kept of a sentence; of an encoder that was loaded, its folder's own limit is in `max_length`."""
+        """Maximal length in tokens; loading has set `max_length` to the folder's own limit where it was None."""
         return self.max_length or USUAL
 
 
@@ -120,10 +122,10 @@ _BERT: Final = ("hidden_size", "intermediate_size", "num_attention_heads", "num_
 
 
 def architecture_of(folder: Path) -> str:
-    """Return the architecture of a transformers folder; its weights are compared with it where they are loaded.
+    """Return the architecture of a transformers folder; loading checks its weights against the architecture.
 
     Raises:
-        EncoderError: config.json cannot be read, or names no architecture and has not the fields of BERT.
+        EncoderError: config.json cannot be read, or names no architecture and lacks the fields of BERT.
     """
     described = read_json(folder / "config.json")
     if kind := described.get("model_type"):
@@ -171,7 +173,7 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def read_json(path: Path, absent: Any = None) -> Any:  # noqa: ANN401 - whatever the file holds
-    """What a JSON file holds, or `absent`, where given, if there is no file.
+    """Return the content of a JSON file, or `absent`, if given, where the file does not exist.
 
     Raises:
         EncoderError: The file cannot be read as JSON.

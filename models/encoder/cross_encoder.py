@@ -1,10 +1,10 @@
-"""A cross-encoder: both sentences pass the transformer as one text, and its first token gives the pair's figures.
+"""A cross-encoder: the transformer reads both sentences as one text and scores the pair from the first token.
 
-    [CLS] first [SEP] second [SEP]  ─▶ backbone ─▶ vector of [CLS] ─▶ linear ─▶ one value a class, or one
+    [CLS] first [SEP] second [SEP]  ─▶ backbone ─▶ vector of [CLS] ─▶ linear ─▶ one value for each class, or one
 
-It compares no sentence vectors; it is what SBERT (Reimers and Gurevych, 2019) calls BERT in tables of fine-tuned
-systems, built as UKP's code for AFS has it (argument-similarity/SigmoidBERT.py): no pooler, no dropout on [CLS]. The
-encoder's length is that of both sentences together, as in every script of BERT's (train.py, _truncate_seq_pair).
+SBERT (Reimers and Gurevych, 2019) calls this model BERT in its tables of fine-tuned systems. It follows UKP's code for
+AFS (argument-similarity/SigmoidBERT.py): no pooler, no dropout on [CLS]. The maximal length covers both sentences
+together, as in BERT's scripts (train.py, _truncate_seq_pair).
 
 Shapes: B pairs, T tokens (padded), N tokens of all pairs, D width, C values of a pair.
 """
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 # Architectures that put two separators between the sentences of a pair; the others put one.
 TWO_SEPARATORS = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer"})
-SPREAD = 0.02  # standard deviation of the linear layer's first weights, as BERT's
+SPREAD = 0.02  # standard deviation of the linear layer's initial weights, as in BERT
 
 
 class CrossEncoder(Encoder):
-    """An encoder's transformer under a layer of its own; pooling and heads of the encoder are left behind.
+    """An encoder's transformer with a new linear layer on [CLS], without the encoder's pooling and heads.
 
     Attributes:
-        head: From the vector of [CLS] to C values; starts anew.
+        head: Linear layer from the vector of [CLS] to C values, newly initialised.
     """
 
     def __init__(self, encoder: Encoder, values: int) -> None:
@@ -46,31 +46,31 @@ class CrossEncoder(Encoder):
         nn.init.normal_(self.head.weight, std=SPREAD)
         nn.init.zeros_(self.head.bias)
         self._separators = 2 if settings.model_type in TWO_SEPARATORS else 1
-        # Architectures with two separators tell the sentences apart by these alone, whatever types their table has.
+        # Architectures with two separators mark the second sentence by these alone, even with several token types.
         self._typed = self._separators == 1 and int(getattr(settings, "type_vocab_size", 1)) > 1
 
     def values(
         self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], batch_tokens: int
     ) -> torch.Tensor:
-        """What each pair comes to, before any sigmoid or softmax: (B, C), differentiable.
+        """Return the logits of each pair, (B, C), differentiable.
 
-        Where several processes train together, each reads its share of the pairs.
+        In distributed training each process computes its share of the pairs.
 
         Args:
             tokens: The sentences, each with its special tokens.
-            first: (B,) sentence number of each pair's first sentence.
-            second: (B,) of its second.
-            batch_tokens: Padded tokens a forward pass of a transformer that cannot run packed.
+            first: (B,) row in `tokens` of each pair's first sentence.
+            second: (B,) row of its second sentence.
+            batch_tokens: Padded tokens per forward pass, for a transformer that cannot run without padding.
         """
         share = own_share(np.arange(len(first)))
         pairs = self._joined(tokens, first[share], second[share])
-        # Before the shares are gathered: gradients of the head too are summed over the processes.
+        # The head runs before the gather, so that its gradients too are summed over the processes.
         return gather_shares(self._valued(self.embed(pairs, np.arange(len(pairs)), batch_tokens)))
 
     def scores(
         self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], *, bf16: bool = False
     ) -> NDArray[np.float64]:
-        """The sigmoid of each pair's first value, (B,) in [0, 1], without dropout; arguments as in `values`."""
+        """Return the sigmoid of each pair's first logit, (B,) in [0, 1], without dropout; arguments as in `values`."""
         pairs = self._joined(tokens, first, second)
         scores = np.zeros(len(pairs))
         with evaluating(self), torch.inference_mode(), arithmetic(self.device, bf16=bf16):
@@ -81,7 +81,7 @@ class CrossEncoder(Encoder):
         return scores
 
     def inputs(self, ids_XT: torch.Tensor, positions_XT: torch.Tensor | None) -> dict[str, torch.Tensor]:
-        """Which sentence of its pair each token is of, where the transformer wants to know: 0 or 1."""
+        """Return `token_type_ids` if the transformer uses them: 0 for the first sentence's tokens, 1 for the second."""
         return {"token_type_ids": sentence_numbers(ids_XT, positions_XT)} if self._typed else {}
 
     def _joined(self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64]) -> Tokens:
@@ -94,16 +94,16 @@ class CrossEncoder(Encoder):
 def joined(
     tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], separators: int, longest: int
 ) -> Tokens:
-    """Pairs as one text each, of at most `longest` tokens: [CLS] first [SEP] … second [SEP].
+    """Join each pair into one text of at most `longest` tokens: [CLS] first [SEP] … second [SEP].
 
-    Of a longer pair the longer sentence loses its last tokens, and of equally long ones the second first.
+    Longer pairs are truncated token by token at the end of the longer sentence; at equal length, of the second.
 
     Args:
         tokens: The sentences, each between [CLS] and [SEP].
-        first: (B,) sentence number of each pair's first sentence.
-        second: (B,) of its second.
-        separators: How many stand between the two.
-        longest: Tokens of a pair, special tokens included.
+        first: (B,) row in `tokens` of each pair's first sentence.
+        second: (B,) row of its second sentence.
+        separators: Number of [SEP] between the two.
+        longest: Maximal length of a pair in tokens, special tokens included.
     """
     end = tokens.ids[tokens.offsets[1] - 1 : tokens.offsets[1]]
     between = np.repeat(end, separators)
@@ -120,11 +120,12 @@ def joined(
 
 
 def sentence_numbers(ids_XT: torch.Tensor, positions_XT: torch.Tensor | None) -> torch.Tensor:
-    """0 up to and with a text's first separator, 1 behind it.
+    """Return token types: 0 up to a text's first separator, the separator included, and 1 after it.
 
     Args:
-        ids_XT: Rows of tokens, of which the first is a whole text or several end to end: it ends with a separator.
-        positions_XT: Each token's place in its text, 0 for its first; None where every row is one text.
+        ids_XT: Rows of token ids. The first row must end with a separator, so it is one unpadded text or several
+            concatenated ones.
+        positions_XT: Position of each token in its text, from 0; None if every row is one text.
     """
     ends_XT = (ids_XT == ids_XT[0, -1]).long()
     before_XT = ends_XT.cumsum(dim=-1) - ends_XT

@@ -1,10 +1,10 @@
-"""What follows a backbone: pooling, one vector a sentence from its token vectors, and heads, maps of vectors.
+"""Pooling of token vectors into one vector per sentence, and heads: layers before or after pooling.
 
-A head works either on token vectors, before pooling (`cnn.py`), or on sentence vectors, after it. Names of parameters
-are those of sentence-transformers, so that a head's state is the content of its weights file.
+A head maps either token vectors, before pooling (`cnn.py`), or sentence vectors, after it. Parameters have the names
+of sentence-transformers, so a head's state dict is the content of its weights file.
 
-Shapes: … any leading dimensions, B sentences, T tokens (padded on the right), N tokens of all sentences, D width of
-what comes in, E width of what goes out.
+Shapes: … any leading dimensions, B sentences, T tokens (padded on the right), N tokens of all sentences, D input
+width, E output width.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
     from models.encoder.config import Pooling
 
-SENTENCES = "sentence_embedding"  # what sentence-transformers calls pooled vectors
-TOKENS = "token_embeddings"  # and token vectors
-FIRST = 1  # of the hidden states, where 0 is the embedding layer: as SimCSE's code has it (simcse/models.py, Pooler)
+SENTENCES = "sentence_embedding"  # sentence-transformers' name for pooled vectors
+TOKENS = "token_embeddings"  # sentence-transformers' name for token vectors
+FIRST = 1  # index of the first layer in hidden states, 0 is the embedding layer (SimCSE, simcse/models.py, Pooler)
 LAYERS: Final[Mapping[str, tuple[int, ...]]] = {
     "first-last": (FIRST, -1),
     "second-to-last": (-2,),
     "second-to-last-cls": (-2,),
 }
-"""Pooling → the hidden states whose average is pooled; the others pool the last layer's output alone."""
+"""Pooling → indices of the hidden states to average before pooling; other poolings read the last layer only."""
 POOLER: Final[Pooling] = "cls-pooler"
-"""`cls` through the pooler of a bare transformer, which becomes a head; a saved encoder has it as a module."""
+"""`cls` through the pooler of a bare transformer. Loading turns the pooler into a head, saved as a module."""
 AFTER_FIRST: Final[Pooling] = "mean-after-first"
-"""The average that leaves the first token out."""
-LEAST: Final = 1e-9  # that a sum is divided by, as in sentence-transformers: the mean of no token is zero
-AND: Final = "+"  # joins poolings whose vectors stand side by side
-# By the names under which torch knows them; all that take no argument.
+"""The average without the first token."""
+LEAST: Final = 1e-9  # lower bound of divisors, as in sentence-transformers: the mean of no token is zero
+AND: Final = "+"  # joins poolings whose vectors are concatenated
+# torch's activations that take no argument; settings name them by class name.
 ACTIVATIONS: tuple[type[nn.Module], ...] = (
     *(nn.Identity, nn.Tanh, nn.ReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Mish, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU),
     *(nn.ReLU6, nn.Softplus, nn.Softsign, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.LogSigmoid, nn.Tanhshrink),
@@ -51,9 +51,9 @@ class Head(nn.Module, abc.ABC):
     """Maps vectors to vectors.
 
     Attributes:
-        level: Which vectors it takes. Those of tokens come with zeros in place of padding.
-        settings_file: Name of the file of its settings.
-        saved_as: What sentence-transformers calls it, where that is not its name here.
+        level: Which vectors it takes. In token vectors, padding positions are zero.
+        settings_file: Name of its settings file.
+        saved_as: Class name in sentence-transformers; None if it is this class's name.
     """
 
     level: ClassVar[Literal["token", "sentence"]]
@@ -62,20 +62,20 @@ class Head(nn.Module, abc.ABC):
 
     @classmethod
     def build(cls, settings: Mapping[str, Any]) -> Head:  # noqa: ARG003 - for heads with settings
-        """The head that settings describe, its weights still to be read.
+        """Build the head that settings describe, before its weights are loaded.
 
         Raises:
             KeyError: A setting is missing.
-            EncoderError: A setting asks for what is not computed here.
+            EncoderError: A setting asks for a computation that is not supported.
         """
         return cls()
 
     def settings(self) -> dict[str, object]:
-        """What `build` needs, in the spelling that sentence-transformers reads since 2.3; empty for no file."""
+        """Return the settings for `build`, as sentence-transformers reads them since 2.3; empty if it needs no file."""
         return {}
 
     def width_from(self, width: int) -> int:
-        """E, for vectors of width D that come in; D unless a head says otherwise.
+        """Return the output width E for input vectors of width D; D by default.
 
         Raises:
             EncoderError: It takes vectors of another width.
@@ -83,10 +83,10 @@ class Head(nn.Module, abc.ABC):
         return width
 
     def check_weights(self) -> None:
-        """Refuse weights that have the right shape and are none of this head's.
+        """Check the values of loaded weights, whose shapes are right already.
 
         Raises:
-            EncoderError: They are not.
+            EncoderError: They are not weights of this kind of head.
         """
 
     def _expect(self, width: int, expected: int) -> None:
@@ -98,22 +98,22 @@ class Head(nn.Module, abc.ABC):
 
 
 class TokenHead(Head):
-    """Maps token vectors to token vectors, of padded sentences or of sentences end to end."""
+    """Maps token vectors to token vectors, for padded or concatenated sentences."""
 
     level = "token"
 
     @abc.abstractmethod
     def packed(self, x_ND: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:
-        """What `forward` makes of the same tokens padded, (N, E), without arithmetic for padding.
+        """Return the token vectors (N, E) that `forward` gives for the padded sentences, without padding.
 
         Args:
-            x_ND: Tokens of all sentences, end to end.
-            sentence_N: Which sentence each is of, equal for neighbours of one sentence only.
+            x_ND: Token vectors of all sentences, concatenated.
+            sentence_N: Sentence number of each token; neighbouring sentences have different numbers.
         """
 
 
 class Dense(Head):
-    """A linear layer with an activation, perhaps added to what came in (x ↦ a(W·x + b) + x)."""
+    """A linear layer with an activation, optionally with a residual connection (x ↦ a(W·x + b) + x)."""
 
     level = "sentence"
 
@@ -134,7 +134,7 @@ class Dense(Head):
             self.residual = nn.Linear(in_features, out_features, bias=False)
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
-        """(B, D) to (B, E)."""
+        """Map (B, D) to (B, E)."""
         made_BE: torch.Tensor = self.activation(self.linear(x_BD))
         if not self.adds:
             return made_BE
@@ -154,7 +154,7 @@ class Dense(Head):
         )
 
     def settings(self) -> dict[str, object]:
-        """See `Head.settings`; older releases know no residual, so it is named only where there is one."""
+        """See `Head.settings`; `use_residual` is written only if true, since older releases do not know it."""
         kind = type(self.activation)
         return {
             "in_features": self.linear.in_features,
@@ -175,7 +175,7 @@ class Normalize(Head):
     level = "sentence"
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
-        """(B, D), scaled."""
+        """Scale vectors (B, D) to length 1."""
         return functional.normalize(x_BD, dim=-1)
 
     @classmethod
@@ -186,7 +186,7 @@ class Normalize(Head):
 
 
 class Dropout(Head):
-    """Zeros at random while training, as nn.Dropout draws them; else what came in."""
+    """Dropout of sentence vectors in training mode, as nn.Dropout."""
 
     level = "sentence"
 
@@ -195,7 +195,7 @@ class Dropout(Head):
         self.dropout = nn.Dropout(rate)
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
-        """(B, D), perhaps with zeros."""
+        """Apply dropout to vectors (B, D)."""
         dropped_BD: torch.Tensor = self.dropout(x_BD)
         return dropped_BD
 
@@ -210,7 +210,7 @@ class Dropout(Head):
 
 
 class LayerNorm(Head):
-    """Mean 0 and variance 1 over a vector's dimensions, then a learned scale and shift."""
+    """Layer normalisation: mean 0 and variance 1 over a vector's dimensions, then a learned scale and shift."""
 
     level = "sentence"
 
@@ -219,7 +219,7 @@ class LayerNorm(Head):
         self.norm = nn.LayerNorm(dimension)
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
-        """(B, D), normed."""
+        """Normalise vectors (B, D)."""
         normed_BD: torch.Tensor = self.norm(x_BD)
         return normed_BD
 
@@ -233,7 +233,7 @@ class LayerNorm(Head):
         return {"dimension": self.norm.normalized_shape[0]}
 
     def width_from(self, width: int) -> int:
-        """The same."""
+        """See `Head.width_from`."""
         self._expect(width, self.norm.normalized_shape[0])
         return width
 
@@ -261,12 +261,12 @@ def _activation(name: str | None) -> type[nn.Module]:
 
 
 def first_of(width: int, kept: int) -> Dense:
-    """The module that leaves the first of a vector's dimensions, exactly."""
+    """Return a module that outputs the first `kept` dimensions of a vector unchanged."""
     return dense_of(torch.eye(kept, width), torch.zeros(kept))
 
 
 def dense_of(weight_ED: torch.Tensor, bias_E: torch.Tensor) -> Dense:
-    """The module x ↦ W x + b, in fp32."""
+    """Return the module x ↦ W x + b, in fp32."""
     with torch.device("meta"):  # draws no random numbers
         dense = Dense(weight_ED.shape[1], weight_ED.shape[0], activation=nn.Identity)
     weights = {"linear.weight": weight_ED, "linear.bias": bias_E}
@@ -275,10 +275,10 @@ def dense_of(weight_ED: torch.Tensor, bias_E: torch.Tensor) -> Dense:
 
 
 def token_vectors(output: BaseModelOutput, pooling: str) -> torch.Tensor:
-    """Token vectors (B, T, D) to pool: the last layer's, or the mean over the layers that `LAYERS` has.
+    """Return the token vectors (B, T, D) to pool: the last layer's, or the mean over the layers in `LAYERS`.
 
     Args:
-        output: Of the transformer; with hidden states if pooling is one of `LAYERS`.
+        output: Output of the transformer, with hidden states if pooling is one of `LAYERS`.
         pooling: As configured.
     """
     last_BTD = output.last_hidden_state
@@ -291,7 +291,7 @@ def token_vectors(output: BaseModelOutput, pooling: str) -> torch.Tensor:
 
 
 def layer_weights(pooling: str, layers: int) -> torch.Tensor:
-    """What `LAYERS` says of a pooling as the weight of each layer's output, (layers,), from the first to the last."""
+    """Return the weight of each layer for a pooling of `LAYERS`, (layers,): 1 if the layer is averaged, else 0."""
     weights = torch.zeros(layers)
     for layer in LAYERS[pooling]:
         weights[layer - FIRST if layer > 0 else layer] = 1.0
@@ -302,10 +302,10 @@ def pool(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, pooling: str, skipped:
     """Pool token vectors to (B, D), in fp32 at least; several poolings to (B, D + D + …), in their order.
 
     Args:
-        tokens_BTD: Token vectors; padding positions may hold anything finite.
-        mask_BT: 1 for real tokens, special tokens included, 0 for padding; at least one real token a row.
+        tokens_BTD: Token vectors; any finite values at padding positions.
+        mask_BT: 1 for real tokens, special tokens included, 0 for padding; at least one real token per row.
         pooling: As configured.
-        skipped: Tokens at the beginning that are not pooled: those of a prompt that is to steer alone.
+        skipped: Number of tokens at the beginning to leave out: a prompt that is not pooled.
     """
     tokens_BTD = precise(tokens_BTD)  # sums over tokens lose digits in bf16
     if skipped:
@@ -315,7 +315,7 @@ def pool(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, pooling: str, skipped:
 
 
 def way_of(pooling: str) -> str:
-    """How a pooling joins the tokens of the layers that it reads."""
+    """Return how a pooling combines tokens, apart from the layers that it reads: `mean` for `first-last`."""
     return {"first-last": "mean", "second-to-last": "mean", "second-to-last-cls": "cls"}.get(pooling, pooling)
 
 
@@ -338,7 +338,7 @@ def _mean_by_root(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> to
 
 
 def _weighted(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
-    """Later tokens of a decoder have seen more: token t counts t times (SGPT, 2022, section 3)."""
+    """Average tokens with weight t for token t, since later tokens of a decoder see more (SGPT, 2022, section 3)."""
     places_T = torch.arange(1, mask_BT.shape[1] + 1, device=mask_BT.device)
     return _mean(tokens_BTD, mask_BT * places_T, 0)
 
@@ -365,5 +365,5 @@ _WAYS: Final[Mapping[str, Callable[[torch.Tensor, torch.Tensor, int], torch.Tens
 
 
 def precise(x: torch.Tensor) -> torch.Tensor:
-    """Of any shape, in fp32 at least: float64 (used by tests) is left as it is."""
+    """Cast a tensor of any shape to fp32 or, if it is float64 (used by tests), leave it unchanged."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

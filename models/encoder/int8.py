@@ -1,7 +1,7 @@
-"""What an int8 graph is made for: processors whose 8-bit products are exact, or those where they saturate.
+"""Target processors of an int8 graph: those with exact 8-bit products, or those where sums of two saturate.
 
-An x86 processor without VNNI adds two products of an unsigned and a signed byte in 16 bits: 255 × 127 + 255 × 127 is
-cut to 32,767. With weights of 7 bits (ONNX Runtime's `reduce_range`) no pair exceeds 255 × 64 × 2 = 32,640, so the
+An x86 processor without VNNI adds two products of an unsigned and a signed byte in 16 bits. 255 × 127 + 255 × 127
+saturates at 32,767. With weights of 7 bits (ONNX Runtime's `reduce_range`) no sum exceeds 255 × 64 × 2 = 32,640. Such a
 graph computes the same products on every processor.
 """
 
@@ -19,7 +19,7 @@ Target = Literal["vnni", "avx2"]
 """`vnni`: weights of 8 bits, exact with AVX-512 VNNI or AVX-VNNI and on ARM; `avx2`: of 7 bits, exact everywhere."""
 
 GRAPHS: Final[Mapping[Target, str]] = {"vnni": "model_qint8_avx512_vnni.onnx", "avx2": "model_qint8_avx2.onnx"}
-"""File of each, as sentence-transformers names signed 8-bit weights for such processors."""
+"""Target → file name, as sentence-transformers names graphs with signed 8-bit weights for such processors."""
 NOTE: Final = "bsl.int8_target"
 """Entry of a graph's metadata that states its target."""
 SATURATES: Final = " (it is made for VNNI, which this processor lacks: sums saturate; --target avx2 avoids that)"
@@ -27,7 +27,7 @@ _EXACT: Final = ("avx512_vnni", "avx_vnni")  # flags of Linux
 
 
 def target_here() -> Target:
-    """Return the target of this machine; `avx2` where an x86 processor does not state its instructions."""
+    """Return the target of this machine; `avx2` if the flags of an x86 processor are unknown."""
     return target_of(platform.machine(), cpu_features())
 
 
@@ -35,13 +35,13 @@ def target_of(machine: str, flags: Collection[str]) -> Target:
     """Return the target of a processor.
 
     Args:
-        machine: its kind, as `platform.machine()` names it.
-        flags: its instructions, as Linux names them.
+        machine: Its architecture, as `platform.machine()` names it.
+        flags: Its CPU flags, as Linux names them.
     """
     saturates = machine.lower() in ("x86_64", "amd64", "i686", "i386") and not any(flag in flags for flag in _EXACT)
     return "avx2" if saturates else "vnni"
 
 
 def saturates_here(target: str | None) -> bool:
-    """Return whether a graph for `target` has sums that this machine cuts; unknown targets have none."""
+    """Return whether sums of a graph for `target` saturate on this machine; false for unknown targets."""
     return target == "vnni" and target_here() == "avx2"

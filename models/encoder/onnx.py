@@ -1,7 +1,7 @@
-"""A transformer as an ONNX graph, run by ONNX Runtime: what a folder holds that was made for use, not for training.
+"""An ONNX graph of a transformer, run by ONNX Runtime: inference only, no training.
 
-Where sentence-transformers puts it: `onnx/model.onnx`, or `model.onnx` beside the settings; quantised forms of it are
-`onnx/model_qint8_….onnx`. Pooling, heads, prompts and lengths stand in the folder as they do beside weights.
+The file is where sentence-transformers writes it: `onnx/model.onnx`, or `model.onnx` next to config.json; quantised
+graphs are `onnx/model_qint8_….onnx`. Pooling, heads, prompts and lengths are read from the same files as for weights.
 
 Shapes: B sentences, T tokens, D width.
 """
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OUTPUTS: Final = ("last_hidden_state", "token_embeddings")  # what exporters call token vectors
-GRAPH_TOKENS: Final = 256  # padded tokens a run: activations of more leave the cache, 1.5 times as slow at 4,096
+OUTPUTS: Final = ("last_hidden_state", "token_embeddings")  # exporters' names for token vectors
+GRAPH_TOKENS: Final = 256  # padded tokens per run: larger activations exceed the cache, 1.5 times as slow at 4,096
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class OnnxBackbone(nn.Module):
-    """Token ids to token vectors by a graph, a backbone of encoders.
+    """Encoder backbone that maps token ids to token vectors by an ONNX graph.
 
     Attributes:
-        config: Of the transformer that the graph was exported from.
-        path: The graph.
+        config: Configuration of the transformer that was exported.
+        path: The graph's file.
     """
 
     batch_tokens = GRAPH_TOKENS
@@ -51,11 +51,11 @@ class OnnxBackbone(nn.Module):
         """Open a graph on the CPU.
 
         Args:
-            path: The graph.
-            folder: Of the model, with config.json.
+            path: The graph's file.
+            folder: The model's folder, with config.json.
 
         Raises:
-            EncoderError: ONNX Runtime is not installed, or the graph takes or gives other things than a transformer.
+            EncoderError: ONNX Runtime is not installed, or the graph's inputs or outputs are not a transformer's.
         """
         super().__init__()
         self.config = read_settings(folder)
@@ -77,10 +77,10 @@ class OnnxBackbone(nn.Module):
             )
 
     def train(self, mode: bool = True) -> Self:
-        """Stay as it is.
+        """Set evaluation mode; training mode is refused.
 
         Raises:
-            EncoderError: Training is asked for.
+            EncoderError: `mode` is true.
         """
         if mode:
             raise EncoderError(
@@ -91,7 +91,7 @@ class OnnxBackbone(nn.Module):
         return self
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: object) -> BaseModelOutput:
-        """Token vectors (B, T, D) of ids (B, T), as the last layer."""
+        """Return token vectors (B, T, D) of ids (B, T) as `last_hidden_state`."""
         ids_BT = input_ids.cpu().numpy()
         given = {
             "input_ids": ids_BT,
@@ -99,19 +99,19 @@ class OnnxBackbone(nn.Module):
             "token_type_ids": np.zeros_like(ids_BT),
         }
         (x_BTD,) = self._session.run([self._output], {name: given[name] for name in self._inputs})
-        return BaseModelOutput(last_hidden_state=torch.from_numpy(x_BTD).float().to(input_ids.device))  # of fp16 too
+        return BaseModelOutput(last_hidden_state=torch.from_numpy(x_BTD).float().to(input_ids.device))  # also of fp16
 
 
 def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBackbone, PreTrainedTokenizerBase]:
     """Open a graph and load its tokenizer.
 
     Args:
-        graph: The file.
-        folder: Of the model's settings and tokenizer.
-        config: Dropout, pooling and length must be such as a graph has.
+        graph: The graph's file.
+        folder: Folder of the model's settings and tokenizer.
+        config: No dropout, a pooling of the last layer, and a length that the transformer takes.
 
     Raises:
-        EncoderError: They are not; or as `OnnxBackbone`.
+        EncoderError: The configuration asks for more; or as `OnnxBackbone`.
     """
     if config.pooling in LAYERS or config.pooling == POOLER:
         raise EncoderError(
@@ -131,7 +131,7 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBa
 
 
 def session_of(graph: str | bytes) -> Any:  # noqa: ANN401  of a package that may be absent
-    """A session of a graph's file or bytes on the CPU: as many threads as torch has, no messages below an error."""
+    """Open a CPU session for a graph's file or bytes, with torch's number of threads and logging of errors only."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,4 +1,4 @@
-"""A sentence encoder: texts to vectors, with all that this takes, loaded from a folder and saved to one.
+"""Sentence encoder: embed texts as vectors with a network and its tokenizer; load from and save to a folder.
 
 Shapes: n texts, D width.
 """
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from models.encoder.static import Tokenizer
     from models.runtime.progress import OnProgress
 
-CPU_TOKENS = 1024  # padded tokens a forward pass; measured best on CPU (1,024 before 4,096)
+CPU_TOKENS = 1024  # padded tokens per forward pass; fastest on CPU (compared with 4,096)
 GPU_TOKENS = 65_536
 REPORT_EVERY = 50  # forward passes between two progress reports
-CHUNK = 10_000  # texts per tokenizer call: enough to keep its threads busy, few enough to bound memory
-DEFAULT_PROMPT = "default"  # name of a prompt that the folder has no name for
+CHUNK = 10_000  # texts per tokenizer call: enough for all its threads, few enough to bound memory
+DEFAULT_PROMPT = "default"  # saved name of a prompt that is not among the folder's named prompts
 
 _locking = threading.Lock()
 _locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
@@ -42,14 +42,12 @@ _evaluating: WeakKeyDictionary[Encoder, tuple[int, bool]] = WeakKeyDictionary() 
 
 
 class SentenceEncoder:
-    """Texts to vectors: a network, its tokenizer, and the prompts that texts may have.
-
-    Any number of threads may share an encoder.
+    """Maps texts to vectors: a network, its tokenizer and its prompts. Threads may share an encoder.
 
     Attributes:
         network: Backbone, heads and pooling; its `config` has the maximal length and the prompt in use.
-        tokenizer: Of the network's vocabulary.
-        prompts: Texts to put before a text, by name, as the folder lists them.
+        tokenizer: The network's tokenizer.
+        prompts: Prompts by name, as the folder lists them.
     """
 
     def __init__(self, network: Encoder, tokenizer: Tokenizer, prompts: Mapping[str, str] | None = None) -> None:
@@ -60,8 +58,8 @@ class SentenceEncoder:
         """Load an encoder from a local folder, in fp32 and evaluation mode.
 
         Args:
-            folder: Of sentence-transformers or transformers, or an ONNX graph in one.
-            config: Pooling, maximal length, prompt and the like; None for what the folder says.
+            folder: A folder of sentence-transformers or transformers, or an ONNX graph in one.
+            config: Pooling, maximal length, prompt and the like; None for the folder's own settings.
 
         Raises:
             EncoderError: See `models.encoder.serialization.load.load_network`.
@@ -92,29 +90,29 @@ class SentenceEncoder:
 
     @property
     def prompt(self) -> str:
-        """The text that is put before every text; empty for none."""
+        """The prompt before every text; empty for none."""
         return self.config.prompt or ""
 
     @property
     def width(self) -> int:
-        """D of a vector."""
+        """Width D of a vector."""
         return self.network.width
 
     def with_network(self, network: Encoder) -> Self:
-        """Return an encoder of another network with this one's vocabulary."""
+        """Return an encoder of another network with this encoder's tokenizer and prompts."""
         return type(self)(network, self.tokenizer, self.prompts)
 
     def tokenize(self, texts: Sequence[str]) -> Tokens:
-        """Tokenise texts with their prompt and special tokens, cut at the maximal length.
+        """Tokenise texts with prompt and special tokens, truncated at the maximal length.
 
         Raises:
             EncoderError: The tokenizer has no padding token.
-            NoEmbeddingError: A text is no string, or has no token.
+            NoEmbeddingError: A text is not a valid string, or has no token.
         """
         return tokenise(self.tokenizer, texts, self.config.length, self.prompt)
 
     def surrounding_ids(self) -> tuple[list[int], list[int]]:
-        """Ids before a text (special tokens and the prompt's), and ids of the special tokens after it."""
+        """Return the ids before a text (special tokens and the prompt's) and the special tokens' ids after it."""
         from models.encoder.serialization.load import surrounding_ids
 
         return surrounding_ids(self.tokenizer, self.prompt)
@@ -132,13 +130,14 @@ class SentenceEncoder:
 
         Args:
             texts: Any number of texts.
-            batch_tokens: Padded tokens a forward pass; None for what suits the device.
-            device: Where to compute; None for where the network is.
-            bf16: Forward arithmetic in bf16 (about twice as fast or more, drifts in the third digit).
-            on_progress: Called as (sentences done, sentences in all, detail).
+            batch_tokens: Padded tokens per forward pass; None for the device's default.
+            device: Device to compute on, to which the network is moved; None for the network's device.
+            bf16: Compute the forward pass in bf16 (about twice as fast or more; vectors differ in the third digit).
+            on_progress: Called as (sentences done, sentences in total, detail).
 
         Raises:
-            NoEmbeddingError: A text has no token, or its vector is not finite.
+            EncoderError: The tokenizer has no padding token.
+            NoEmbeddingError: A text is not a valid string or has no token, or its vector is not finite.
         """
         tokens = self.tokenize(texts)
         return encode_tokens(
@@ -146,7 +145,7 @@ class SentenceEncoder:
         )
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float32]:
-        """Cosine of each text of `first` with each of `second`, (len(first), len(second)), in [-1, 1]."""
+        """Return the cosine similarity of each pair of texts, (len(first), len(second)), in [-1, 1]."""
         vectors = self.encode([*first, *second])
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         cosines: NDArray[np.float32] = vectors[: len(first)] @ vectors[len(first) :].T
@@ -154,7 +153,7 @@ class SentenceEncoder:
 
 
 class CachedEncoder:
-    """Texts to vectors (n, D) float32; each distinct text is embedded once."""
+    """Maps texts to vectors (n, D) float32 with a cache: each distinct text is embedded once."""
 
     def __init__(self, encoder: SentenceEncoder, *, device: str) -> None:
         self._encoder, self._device = encoder, device
@@ -169,24 +168,24 @@ class CachedEncoder:
 
 
 def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt: str = "") -> Tokens:
-    """Tokenise texts with their special tokens, cut at `max_length` tokens.
+    """Tokenise texts with special tokens, truncated at `max_length` tokens.
 
     Args:
-        tokenizer: The encoder's own.
+        tokenizer: The encoder's tokenizer.
         texts: Any number of texts.
-        max_length: Tokens of a text that are kept, special tokens included.
-        prompt: Put before every text.
+        max_length: Maximal length in tokens, special tokens included.
+        prompt: Text before every text.
 
     Raises:
         EncoderError: The tokenizer has no padding token.
-        NoEmbeddingError: A text gives no token at all, or is none: null, or with half of a character.
+        NoEmbeddingError: A text has no token, is not a string, or contains a lone surrogate.
     """
     if tokenizer.pad_token_id is None:
         raise EncoderError(
             f"the tokenizer {type(tokenizer).__name__} has no padding token; "
             "set one (tokenizer.pad_token) and save it again"
         )
-    # A table of words has a token for a sentence of which it knows none, others have nothing to say.
+    # Word tables have a token for sentences without any known word; with other tokenizers no token is an error.
     instead = [tokenizer.pad_token_id] if tokenizer.pad_token == NOTHING else []
     ids: list[NDArray[np.int32]] = []
     lengths: list[int] = []
@@ -210,7 +209,7 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt
 
 
 def _ids(tokenizer: Tokenizer, texts: list[str], max_length: int) -> list[list[int]]:
-    # No padding here: it would cost memory, and the tokenizer is called by others with padding too.
+    # padding=False: padding would cost memory, and other callers may have enabled it.
     call = tokenizer(
         texts, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
     )
@@ -218,7 +217,7 @@ def _ids(tokenizer: Tokenizer, texts: list[str], max_length: int) -> list[list[i
 
 
 def _refuse_first_bad(texts: Sequence[object], first_row: int) -> None:
-    """Name the first that is no text; tokenizers say of a whole chunk that its type is wrong."""
+    """Raise an error for the first invalid text; a tokenizer's error does not name the row."""
     for row, text in enumerate(texts, start=first_row):
         if not isinstance(text, str):
             raise NoEmbeddingError(row, f"is {text!r}, expected a text; leave out rows without one")
@@ -233,9 +232,9 @@ def _refuse_first_bad(texts: Sequence[object], first_row: int) -> None:
 
 @contextlib.contextmanager
 def _left_as_found(tokenizer: Tokenizer) -> Iterator[None]:
-    """Restore what a call leaves in a tokenizer: saved later, it must not tell whether it was used before.
+    """Restore a tokenizer's truncation and padding settings, which a call changes and saving would write.
 
-    One thread at a time, for what a call sets another's would be cut by.
+    A lock admits one thread at a time: otherwise another thread's texts would be truncated by this call's settings.
     """
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     with _lock_of(tokenizer):
@@ -249,7 +248,7 @@ def _left_as_found(tokenizer: Tokenizer) -> Iterator[None]:
 
 
 def _lock_of(tokenizer: Tokenizer) -> threading.Lock:
-    """A tokenizer's own lock, which is no part of it: it is copied and saved."""
+    """Return the lock of a tokenizer; it is not an attribute, since tokenizers are copied and saved."""
     with _locking:
         return _locks.setdefault(tokenizer, threading.Lock())
 
@@ -295,13 +294,13 @@ def encode_tokens(
 
 
 def tokens_a_pass(device: torch.device) -> int:
-    """Padded tokens of a forward pass without gradients on a device."""
+    """Return the number of padded tokens per forward pass without gradients on a device."""
     return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
 
 
 @contextlib.contextmanager
 def evaluating(network: Encoder) -> Iterator[None]:
-    """Put a network into evaluation mode for the block; of several threads' blocks, until the last one ends."""
+    """Put a network into evaluation mode for the block; with several threads, until the last block ends."""
     with _switching:
         others, was_training = _evaluating.get(network, (0, network.training))
         _evaluating[network] = others + 1, was_training

@@ -1,10 +1,10 @@
-"""Sentences end to end in a row of fixed length: the next batch changes what stands in it, and no shape.
+"""Concatenated sentences in a row of fixed length, so that every batch has the same shapes (for CUDA graphs).
 
-A GPU replays thousands of captured kernels at one launch, but only on the shapes and the memory that they were captured
-with. Places of the row that a batch leaves over hold padding tokens. In attention these take places of the padding of
-shorter sentences, so no sentence sees them and nothing is learnt from them.
+A CUDA graph replays thousands of kernels in one launch, but only on the shapes and the memory of its capture. Padding
+tokens fill the rest of the row. In attention they take padding positions of shorter sentences, so no sentence attends
+to them and nothing is learnt from them.
 
-Shapes: R rows, T tokens of the longest, N places of the row.
+Shapes: R rows, T tokens of the longest sentence, N positions of the row.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shape:
-    """Room for a batch of pairs; all tokens beyond it are padding.
+    """Fixed token counts of a batch of pairs; positions that the batch does not use are padding.
 
     Attributes:
-        tokens: Of both views together.
-        views: Of the first views, and of the second ones.
-        longest: Of a sentence.
+        tokens: Tokens of both views together.
+        views: Tokens of all first views, and of all second views.
+        longest: Tokens of the longest sentence.
     """
 
     tokens: int
@@ -37,23 +37,23 @@ class Shape:
     longest: int
 
     def fits(self, lengths_B2: NDArray[np.int64]) -> bool:
-        """Whether there is room for pairs whose views have so many tokens."""
+        """Return whether a batch fits; `lengths_B2` has the token counts of both views of each pair."""
         within = lengths_B2.sum() <= self.tokens and lengths_B2.max() <= self.longest
         return bool(within and (lengths_B2.sum(axis=0) <= self.views).all())
 
     def places(self, rows: NDArray[np.int64], pairs: int) -> int:
-        """Places of a row for some sentences: all first views, all second ones, or both, each once or more."""
+        """Return the length of the row for `rows`: all first views, all second views, or both, each once or more."""
         first, second = (int(np.sum(in_view)) // pairs for in_view in (rows < pairs, rows >= pairs))
         return self.tokens if first == second == 1 else first * self.views[0] + second * self.views[1]
 
 
 class FixedLayouts:
-    """The layouts of a batch of pairs in memory that stays.
+    """Layouts of a batch of pairs in tensors that are allocated once and refilled for each batch.
 
     Args:
-        shape: Of every batch.
-        pairs: Of every batch; sentence numbers below it are first views.
-        device: Of the memory.
+        shape: Shape of every batch.
+        pairs: Number of pairs of every batch; sentence numbers below it are first views.
+        device: Device of the tensors.
     """
 
     def __init__(self, shape: Shape, pairs: int, device: torch.device) -> None:
@@ -61,7 +61,7 @@ class FixedLayouts:
         self._layouts: dict[bytes, tuple[NDArray[np.int64], Layout]] = {}
 
     def of(self, tokens: Tokens, rows: NDArray[np.int64]) -> Layout:
-        """The layout of some rows; it is made once, and holds what the last `fill` put into it."""
+        """Return the layout of some rows; created on the first call, later filled by `fill`."""
         key = rows.tobytes()
         if key not in self._layouts:
             arrays = self._arrays(tokens, rows)
@@ -69,7 +69,7 @@ class FixedLayouts:
         return self._layouts[key][1]
 
     def fill(self, tokens: Tokens) -> ShapedTokens:
-        """Put other sentences into all layouts, without waiting for the device."""
+        """Copy another batch's sentences into all layouts, without waiting for the device."""
         for rows, layout in self._layouts.values():
             arrays = self._arrays(tokens, rows)
             for name, tensor in _tensors(layout).items():
@@ -95,13 +95,13 @@ class ShapedTokens(Tokens):
     """Tokens of a batch whose layouts have a fixed shape.
 
     Attributes:
-        layouts: Filled with these sentences.
+        layouts: Layouts filled with these sentences.
     """
 
     layouts: FixedLayouts
 
     def layout(self, rows: NDArray[np.int64]) -> Layout:
-        """The layout of some rows, in their order."""
+        """Return the layout of some rows, in their order."""
         return self.layouts.of(self, rows)
 
 

@@ -1,17 +1,17 @@
-"""A table of token or word vectors in place of a transformer: a token's vector is the same in every sentence.
+"""Static embeddings: a table of token or word vectors as backbone, the same vector for a token in every sentence.
 
 Folder, as sentence-transformers' StaticEmbedding writes and reads it:
 
-model.safetensors               `embedding.weight`; or, from model2vec, `embeddings`, with a row's number (`mapping`)
-                                and a factor (`weights`) for each token where there are such
-tokenizer.json                  its truncation, if any, is the longest input; of a table of words it says how sentences
-                                are split, and has a token for sentences without any known word
+model.safetensors               `embedding.weight`; or, from model2vec, `embeddings`, optionally with a row number
+                                (`mapping`) and a factor (`weights`) for each token
+tokenizer.json                  its truncation, if any, is the maximal length; for a word table it also has the rule
+                                for splitting sentences and a token for sentences without any known word
 
-How a sentence is split into words decides the figures of word vectors, such as GloVe's, more than the vectors do. So it
-is a setting in the tokenizer itself, in the artifact's key and in the signature of every figure. Words that the table
-lacks do not count; a sentence of such words alone is the zero vector, whose cosine with any other is 0 (SentEval's
-rule). The tokenizer must drop unknown words, which a word-level model cannot: it is a byte-pair model without merges
-over words that each begin with a mark, so that no word is found by its letters.
+Scores of word vectors such as GloVe's depend more on how sentences are split into words than on the vectors. So the
+rule is part of the tokenizer, of the artifact's key and of the signature of every score. Words that the table lacks
+are dropped. A sentence without any known word is the zero vector, whose cosine with any other is 0 (SentEval's rule).
+A word-level tokenizer model cannot drop unknown words, so the model is byte-pair without merges. Every word of the
+vocabulary begins with a mark, so that no word is matched letter by letter.
 
 Shapes: V tokens of the vocabulary, B sentences, T tokens, D width.
 """
@@ -48,12 +48,12 @@ KEY_MODEL2VEC: Final = "embeddings"
 MARK: Final = "▁"
 TOKENIZER: Final = "tokenizer.json"
 KEY: Final = "embedding.weight"
-_NO_LETTER: Final = "\uffff"  # before every letter but the first, so that none is found
+_NO_LETTER: Final = "\uffff"  # prefix of every letter but the first, so that no letter matches
 _HEADER_BYTES: Final = 256
 _TREEBANK: Final = (
     r"n['’]t(?!\w)|['’](?:s|m|d|re|ve|ll)(?!\w)|\w+?(?=n['’]t(?!\w))|\d+(?:[.,:]\d+)+|(?:\w\.){2,}|\w+(?:-\w+)*"
 )
-# (split, marks) → what a word is.
+# (split, marks) → pattern of a word.
 _PATTERNS: Final[Mapping[tuple[str, bool], str]] = {
     ("treebank", True): rf"(?i){_TREEBANK}|[^\w\s]",
     ("treebank", False): rf"(?i){_TREEBANK}",
@@ -69,7 +69,7 @@ Tokenizer: TypeAlias = "PreTrainedTokenizerBase | WhitespaceTokenizer"
 
 @dataclass
 class TableConfig:
-    """The fields of a transformer's configuration that a table has."""
+    """The fields of a transformer's configuration that encoders read."""
 
     hidden_size: int
     vocab_size: int
@@ -77,17 +77,17 @@ class TableConfig:
 
 
 class StaticTable(nn.Module):
-    """Token ids to token vectors by look-up, a backbone of encoders.
+    """Encoder backbone that looks up token vectors in a table.
 
     Attributes:
         config: Width and number of rows.
-        weights: A factor for each row, which also becomes the last dimension of its vector; None for none.
+        weights: Factor of each row, also appended to its vector as last dimension; None for no weights.
     """
 
     weights: torch.Tensor | None
 
     def __init__(self, weight_VD: torch.Tensor, nothing: int | None = None) -> None:
-        """Make a table, whose row `nothing`, if any, never changes."""
+        """Make a table; `nothing` is the row that is never trained, if any."""
         super().__init__()
         size, width = weight_VD.shape
         self.config = TableConfig(hidden_size=width, vocab_size=size)
@@ -95,12 +95,12 @@ class StaticTable(nn.Module):
         self.register_buffer("weights", None)
 
     def weigh(self, weights_V: torch.Tensor) -> None:
-        """Multiply each row by a weight, which becomes the last dimension of its token vectors."""
+        """Multiply each row by a weight and append the weight to its token vectors as last dimension."""
         self.weights = weights_V
         self.config.hidden_size += 1
 
     def forward(self, input_ids: torch.Tensor, **_: object) -> BaseModelOutput:
-        """Token vectors (B, T, D) of ids (B, T) as the last layer of a transformer that has no other."""
+        """Return token vectors (B, T, D) of ids (B, T) as `last_hidden_state`."""
         x_BTD = self.embedding(input_ids)
         if self.weights is not None:
             weight_BT1 = self.weights[input_ids].unsqueeze(-1)
@@ -109,14 +109,15 @@ class StaticTable(nn.Module):
 
 
 class WhitespaceTokenizer:
-    """A tokenizer of a word table, with the part of the interface of transformers that encoders use.
+    """Whitespace tokenizer of a word table, with the part of transformers' tokenizer interface that encoders use.
 
-    Words are split at blanks. A word that the table lacks is tried without the punctuation around it, then in lower
-    case (sentence-transformers' WhitespaceTokenizer).
+    Words are split at blanks. A word that the table lacks is looked up without surrounding punctuation, then also in
+    lower case (sentence-transformers' WhitespaceTokenizer).
 
     Attributes:
-        words: In the order of the table's rows; their number is the row of `pad_token`.
-        stop: Words that are dropped.
+        words: Words in the order of the table's rows.
+        pad_token_id: Row of `pad_token`, the number of rows of the saved table.
+        stop: Words to drop.
         lower: Whether a text is lower-cased first.
     """
 
@@ -131,10 +132,10 @@ class WhitespaceTokenizer:
         self._rows = {word: row for row, word in enumerate(self.words)}
 
     def __call__(self, texts: str | Sequence[str], *, max_length: int | None = None, **_: object) -> dict[str, Any]:
-        """`input_ids` of a text, or of each text.
+        """Return `input_ids` of a text, or of each text.
 
         Raises:
-            TypeError, UnicodeError: A text is no string, or not valid Unicode.
+            TypeError, UnicodeError: A text is not a string, or not valid Unicode.
         """
         if isinstance(texts, str):
             return {"input_ids": self._ids(texts)[:max_length]}
@@ -144,7 +145,7 @@ class WhitespaceTokenizer:
         return self.pad_token_id + 1
 
     def get_vocab(self) -> dict[str, int]:
-        """Word → row."""
+        """Return the mapping from word to row."""
         return {**self._rows, NOTHING: self.pad_token_id}
 
     def _ids(self, text: str) -> list[int]:
@@ -165,29 +166,29 @@ class WhitespaceTokenizer:
 
 
 def static_tokenizer(core: tokenizers.Tokenizer) -> PreTrainedTokenizerFast:
-    """A table's tokenizer: its tokenisation of a text without special tokens, which a mean would count as words."""
+    """Return a table's tokenizer without special tokens, which the mean would count as words."""
     core = tokenizers.Tokenizer.from_str(core.to_str())
     core.post_processor = None  # adds special tokens
     core.no_padding()
     core.no_truncation()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core)  # type: ignore[no-untyped-call]
-    # Any token pads, for padding is left out of the mean; set afterwards, it is not looked for in texts.
+    # Any token can pad, since the mean leaves padding out. Set after construction, it is not matched in texts.
     tokenizer.pad_token = core.id_to_token(0) if core.token_to_id(NOTHING) is None else NOTHING
     return tokenizer
 
 
 def static_settings(folder: Path) -> tuple[int, WordsConfig | None]:
-    """The longest input of a saved table in tokens, and how it cuts sentences if it is one of words."""
+    """Return the maximal length of a saved table in tokens, and the word splitting of a word table, else None."""
     settings = read_json(folder / TOKENIZER)
     truncation = settings.get("truncation")
     return int(truncation["max_length"]) if truncation else LONGEST, read_words(settings)
 
 
 def refuse_dropout(folder: Path, config: EncoderConfig) -> None:
-    """Refuse a dropout rate, for a table has no dropout.
+    """Refuse a dropout rate, since a table has no dropout.
 
     Raises:
-        EncoderError: The configuration asks for some.
+        EncoderError: The configuration has a dropout rate.
     """
     if config.dropout is not None:
         raise EncoderError(
@@ -199,10 +200,10 @@ def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTr
     """Load a table in fp32 and its tokenizer.
 
     Raises:
-        EncoderError: A file is missing or damaged, the vocabulary is larger than the table, or dropout is asked for.
+        EncoderError: A file is missing or damaged, the vocabulary is larger than the table, or dropout is configured.
     """
     refuse_dropout(folder, config)
-    read_json(folder / TOKENIZER)  # says what is wrong with the file, which the tokenizer's reader does not
+    read_json(folder / TOKENIZER)  # for its error message, which is clearer than that of tokenizers
     tokenizer = static_tokenizer(tokenizers.Tokenizer.from_file(str(folder / TOKENIZER)))
     weight_VD = _table(folder)
     check_ids(folder, tokenizer, len(weight_VD))
@@ -210,7 +211,7 @@ def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTr
 
 
 def save_static_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path) -> None:
-    """Write the tokenizer with the longest input, which has no other place in such a folder."""
+    """Write the tokenizer with the maximal length as its truncation, since the folder has no other file for it."""
     core = tokenizers.Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     if max_length < LONGEST:
         core.enable_truncation(max_length)
@@ -222,18 +223,18 @@ def write_words(
 ) -> dict[str, int]:
     """Write a table and its tokenizer as a folder that `SentenceEncoder.load` and sentence-transformers read.
 
-    The table passes through, so memory holds the words alone.
+    The table is streamed, so only the words need memory.
 
     Args:
-        folder: made if needed.
-        blocks: words and their vectors; of a word that comes twice the first counts.
-        config: how sentences are cut.
+        folder: Created if needed.
+        blocks: Words and their vectors; the first occurrence of a repeated word is used.
+        config: How sentences are split into words.
 
     Returns:
-        Numbers of words, of repeated ones, and of D.
+        Numbers of words, of repeated words, and of dimensions.
 
     Raises:
-        EncoderError: There is no word at all.
+        EncoderError: There is no word.
     """
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary: dict[str, int] = {}
@@ -255,7 +256,7 @@ def write_words(
 
 
 def read_words(tokenizer: Mapping[str, object]) -> WordsConfig | None:
-    """How a tokenizer's file cuts sentences into words; None if it is not one of `write_words`."""
+    """Return how a tokenizer's file splits sentences into words; None if `write_words` did not write it."""
     steps = tokenizer.get("pre_tokenizer")
     first = steps["pretokenizers"][0] if isinstance(steps, dict) and steps.get("type") == "Sequence" else {}
     cut = first.get("pattern", {}).get("Regex") if isinstance(first, dict) else None
@@ -267,11 +268,11 @@ def read_words(tokenizer: Mapping[str, object]) -> WordsConfig | None:
 
 
 def word_tokenizer(vocabulary: dict[str, int], config: WordsConfig) -> tokenizers.Tokenizer:
-    """Sentences to the known words in them.
+    """Return a tokenizer that maps sentences to their known words.
 
     Args:
-        vocabulary: word behind `MARK` → row.
-        config: how sentences are cut; `case` must be decided.
+        vocabulary: `MARK` + word → row.
+        config: How sentences are split into words; `case` must not be `file`.
     """
     core = tokenizers.Tokenizer(
         models.BPE(vocab=vocabulary, merges=[], ignore_merges=True, continuing_subword_prefix=_NO_LETTER)
@@ -289,7 +290,7 @@ def word_tokenizer(vocabulary: dict[str, int], config: WordsConfig) -> tokenizer
 
 
 def _added(vocabulary: dict[str, int], name: str) -> bool:
-    """Whether a word was new; then it is in the vocabulary now."""
+    """Add a word to the vocabulary if it is new; return whether it was."""
     before = len(vocabulary)
     return vocabulary.setdefault(name, before) == before
 
@@ -308,7 +309,7 @@ def _write_modules(folder: Path) -> None:
 
 
 def _header(rows: int, width: int) -> bytes:
-    """The head of a safetensors file with one table, blank to its end."""
+    """Return the header of a safetensors file with one table, padded with blanks to its fixed length."""
     entry = {"dtype": "F32", "shape": [rows, width], "data_offsets": [0, 4 * rows * width]}
     text = json.dumps({KEY: entry}).encode().ljust(_HEADER_BYTES - 8)
     return len(text).to_bytes(8, "little") + text

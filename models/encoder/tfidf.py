@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-# Every word counts, one-letter words too ("I", "a"): scikit-learn's default pattern would drop them.
+# Unlike scikit-learn's default pattern, this one includes one-letter words ("I", "a").
 _SETTINGS: Final = {"lowercase": True, "token_pattern": r"(?u)\b\w+\b", "sublinear_tf": False, "norm": "l2"}
 
 
 class TfIdf:
-    """Unigram TF-IDF, fitted on texts that come in lots.
+    """Unigram TF-IDF, fitted on batches of texts.
 
-    Document frequencies come from the training corpus, so the baseline knows what the trained encoder knows: the
-    sentences, no labels. What is held is a count a word, never a matrix of the corpus.
+    Document frequencies come from the training corpus, so the baseline sees the encoder's training data: sentences, no
+    labels. Fitting needs memory for one count per word, not for a matrix of the corpus.
 
     Args:
-        corpus: Lots of sentences to fit on.
+        corpus: Batches of sentences to fit on.
 
     Attributes:
-        width: Words of the corpus.
+        width: Number of distinct words of the corpus.
 
     Raises:
-        EvaluationError: The corpus has not a single word.
+        EvaluationError: The corpus has no word.
     """
 
     def __init__(self, corpus: Iterable[Sequence[str]]) -> None:
@@ -52,12 +52,12 @@ class TfIdf:
         counts_W = np.array([documents[word] for word in vocabulary], dtype=np.float64)
         self.width = len(vocabulary)
         self._vectorizer = TfidfVectorizer(**_SETTINGS, vocabulary=vocabulary)
-        # Smoothed as scikit-learn's own fit does it: as if one text more held every word.
+        # Smoothed as in scikit-learn's fit: as if one more text contained every word.
         self._vectorizer.idf_ = np.log((texts + 1) / (counts_W + 1)) + 1.0
 
     def vectors(self, texts: Sequence[str]) -> csr_array:
-        """TF-IDF vectors of length 1: (number of texts, words of the corpus), float64.
+        """Return TF-IDF vectors of length 1: (number of texts, words of the corpus), float64.
 
-        Words that the corpus lacks count nothing; a text without any known word is the zero vector.
+        Words that are not in the corpus are ignored; a text without any known word is the zero vector.
         """
         return csr_array(self._vectorizer.transform(texts))

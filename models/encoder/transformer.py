@@ -1,7 +1,7 @@
-"""A pretrained transformer and its tokenizer from a local folder; weights of its and of other modules' folders.
+"""Load a pretrained transformer and its tokenizer from a local folder; read and write weights of modules' folders.
 
-A weight that the folder does not hold is an error, because a newly initialised layer scores like noise. The pooler head
-that some architectures add is removed: only `cls-pooler` uses it, as a head of sentences.
+A missing weight is an error, since a newly initialised layer would make scores meaningless. The pooler that some
+architectures have is removed: only `cls-pooler` uses it, as a sentence head.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
 
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
-WORD_WEIGHTS = "emb_layer.weight"  # what a module WordWeights calls its only tensor, a row a token
-# What transformers' architectures call the dropout inside their layers; heads' own are not here.
+WORD_WEIGHTS = "emb_layer.weight"  # name of the only tensor of a WordWeights module, one row per token
+# Names of the dropout rates inside layers in transformers' configurations; those of heads are not listed.
 DROPOUTS = (
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
@@ -47,19 +47,19 @@ DROPOUTS = (
     "dropout",
     "dropout_rate",
 )
-_MOST_UNUSED = 8  # positions that an architecture may keep for itself
-# What transformers' architectures call a table with a row for each position; rotary and relative ones have none.
+_MOST_UNUSED = 8  # upper bound of the positions that an architecture reserves
+# Names of a table of position embeddings in transformers' architectures; rotary and relative ones have no such table.
 _TABLE = re.compile(r"(^|\.)(\w*position_embeddings?|embed_positions|positions_embed|wpe|pos_encoding)(\.|$)")
 ENCODER_HALVES: Final = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
-"""Architectures of an encoder and a decoder, and the class of transformers that is the first half alone."""
+"""Encoder-decoder architecture → the class of transformers for its encoder alone."""
 
 
 def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a transformer in fp32 and its tokenizer.
 
     Raises:
-        EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or its
-            architecture cannot have the dropout that is asked for; or its tokenizer has ids beyond its embeddings.
+        EncoderError: The folder is not a model, lacks weights, or takes fewer tokens than `max_length`; its
+            configuration has no dropout field to set; or its tokenizer has ids beyond its embeddings.
     """
     backbone, info = _read_backbone(folder, config)
     tokenizer = read_tokenizer(folder)
@@ -93,18 +93,18 @@ def check_ids(folder: Path, tokenizer: PreTrainedTokenizerBase, rows: int) -> No
 
 
 def settle_tokenizer(tokenizer: PreTrainedTokenizerBase, config: EncoderConfig) -> None:
-    """Give a tokenizer what batches of texts need, and the casing that is configured."""
+    """Give a tokenizer a padding token if it has none, and the configured casing."""
     if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token  # any token pads, for padding is masked; decoders often have no other
+        tokenizer.pad_token = tokenizer.eos_token  # any token can pad, since padding is masked; decoders often lack one
     if config.lower_case:
         _lower_case(tokenizer)
 
 
 def take_pooler(backbone: Any, folder: Path) -> Dense:  # noqa: ANN401  of any kind
-    """Remove a transformer's pooler and give it back as a head of sentences.
+    """Remove a transformer's pooler and return it as a sentence head.
 
     Raises:
-        EncoderError: It has none that is a dense layer and a tanh.
+        EncoderError: It has no pooler, or one that is not a dense layer and a tanh.
     """
     pooler = getattr(backbone, "pooler", None)
     dense, activation = (getattr(pooler, name, None) for name in ("dense", "activation"))
@@ -134,7 +134,7 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
         )
     with quiet_transformers():
         settings = read_settings(folder)
-        settings.output_hidden_states = False  # asked for in each call, where pooling needs them
+        settings.output_hidden_states = False  # requested in each call if pooling needs them
         if config.dropout is not None:
             _set_dropout(settings, config.dropout, folder)
         kind: Any = _half_of(settings) or AutoModel
@@ -146,12 +146,12 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
 
 def _half_of(settings: PreTrainedConfig) -> Any:  # noqa: ANN401  a class, or None
     name = ENCODER_HALVES.get(settings.model_type)
-    return name and getattr(transformers, name)  # imports that architecture alone
+    return name and getattr(transformers, name)  # imports only that architecture
 
 
 @contextlib.contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Keep transformers from drawing a bar, and from warning of weights left out or missing: whoever loads looks."""
+    """Silence transformers' progress bar and its warnings of missing or unused weights; callers check these."""
     verbosity, bar = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
     hf_logging.set_verbosity(logging.ERROR)
     hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -175,7 +175,7 @@ def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:
 
 
 def check_length(most: int | None, config: EncoderConfig, folder: Path) -> None:
-    """Compare the longest input with what a transformer takes at most, None for any length.
+    """Check the configured maximal length against the transformer's limit `most`; None for no limit.
 
     Raises:
         EncoderError: It is longer.
@@ -187,29 +187,29 @@ def check_length(most: int | None, config: EncoderConfig, folder: Path) -> None:
 
 
 def most_tokens(backbone: PreTrainedModel) -> int | None:
-    """The longest input that a transformer's table of positions has rows for; None without one: any length does.
+    """Return the longest input in tokens for which a transformer has position embeddings; None for no limit.
 
-    Rotary and relative architectures name `max_position_embeddings` too, but compute what lies beyond.
+    Rotary and relative architectures have `max_position_embeddings` too, but compute longer positions.
     """
     positions = getattr(backbone.config, "max_position_embeddings", None)
     weights = itertools.chain(backbone.named_parameters(), backbone.named_buffers())
     if not isinstance(positions, int) or not any(_TABLE.search(name) for name, _ in weights):
         return None
-    # RoBERTa and its kin give the padding id a position, and tokens those behind it: of 514 they use 512.
+    # In RoBERTa-like models the first token's position is the padding id + 1: of 514 positions tokens use 512.
     table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
     return positions - (0 if padding is None else padding + 1)
 
 
 def most_of_folder(folder: Path, wanted: int) -> int | None:
-    """`most_tokens` of a folder's transformer; None also where a wanted length is surely shorter."""
+    """Return `most_tokens` of a folder's transformer; None also if `wanted` is clearly within the limit."""
     if architecture_of(folder) not in CONFIG_MAPPING:
-        return None  # what it is instead is said where it is loaded
+        return None  # loading raises an error for an unknown architecture
     settings = read_settings(folder)
     positions = getattr(settings, "max_position_embeddings", None)
     if not isinstance(positions, int) or wanted <= positions - _MOST_UNUSED:
         return None
-    with torch.device("meta"):  # its layers say what its configuration does not; no weight is made
+    with torch.device("meta"):  # the limit depends on its layers; weights on "meta" cost no memory
         half = _half_of(settings)
         made: Any = AutoModel.from_config if half is None else half._from_config
         return most_tokens(made(settings))
@@ -219,18 +219,18 @@ def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
     core = tokenizer.backend_tokenizer
     own = json.loads(core.to_str())["normalizer"] or {}
     if "Lowercase" in {own.get("type"), *(step["type"] for step in own.get("normalizers", [])[:1])}:
-        return  # by a load before this one
+        return  # an earlier load has added it
     steps = [normalizers.Lowercase(), *([core.normalizer] if core.normalizer is not None else [])]
     core.normalizer = normalizers.Sequence(steps)
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write settings so that equal ones give equal bytes."""
+    """Write settings as JSON with sorted keys, so that equal settings give equal bytes."""
     path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Tensors of a module's folder by name.
+    """Read the tensors of a module's folder, by name.
 
     Raises:
         EncoderError: The folder has no weights, they are damaged, or a pickle contains more than tensors.
@@ -243,7 +243,7 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
             load_file(path) if path.name == WEIGHTS else torch.load(path, map_location="cpu", weights_only=True)
         )
     except UnpicklingError as error:
-        # torch's message goes on to say how to run what is in the file; that is not for us.
+        # torch's message goes on to explain how to run code from the file; leave that out.
         reason = str(error).partition("WeightsUnpickler error: ")[2].partition(". Please")[0]
         raise EncoderError(
             f"{path}: contains more than tensors ({reason}), and no code of a file is run; ask its authors for "

@@ -1,15 +1,15 @@
-"""Token ids of many sentences in one flat array, and a transformer over them end to end: nothing is spent on padding.
+"""Run a transformer without padding (packed): token ids of many sentences are concatenated in one flat array.
 
-Tokenising once and slicing is two orders of magnitude cheaper a batch than tokenising in every step.
+Tokenising once and slicing is two orders of magnitude cheaper per batch than tokenising in every step.
 
-All that works token by token (embeddings, linears, norms: most of the arithmetic) sees one row of N tokens; only
-attention looks at sentences, group by group. On a CPU a group holds sentences of one length and needs neither padding
-nor mask; a GPU gets one padded group, because many small kernels cost it more than padding inside attention.
+Layers that work token by token (embeddings, linears, norms: most of the arithmetic) see one row of N tokens. Only
+attention separates sentences, group by group. On a CPU a group has sentences of one length and needs neither padding
+nor mask. A GPU gets one padded group, since many small kernels cost more there than padding inside attention.
 
-transformers looks an attention up by the name in the model's configuration and hands keyword arguments through to it.
-Each function registered below stands over one of transformers' own: given a `layout`, each sentence attends to itself;
-given none, the model's own is called with the model's own mask. So a model is switched once, not around each pass, and
-threads may share it, packed or not. `first_position` tries it, and finds architectures that do not play along.
+transformers looks up an attention function by the name in the model's configuration and passes keyword arguments on.
+Each function registered below wraps one of transformers' own. With a `layout`, tokens attend only within their
+sentence; without one, the wrapped function is called with the model's own mask. So a model is switched once, not for
+each pass, and threads may share it for packed and padded passes. `first_position` tests whether a model runs packed.
 
 Shapes: B sentences, T tokens of the longest, N tokens of all, H heads, d width of a head, D width.
 """
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TRIED = (7, 4)  # tokens of the trial's two sentences
-TOLERANCE = 1e-3  # of the trial: wrong positions or leaking attention differ by more, rounding by far less
-SHORT = 64  # tokens; up to here plain products beat torch's fused kernel on a CPU: 2 times, in bf16's gradients 5 to 10
-_OVER: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}  # the model's own → the name of ours
-_EAGER: Final = "eager_attention_forward"  # of every architecture whose attention can be replaced
+TRIED = (7, 4)  # tokens of the test's two sentences
+TOLERANCE = 1e-3  # of the test: wrong positions or leaking attention differ by more, rounding by far less
+SHORT = 64  # tokens; up to here plain matmuls beat torch's fused kernel on CPU: 2 times, bf16 gradients 5 to 10 times
+_OVER: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}  # model's own attention → our wrapper
+_EAGER: Final = "eager_attention_forward"  # function of every architecture with replaceable attention
 
 _without_mask: ContextVar[bool] = ContextVar("without mask", default=False)
-_trying = threading.Lock()  # a trial changes mode and attention of a model that other threads may be about to try
+_trying = threading.Lock()  # a test changes a model's mode and attention, and other threads may start one
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Tokens:
     """Token ids of n sentences.
 
     Attributes:
-        ids: (total,) int32, all sentences one after the other, special tokens included.
+        ids: (total,) int32, all sentences concatenated, special tokens included.
         offsets: (n + 1,) int64; sentence i is `ids[offsets[i]:offsets[i + 1]]`.
         pad_id: The id that fills shorter rows of a batch.
     """
@@ -72,25 +72,25 @@ class Tokens:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Tokens of each sentence, (n,)."""
+        """Token count of each sentence, (n,)."""
         return np.diff(self.offsets)
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tokens of some sentences, (len(rows),), without looking at the others."""
+        """Return the token counts of some sentences, (len(rows),), without computing all."""
         return self.offsets[rows + 1] - self.offsets[rows]
 
     def layout(self, rows: NDArray[np.int64]) -> Layout | None:  # noqa: ARG002 - for tokens of fixed shapes
-        """A layout of some rows that is there already; None where each batch has its own."""
+        """Return an existing layout of some rows; None if the caller must make one for each batch."""
         return None
 
     def take(self, rows: NDArray[np.int64]) -> Tokens:
-        """Some sentences as tokens of their own, in the order of `rows`."""
+        """Return a selection of sentences, in the order of `rows`."""
         parts = [self.ids[self.offsets[row] : self.offsets[row + 1]] for row in rows]
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.lengths_of(rows))])
         return Tokens(np.concatenate(parts) if parts else self.ids[:0], offsets, self.pad_id)
 
     def padded(self, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The rows side by side: ids (B, T) int64 padded on the right, and the mask (B, T), 1 for real tokens."""
+        """Return padded rows: ids (B, T) int64, padded on the right, and the mask (B, T), 1 for real tokens."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         place_BT = starts[:, None] + np.arange(int((ends - starts).max()))
         real_BT = place_BT < ends[:, None]
@@ -99,14 +99,14 @@ class Tokens:
 
 
 def budget_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Cut sentences into batches of like length whose padded size stays within a token budget.
+    """Group sentences into batches of similar length whose padded size stays within a token budget.
 
     Args:
         lengths: (n,) tokens per sentence.
         batch_tokens: Bound on rows x longest row; a single longer sentence forms its own batch.
 
     Yields:
-        Row numbers, longest batch first (so that memory is claimed once); equal lengths keep their order.
+        Row numbers, longest batch first (so that memory is allocated once); equal lengths keep their order.
     """
     order = np.argsort(-lengths, kind="stable")
     start = 0
@@ -118,30 +118,30 @@ def budget_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[ND
 
 @dataclass(frozen=True)
 class Padding:
-    """How tokens end to end become padded rows and back.
+    """Conversion between concatenated tokens and padded rows.
 
     Attributes:
         real: (B, T), True for tokens, False for padding.
-        places: (N,), where each token stands among the B·T.
+        places: (N,), index of each token in the flattened (B·T) rows.
     """
 
     real: torch.Tensor
     places: torch.Tensor
 
     def pad(self, x_NX: torch.Tensor) -> torch.Tensor:
-        """(N, …) to (B, T, …), zeros where there is no token."""
-        # Places instead of the mask: a mask as index would make a GPU wait for its count.
+        """Convert (N, …) to (B, T, …), with zeros at padding."""
+        # Indices instead of the mask: indexing by a mask would make the CPU wait for the GPU's count.
         flat = x_NX.new_zeros((self.real.numel(), *x_NX.shape[1:])).index_copy(0, self.places, x_NX)
         return torch.unflatten(flat, 0, self.real.shape)
 
     def strip(self, x_BTX: torch.Tensor) -> torch.Tensor:
-        """(B, T, …) to (N, …)."""
+        """Convert (B, T, …) to (N, …)."""
         return x_BTX.flatten(0, 1).index_select(0, self.places)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Sentences that attend together: how many, their tokens, and their padding unless all are of one length."""
+    """Sentences of one attention call: their number, their tokens, and their padding unless all have one length."""
 
     sentences: int
     tokens: int
@@ -150,16 +150,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Layout:
-    """Sentences end to end, longest first.
+    """Concatenated sentences, longest first.
 
     Attributes:
-        order: (B,) which of the given rows stands where.
+        order: (B,), sentence i of the layout is the caller's row `order[i]`.
         ids: (1, N), token ids.
         positions: (1, N), 0, 1, 2, … from the start of each sentence.
-        sentences: (N,), which of them each token is of.
-        padding: For the token vectors that pooling sees.
-        groups: Covering all sentences in order.
-        causal: Whether a token attends to itself and those before it alone.
+        sentences: (N,), sentence number of each token.
+        padding: Pads the token vectors for pooling.
+        groups: Groups for attention, which cover all sentences in order.
+        causal: Whether a token attends only to itself and earlier tokens.
     """
 
     order: NDArray[np.int64]
@@ -174,7 +174,7 @@ class Layout:
 def lay_out(
     tokens: Tokens, rows: NDArray[np.int64], device: torch.device, *, by_length: bool, causal: bool = False
 ) -> Layout:
-    """The layout of some rows on a device; sentences of one length attend together, or all, padded, at once."""
+    """Lay out some rows on a device, with one group per sentence length (`by_length`) or one padded group for all."""
     order = np.argsort(-tokens.lengths_of(rows), kind="stable")
     some = tokens.take(rows[order])
     positions = np.arange(len(some.ids)) - np.repeat(some.offsets[:-1], some.lengths)
@@ -205,18 +205,18 @@ def _padding(lengths: NDArray[np.int64], device: torch.device) -> Padding:
 
 
 def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: torch.Tensor) -> torch.Tensor:
-    """Last hidden states (N, D) of the sentences of a layout.
+    """Return the last hidden states (N, D) of the sentences of a layout.
 
     Args:
         backbone: A model whose `first_position` is not None.
         layout: The sentences, on the model's device.
-        first: That position.
-        inputs: What else the model is given of each token, (1, N).
+        first: The model's `first_position`.
+        inputs: Further inputs of the model, one value per token: (1, N).
     """
     if layout.ids.is_cuda:
-        # cuDNN's kernel, torch's first choice in bf16 on Hopper, is planned anew for every shape, and each batch has
-        # its own: with it, steps of two layers of BERT-base took eleven times as long in bf16 as in fp32 on an H100.
-        # It stays off: the switch is the process's, and another thread may be at work.
+        # cuDNN's kernel, torch's first choice in bf16 on Hopper, is planned again for every new shape, and every batch
+        # has a new shape. With it, steps of two layers of BERT-base took 11 times as long in bf16 as in fp32 (H100).
+        # It stays off, since the switch is process-wide and another thread may be running.
         torch.backends.cuda.enable_cudnn_sdp(False)
     with without_mask():
         hidden_1ND: torch.Tensor = backbone(
@@ -227,15 +227,15 @@ def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: 
 
 @torch.no_grad()
 def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> int | None:
-    """The position id of a sentence's first token, or None if the model cannot run packed.
+    """Return the position id of a sentence's first token, or None if the model cannot run packed.
 
-    Two short sentences run packed must come out as each does alone. RoBERTa and its kin count positions from the
-    padding id on, the others from 0; relative position tables, and attention of a model's own, fail both ways.
+    The test: two short sentences must give the same vectors packed as each alone. RoBERTa-like models count positions
+    from the padding id + 1, others from 0. Models with relative position tables or custom attention fail with both.
 
     Args:
-        backbone: Its mode is restored.
-        pad_id: The padding token's id.
-        max_length: Of the sentences to come; longer than a sliding window they would need that window here.
+        backbone: The model; its mode is restored.
+        pad_id: Id of the padding token.
+        max_length: Longest sentence to expect; a sliding window shorter than that is not supported.
     """
     window = getattr(backbone.config, "sliding_window", None)
     if not getattr(backbone, "_supports_attention_backend", False) or (window and max_length > window):
@@ -244,7 +244,7 @@ def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> i
         was_training = backbone.training
         backbone.train(False)
         try:
-            # In full precision whatever the caller trains in: bf16 rounds by more than the tolerance.
+            # In fp32, whatever the caller uses: bf16 rounds by more than the tolerance.
             with torch.autocast(backbone.device.type, enabled=False):
                 return _found_position(backbone, pad_id)
         finally:
@@ -252,7 +252,7 @@ def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> i
 
 
 def _found_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
-    """The first position at which the model runs packed; one that has none has its own attention afterwards."""
+    """Return the first position at which the model runs packed; if there is none, restore its own attention."""
     if not takes_layouts(backbone.config):
         return None
     places = _first_places(backbone, pad_id)
@@ -263,9 +263,9 @@ def _found_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
 
 
 def _first_places(backbone: PreTrainedModel, pad_id: int) -> list[int]:
-    """Where sentences may begin: at 0, or behind the padding id where a table of positions is that long.
+    """Return the first positions to test: 0, and the padding id + 1 if the position table is long enough.
 
-    A GPU would not raise at a place beyond its table: it would end every later call of the process.
+    An index beyond the table raises no error on a GPU; instead every later call of the process fails.
     """
     places = getattr(backbone.config, "max_position_embeddings", None)
     return [0, pad_id + 1] if places is None or pad_id + 1 + TRIED[0] <= places else [0]
@@ -286,7 +286,7 @@ def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
 
 
 def takes_layouts(config: PreTrainedConfig) -> bool:
-    """Switch a model to an attention that takes layouts, unless its own is one that has none here; whether it does."""
+    """Switch a model to the attention that takes layouts; return whether its own attention has such a wrapper."""
     settings: Any = config
     if settings._attn_implementation in _OVER:
         settings._attn_implementation = _OVER[settings._attn_implementation]
@@ -302,7 +302,7 @@ def takes_none(config: PreTrainedConfig) -> None:
 
 @contextlib.contextmanager
 def without_mask() -> Iterator[None]:
-    """Have this thread's models make no mask: over all tokens of a layout it would be large, and nobody reads it."""
+    """Skip the attention mask of models in this thread: for a whole layout it would be large, and it is not used."""
     token = _without_mask.set(True)
     try:
         yield
@@ -334,7 +334,7 @@ def _mask(own: str, *given: Any, **options: Any) -> torch.Tensor | None:  # noqa
 
 
 def _eager_of(module: torch.nn.Module) -> Callable[..., Any]:
-    """The eager attention of an architecture, which stands in the file of its modules and has no name elsewhere."""
+    """Return the eager attention of an architecture, which exists only in the file of its modules."""
     files = (vars(sys.modules[kind.__module__]) for kind in type(module).__mro__)
     found: Callable[..., Any] = next(file[_EAGER] for file in files if _EAGER in file)
     return found
@@ -353,9 +353,9 @@ def packed_attention(
     dropout: float,
     scaling: float | None,
 ) -> torch.Tensor:
-    """Attention within each sentence: (1, N, H, d)."""
+    """Compute attention within each sentence: (1, N, H, d)."""
     sizes = [group.tokens for group in layout.groups]
-    # Split, not sliced: the gradient of a slice is a whole tensor of zeros for every group.
+    # Split, not sliced: the gradient of a slice would be a full-size tensor of zeros for every group.
     split = [torch.split(x_1HNd[0].transpose(0, 1), sizes) for x_1HNd in (query_1HNd, key_1HNd, value_1HNd)]
     parts = []
     for group, *qkv in zip(layout.groups, *split, strict=True):
@@ -385,7 +385,7 @@ def _plain_attention(
 
 
 def _causal(q_BHTd: torch.Tensor) -> torch.Tensor:
-    """(T, T), True where the token of a row may see that of a column."""
+    """Return the causal mask (T, T), True where the row's token may attend to the column's."""
     tokens = q_BHTd.shape[2]
     return torch.ones(tokens, tokens, dtype=torch.bool, device=q_BHTd.device).tril()
 

@@ -1,1 +1,1 @@
-"""Figures about embeddings: STS correlations, their intervals, the geometry on the sphere."""
+"""Evaluation of embeddings: scores of every kind of set, confidence intervals, comparisons and verdicts."""

@@ -1,11 +1,11 @@
-"""Argument Facet Similarity (SBERT section 4.3, BSL appendix B): protocols, folds and figures.
+"""Argument Facet Similarity (SBERT section 4.3, BSL appendix B): protocols, folds and scores.
 
     unsupervised        cosine of frozen embeddings
-    10-fold             cross-validation over the pairs of all topics, as the papers do it: folds share sentences
-    10-fold-disjoint    the same number of folds, but nothing is learnt from a pair that shares a sentence with the test
-    cross-topic         learnt on two topics, tested on the third
+    10-fold             cross-validation over the pairs of all topics, as in the papers: folds share sentences
+    10-fold-disjoint    10 folds whose training pairs share no sentence with the test pairs
+    cross-topic         train on two topics, test on the third
 
-Every pair is tested once. A topic's figure is over all its pairs; the papers' figure is the mean over topics.
+Every pair is tested once. A topic's score is over all its pairs; the papers report the mean over topics.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ MEAN: Final = "mean"
 def afs_folds(
     pairs: pl.DataFrame, protocol: Supervision, seed: int
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Rows to learn from and rows to test on, fold by fold.
+    """Return the training rows and the test rows of each fold.
 
     Args:
-        pairs: columns `topic`, `sentence1`, `sentence2`.
-        protocol: which folds.
-        seed: of the order in which pairs, or groups of pairs that hang together, are dealt.
+        pairs: Columns `topic`, `sentence1`, `sentence2`.
+        protocol: The kind of folds.
+        seed: Seed of the order in which pairs, or groups of pairs connected by shared sentences, go to folds.
 
     Raises:
-        EvaluationError: a fold has nothing to learn from, or there are fewer pairs than folds.
+        EvaluationError: A fold has no training pairs, or there are fewer pairs than folds.
     """
     tests = {"10-fold": _shuffled, "10-fold-disjoint": _grouped, "cross-topic": _by_topic}[protocol](pairs, seed)
     out = []
@@ -60,16 +60,16 @@ def afs_folds(
 
 
 def afs_scores(pairs: pl.DataFrame, protocol: AfsProtocol, *, resamples: int = 1000, seed: int = 0) -> pl.DataFrame:
-    """Pearson and Spearman of each topic and their mean, with 95 % intervals.
+    """Compute Pearson and Spearman of each topic and their means over topics, with 95 % intervals.
 
     Args:
-        pairs: columns `topic`, `gold`, `cosine`.
-        protocol: how the cosines were made; the rows' own `protocol`.
-        resamples: bootstrap draws within each topic.
-        seed: of the draws.
+        pairs: Columns `topic`, `gold`, `cosine`.
+        protocol: Protocol of the cosines, written to the column `protocol`.
+        resamples: Number of bootstrap draws within each topic.
+        seed: Seed of the draws.
 
     Raises:
-        EvaluationError: fewer than two topics, or as `sts_scores`.
+        EvaluationError: There are fewer than two topics, or as `sts_scores`.
     """
     if pairs["topic"].n_unique() < 2:
         raise EvaluationError(
@@ -89,7 +89,7 @@ def _shuffled(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:
 
 
 def _grouped(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:
-    """Folds of like size in which pairs that hang together by shared sentences are neighbours."""
+    """Return folds of about equal size; pairs connected by shared sentences are adjacent in the fold order."""
     one, two, count = _sentence_numbers(pairs)
     links = coo_array((np.ones(len(one)), (one, two)), shape=(count, count))
     groups, group = connected_components(links, directed=False)

@@ -1,4 +1,4 @@
-"""How well groups of texts show in their vectors: k-means as MTEB runs it, and the V-measure of what it finds.
+"""Clustering score of vectors: the V-measure of k-means clusters, as MTEB computes it.
 
 Shapes: N texts, D width.
 """
@@ -23,10 +23,10 @@ BATCH: Final = 500
 
 
 def v_measure(vectors_ND: Features, labels: Sequence[str], seed: int) -> float:
-    """Harmonic mean of homogeneity and completeness of as many clusters as there are labels, in [0, 1].
+    """Return the V-measure of k-means clusters against labels, in [0, 1]; one cluster per label.
 
-    Mini-batch k-means, batches of 500, one start by k-means++ (MTEB's ClusteringEvaluator). Deviation: the start has a
-    seed, which MTEB leaves to chance.
+    The V-measure is the harmonic mean of homogeneity and completeness. Mini-batch k-means, batches of 500, one
+    k-means++ initialisation (MTEB's ClusteringEvaluator). Deviation: the initialisation is seeded; MTEB's is not.
 
     Raises:
         EvaluationError: There are fewer than two labels.
@@ -35,7 +35,7 @@ def v_measure(vectors_ND: Features, labels: Sequence[str], seed: int) -> float:
     if groups < 2:
         raise EvaluationError(f"{len(labels)} texts of {groups} group, expected two groups at least; leave the set out")
     if isinstance(vectors_ND, csr_array):
-        places = (vectors_ND.indices.astype(np.int32), vectors_ND.indptr.astype(np.int32))  # k-means takes no others
+        places = (vectors_ND.indices.astype(np.int32), vectors_ND.indptr.astype(np.int32))  # k-means takes int32 only
         vectors_ND = csr_array((vectors_ND.data, *places), shape=vectors_ND.shape)
     found = MiniBatchKMeans(groups, batch_size=BATCH, n_init=1, random_state=seed).fit(vectors_ND).labels_
     return float(v_measure_score(labels, found))

@@ -1,7 +1,7 @@
 """Spearman and Pearson correlation of cosine scores with gold scores.
 
-Written here, not taken from scipy, so that ties, constants and missing values have one stated meaning, and so that
-the bootstrap can share the ranking.
+Implemented here instead of using scipy, so that ties, constants and missing values are defined, and so that the
+bootstrap can share the ranking.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def cosine_scores(vectors_1: NDArray[np.floating], vectors_2: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Cosine of row i of one matrix with row i of the other: (n,), in [-1, 1].
+    """Return the cosine of row i of one matrix with row i of the other: (n,), in [-1, 1].
 
-    A zero vector has cosine 0 with everything (SentEval's rule), so that an empty TF-IDF row is a figure, not a crash.
+    A zero vector has cosine 0 with every vector (SentEval's rule), so an empty TF-IDF row is no error.
 
     Raises:
-        EvaluationError: Shapes differ, or a vector holds NaN or infinity (the message names the row).
+        EvaluationError: Shapes differ, or a vector contains NaN or infinity (the message names the row).
     """
     if vectors_1.ndim != 2 or vectors_1.shape != vectors_2.shape:
         raise EvaluationError(
@@ -40,7 +40,7 @@ def cosine_scores(vectors_1: NDArray[np.floating], vectors_2: NDArray[np.floatin
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
-    """Spearman's ρ in [-1, 1]: Pearson of the ranks, tied values sharing their mean rank.
+    """Return Spearman's ρ in [-1, 1]: Pearson of the ranks, where tied values get their mean rank.
 
     Raises:
         EvaluationError: As `pearson`.
@@ -50,7 +50,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
-    """Pearson's r in [-1, 1].
+    """Return Pearson's r in [-1, 1].
 
     Raises:
         EvaluationError: Unequal lengths, fewer than two pairs, a value that is not finite, or a constant side.
@@ -59,14 +59,14 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def average_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks from 1, ties sharing the mean of their ranks: (n,)."""
+    """Return ranks from 1, where tied values get their mean rank: (n,)."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2.0)[inverse]
 
 
 def checked_pair(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two score lists as float64, or an error that says what is wrong and in which row."""
+    """Return two score lists as float64; raise an error that names the problem and the row."""
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise EvaluationError(
@@ -97,16 +97,18 @@ def _check_rows(good: NDArray[np.bool_], what: str) -> None:
 
 def _pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     a, b = a - a.mean(), b - b.mean()
-    # Scaled first: squares of very small or very large scores would leave the range of float64.
+    # Scaled first, since squares of very small or very large scores would underflow or overflow float64.
     a, b = a / np.abs(a).max(), b / np.abs(b).max()
     return float(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0))
 
 
 def sparse_cosines(first_NV: csr_array, second_NV: csr_array) -> NDArray[np.float64]:
-    """Cosine of row i of one matrix with row i of the other: (N,), in [-1, 1]; a zero vector has cosine 0 with all.
+    """Return the cosine of row i of one sparse matrix with row i of the other: (N,), in [-1, 1].
+
+    A zero vector has cosine 0 with every vector.
 
     Raises:
-        EvaluationError: shapes differ, or a value is not finite.
+        EvaluationError: Shapes differ, or a value is not finite.
     """
     if first_NV.shape != second_NV.shape:
         raise EvaluationError(
@@ -122,7 +124,7 @@ def sparse_cosines(first_NV: csr_array, second_NV: csr_array) -> NDArray[np.floa
         for one, two in ((first_NV, second_NV), (first_NV, first_NV), (second_NV, second_NV))
     )
     norms = np.sqrt(squares_1 * squares_2)
-    # Vectors of length 1 up to rounding, as TF-IDF's, are not divided: their cosine is the product that peers take.
+    # Vectors of length 1 up to rounding (TF-IDF) are not divided, so that cosines equal other programs' dot products.
     norms[np.isclose(norms, 1.0, rtol=0, atol=1e-9)] = 1.0
     cosines: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
     return np.clip(cosines, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Somebody's labels as evidence: scored pairs by the order of their cosines, classes by a probe.
+"""Evaluate an encoder on a user's labels: Spearman of scored pairs, or probe accuracy on classes.
 
 Shapes: N rows, D width, C classes, K directions of variation.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from models.evaluation.significance.hierarchical import BootstrapDraws
 
 _PROBE: Final = ProbeConfig(protocols=("fast",), folds=5)
-_RIDGES: Final = (0.1, 1.0, 10.0)  # of vectors about as long as 1
+_RIDGES: Final = (0.1, 1.0, 10.0)  # for vectors of length about 1
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,11 @@ class Labelled:
     Attributes:
         kind: `pairs` with scores, or `classes`.
         first: (N,) texts.
-        second: (N,) the other texts of pairs; empty of classes.
+        second: (N,) second texts of pairs; empty for classes.
         gold: (N,) scores, or class numbers from 0.
-        names: of the classes; empty of pairs.
-        quick: whether classes are told by ridge regression in closed form, not by the exact probe: to choose by.
+        names: Names of the classes; empty for pairs.
+        quick: Whether to predict classes by ridge regression in closed form instead of the exact probe; used where
+            several encoders are tried to choose one.
     """
 
     kind: Literal["pairs", "classes"]
@@ -52,7 +53,7 @@ class Labelled:
 
     @property
     def metric(self) -> str:
-        """What its figure is."""
+        """Name of the score."""
         return "Spearman" if self.kind == "pairs" else "accuracy"
 
     def __len__(self) -> int:
@@ -62,13 +63,13 @@ class Labelled:
 def labelled_of(
     rows: pl.DataFrame, kind: Literal["pairs", "classes"], names: tuple[str, ...], *, quick: bool = False
 ) -> Labelled:
-    """Labelled rows as evidence.
+    """Convert a table of labelled rows.
 
     Args:
-        rows: `text_1`, `text_2`, `label`.
-        kind: what the labels are.
-        names: of all classes, in order; empty of pairs.
-        quick: as of `Labelled`.
+        rows: Columns `text_1`, `text_2`, `label`.
+        kind: Kind of labels.
+        names: Names of all classes, in order; empty for pairs.
+        quick: As in `Labelled`.
     """
     label = rows["label"].replace_strict(names, range(len(names))) if names else rows["label"]
     second = () if names else tuple(rows["text_2"].fill_null(""))
@@ -76,7 +77,7 @@ def labelled_of(
 
 
 def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
-    """What an encoder makes of each row: (N,) cosines of pairs; of classes 1 where the held-out row is told right."""
+    """Return the cosine of each pair, (N,); for classes, 1 if the held-out row's class is predicted correctly."""
     vectors_ND = encode(labelled.first)
     if labelled.kind == "pairs":
         return cosine_scores(vectors_ND, encode(labelled.second))
@@ -96,9 +97,9 @@ def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
 
 
 def _told_by_the_others(vectors_ND: NDArray[np.float32], classes_N: NDArray[np.int64]) -> NDArray[np.float64]:
-    """1 where ridge regression of the classes on all other rows tells a row's class, (N,): the best of `_RIDGES`.
+    """Leave-one-out ridge classification: 1 where a row's class is predicted correctly, (N,), for the best ridge.
 
-    Leaving one row out needs one decomposition: its residual is that of the fit to all rows, over 1 − its leverage.
+    One decomposition is enough: the leave-one-out residual is the full fit's residual divided by 1 − leverage.
     """
     classes_NC = np.eye(int(classes_N.max()) + 1)[classes_N]
     left_NK, size_K, _ = np.linalg.svd((vectors_ND - vectors_ND.mean(axis=0)).astype(np.float64), full_matrices=False)
@@ -113,20 +114,20 @@ def _told_by_the_others(vectors_ND: NDArray[np.float32], classes_N: NDArray[np.i
 
 
 def figure(rows_N: NDArray[np.float64], labelled: Labelled) -> float:
-    """Spearman in [-1, 1] of pairs, accuracy in [0, 1] of classes."""
+    """Return the score of the values of `per_row`: Spearman of pairs in [-1, 1], accuracy of classes in [0, 1]."""
     return spearman(rows_N, labelled.gold) if labelled.kind == "pairs" else float(rows_N.mean())
 
 
 def row_draws(
     rows: Sequence[NDArray[np.float64]], gold_N: NDArray[np.float64] | None, *, resamples: int, seed: int
 ) -> tuple[BootstrapDraws, ...]:
-    """Return the figure of each of several systems on the same draws of rows.
+    """Return the bootstrap draws of several systems' scores, on the same draws of rows.
 
     Args:
-        rows: of each system (S, N), a seed a row: cosines of pairs, or whether a row's class is told right.
-        gold_N: scores of pairs; None of classes.
-        resamples: draws.
-        seed: of the draws.
+        rows: For each system (S, N), one row per seed: values of `per_row`.
+        gold_N: Gold scores of pairs; None for classes.
+        resamples: Number of draws.
+        seed: Seed of the draws.
     """
     if gold_N is None:
         return outcome_draws(rows, np.arange(rows[0].shape[1]), resamples=resamples, seed=seed)

@@ -1,6 +1,6 @@
-"""Figures of vectors: rankings of candidates, and the geometry of the space.
+"""Metrics of vectors: retrieval rankings (average precision, MRR, NDCG), alignment and uniformity.
 
-Shapes: Q queries, P texts to be found, N texts, D width, K places of a ranking.
+Shapes: Q queries, P texts of the pool, N texts, D width, K ranks of a ranking.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from models.evaluation.probe.problem import Features
 
 
-_CELLS: Final = 1 << 24  # cosines held at a time
+_CELLS: Final = 1 << 24  # cosines in memory at a time
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What one query has found.
+    """Ranked candidates of one query.
 
     Attributes:
-        scores: (K,) cosines, falling.
-        right: (K,), whether each place holds an answer.
-        answers: How many answers there are, found or not.
+        scores: (K,) cosines, descending.
+        right: (K,), whether each candidate is a correct answer.
+        answers: Number of correct answers, ranked or not.
     """
 
     scores: NDArray[np.float32]
@@ -40,8 +40,8 @@ class Ranking:
 
 
 def ranked(scores: ArrayLike, right: ArrayLike, answers: int) -> Ranking:
-    """A ranking by falling score; of those that share one the first given stands first."""
-    # As the published scripts hold them: two texts that are one keep one score whatever the product's rounding.
+    """Rank candidates by descending score; ties keep the given order."""
+    # float32 as in the published scripts: equal texts get equal scores in spite of rounding.
     s, r = np.asarray(scores, dtype=np.float32), np.asarray(right, dtype=bool)
     order = np.argsort(-s, kind="stable")
     return Ranking(s[order], r[order], answers)
@@ -50,14 +50,14 @@ def ranked(scores: ArrayLike, right: ArrayLike, answers: int) -> Ranking:
 def nearest(
     queries_QD: Features, pool_PD: Features, places: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Of each query, the numbers of the nearest texts of the pool, nearest first, and their cosines.
+    """Find the nearest texts of a pool for each query: yields their row numbers, nearest first, and their cosines.
 
-    A vector of zeros has cosine 0 with all. Of texts at one distance the first of the pool stands first.
+    A zero vector has cosine 0 with every vector. Ties keep the order of the pool.
 
     Args:
-        queries_QD: Dense or sparse.
-        pool_PD: As the queries.
-        places: Most texts a query.
+        queries_QD: Vectors of the queries, dense or sparse.
+        pool_PD: Vectors of the pool, in the same form.
+        places: Maximal number of texts per query.
     """
     units_QD, units_PD = (normalize(vectors.astype(np.float64)) for vectors in (queries_QD, pool_PD))
     rows = max(1, _CELLS // units_PD.shape[0])
@@ -72,9 +72,9 @@ def nearest(
 
 
 def average_precision(scores: ArrayLike, right: ArrayLike) -> float:
-    """Σ (Rₙ − Rₙ₋₁) Pₙ over the scores as thresholds, in [0, 1]; 0 where nothing is right.
+    """Return the average precision Σ (Rₙ − Rₙ₋₁) Pₙ over the scores as thresholds, in [0, 1]; 0 without any positive.
 
-    Those that share a score are taken together, as scikit-learn does.
+    Equal scores are one threshold, as in scikit-learn.
     """
     s, r = np.asarray(scores), np.asarray(right, dtype=np.float64)
     if not r.any():
@@ -86,34 +86,34 @@ def average_precision(scores: ArrayLike, right: ArrayLike) -> float:
 
 
 def found_precision(ranking: Ranking) -> float:
-    """Mean precision at the answers that were found; the others have no part in the mean (AskUbuntu's)."""
+    """Return the mean precision at the ranked answers; unranked answers are ignored (AskUbuntu)."""
     return _precision(ranking, int(ranking.right.sum()))
 
 
 def trec_precision(ranking: Ranking) -> float:
-    """Mean precision at all answers, 0 at those that were not found (trec_eval's `map` of one query)."""
+    """Return the mean precision at all answers, 0 at unranked ones (trec_eval's `map` of one query)."""
     return _precision(ranking, ranking.answers)
 
 
 def tied_precision(ranking: Ranking) -> float:
-    """`average_precision` over the places of the ranking."""
+    """Return the `average_precision` of the ranked candidates."""
     return average_precision(ranking.scores, ranking.right)
 
 
 def precision_at(ranking: Ranking, places: int) -> float:
-    """Share of answers among the first places."""
+    """Return the precision at rank `places`, or over the whole ranking if it is shorter."""
     first = ranking.right[:places]
     return float(first.mean())
 
 
 def reciprocal_rank(ranking: Ranking) -> float:
-    """One over the place of the first answer; 0 if none was found."""
+    """Return 1 / rank of the first answer; 0 if no answer is ranked."""
     hits = np.flatnonzero(ranking.right)
     return 1.0 / (int(hits[0]) + 1) if len(hits) else 0.0
 
 
 def gain(ranking: Ranking, places: int | None = None) -> float:
-    """NDCG over the first places, or all: gain 1 an answer, discounted by log₂ of its place + 1, in [0, 1]."""
+    """Return the NDCG of the first `places` ranks, or of all, in [0, 1]: gain 1 per answer, discount log₂(rank + 1)."""
     right = ranking.right[:places]
     best = min(ranking.answers, places) if places is not None else ranking.answers
     discounts = 1.0 / np.log2(np.arange(2, max(len(right), best) + 2))
@@ -134,7 +134,7 @@ class Geometry:
 
     Attributes:
         alignment: Mean squared distance of the two unit vectors of a pair, in [0, 4]; smaller is closer.
-        uniformity: log mean exp(−2‖u − v‖²) over all pairs of different rows, ≤ 0; 0 when all vectors are one point.
+        uniformity: log mean exp(−2‖u − v‖²) over all pairs of different rows, ≤ 0; 0 if all vectors are equal.
         std: Mean standard deviation per dimension of the unit vectors times √D, in [0, 1]; 1 when spread evenly.
         effective_rank: exp of the entropy of the centred singular values (Roy and Vetterli, 2007), in [1, D].
     """
@@ -146,7 +146,7 @@ class Geometry:
 
 
 def geometry(view_1_ND: NDArray[np.floating], view_2_ND: NDArray[np.floating]) -> Geometry:
-    """Measure a sample of pairs; row i of one view belongs to row i of the other. Spread is measured on view 1."""
+    """Measure alignment, uniformity and spread of pairs (row i with row i); all but alignment on view 1."""
     if view_1_ND.shape != view_2_ND.shape or len(view_1_ND) < 2:
         raise EvaluationError(
             f"views of shapes {view_1_ND.shape} and {view_2_ND.shape}, expected two equal shapes of 2 rows or more; "
@@ -170,14 +170,14 @@ def unit(vectors_ND: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def uniformity(u_ND: NDArray[np.float64]) -> float:
-    """Log mean exp(−t‖u − v‖²), t = 2, over pairs of different rows of unit vectors (Wang and Isola, 2020)."""
+    """Return log mean exp(−t‖u − v‖²), t = 2, over pairs of different rows of unit vectors (Wang and Isola, 2020)."""
     squared_NN = np.maximum(2.0 - 2.0 * (u_ND @ u_ND.T), 0.0)
     above = squared_NN[np.triu_indices(len(u_ND), k=1)]
     return float(np.log(np.mean(np.exp(-SPHERE_T * above))))
 
 
 def effective_rank(u_ND: NDArray[np.float64]) -> float:
-    """Exp of the Shannon entropy of the singular values, after removing the mean; 1 when nothing varies."""
+    """Return exp of the Shannon entropy of the centred vectors' normalised singular values; 1 if all are equal."""
     centred_ND = u_ND - u_ND.mean(axis=0)
     singular = np.sqrt(np.maximum(np.linalg.eigvalsh(centred_ND.T @ centred_ND), 0.0))
     if singular.sum() <= np.finfo(np.float64).tiny:

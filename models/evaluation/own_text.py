@@ -1,6 +1,6 @@
-"""Probes of held-out text: what belongs to a sentence, by where it stands and what was made of it.
+"""Retrieval questions about held-out text: find a sentence's neighbour, title, round trip or other half.
 
-Which sentences ask follows from their ids and a seed, so an encoder meets the same questions in every run.
+Sentence ids and a seed decide which sentences are queries, so the questions are the same in every run.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ ENOUGH: Final = "100 documents, or 2,000 sentences in fewer, are usually enough"
 
 
 def check_enough(held: pl.DataFrame, part: str) -> None:
-    """Refuse a held-out part of which no probe could ask.
+    """Refuse a held-out part that is too small for any question.
 
     Args:
-        held: its rows, as `probes` takes them.
-        part: what it is called.
+        held: Rows of the part, as for `probes`.
+        part: Name of the part.
 
     Raises:
-        EvaluationError: it has too few different sentences or units.
+        EvaluationError: It has too few different sentences or units.
     """
     sentences, units = held["sentence_id"].n_unique(), held["unit"].n_unique()
     if sentences < FEWEST or units < FEWEST_UNITS:
@@ -57,13 +57,13 @@ def check_enough(held: pl.DataFrame, part: str) -> None:
 def probes(
     held: pl.DataFrame, trips: pl.DataFrame | None = None, *, questions: int = 1000, seed: int = 0
 ) -> dict[str, Retrieval]:
-    """Return all questions about held-out sentences, by name; too few questions or units of a kind are left out.
+    """Return all questions about held-out sentences, by kind; a kind with too few questions or units is left out.
 
     Args:
-        held: rows of the held-out parts of `models.corpus.passages.hold_out`; no two parts share a `unit`.
-        trips: `sentence_id` and `text` of round trips of some of them.
-        questions: most questions of a kind.
-        seed: decides which sentences ask.
+        held: Rows of the held-out parts of `models.corpus.passages.hold_out`; no two parts share a `unit`.
+        trips: `sentence_id` and `text` of round-trip translations of some of them.
+        questions: Maximal number of questions of a kind.
+        seed: Seed of the choice of queries.
     """
     once = held.filter(pl.len().over("sentence_id") == 1).sort("document", "position")
     text = HeldText(held, once, trips)
@@ -73,12 +73,12 @@ def probes(
 
 
 def _is_enough(probe: Retrieval) -> bool:
-    """Whether a probe says anything: an interval by draws of fewer documents is too narrow."""
+    """Return whether a probe is large enough; with fewer documents a bootstrap interval is too narrow."""
     return len(probe) >= FEWEST and len(np.unique(probe.unit)) >= FEWEST_UNITS
 
 
 def _retrieval(name: str, own: Asked, questions: int, seed: int) -> Retrieval:
-    """Return some of the questions; a text that is its own answer asks nothing."""
+    """Draw questions of one kind; a query that equals its answer is left out."""
     places = own.targets.unique().sort().to_frame("target").with_row_index("place")
     apart = own.pairs.filter(pl.col("asks") != pl.col("answer"))
     asked = apart.sort(scattered(pl.col("sentence_id"), seed)).head(questions)

@@ -1,9 +1,9 @@
-"""Is an adapted encoder better on the text that it was adapted to, and what did that cost elsewhere?
+"""Compare an encoder before and after adaptation, on held-out text and on general benchmarks.
 
-Labels decide: one part of them chooses how much of the training is taken, another is reported. Questions about the text
-itself are shown and decide nothing, for they were not seen to predict labels (BENCHMARKS.md, *When BETTER is said*). A
-general set may forbid, if its difference has an interval: an encoder whose figure there fell by more than
-`max_forgetting` is not handed out, whether or not the fall is sure (`significance.paired.forgets`).
+Labels decide. One part of them chooses the share of the trained weights, the other is reported. Questions about the
+text are shown but decide nothing, since they did not predict labels (BENCHMARKS.md, *When BETTER is said*). A general
+set whose difference has an interval can veto: an encoder that lost more than `max_forgetting` there is refused, even
+if the loss is not significant (`significance.paired.forgets`).
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ LABELS: Final = "labels"
 
 
 class AdaptationEvaluationConfig(BaseModel):
-    """What is asked of an adapted encoder."""
+    """Configuration of the evaluation of an adapted encoder."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     questions: int = Field(1000, ge=30)
-    """Most questions of a probe."""
+    """Maximal number of questions of a kind."""
     shares: tuple[float, ...] = Field((0.25, 0.5, 0.75, 1.0), min_length=1)
-    """How much of the trained weights may be taken, the rest from the start, where labels choose."""
+    """Weights of the trained encoder in the interpolation with the original, among which labels choose."""
     share: float = Field(0.25, gt=0, le=1)
-    """The same where nothing chooses but the text: the largest share after which no labels were seen to fall
+    """Weight of the trained encoder if there are no labels: the largest at which scores on labels did not drop
     (BENCHMARKS.md, *When BETTER is said*)."""
     max_forgetting: float = Field(0.5, ge=0, le=100)
-    """Points (figure × 100) by which a general set whose difference has an interval may fall."""
+    """Points (score × 100) that a general set may lose if its difference has an interval."""
     bootstrap: BootstrapConfig = BootstrapConfig()
-    """How uncertainty is drawn."""
+    """Bootstrap of the confidence intervals."""
     seed: int = Field(0, ge=0, lt=2**32)
-    """Decides which sentences ask, and which labelled rows choose."""
+    """Seed of the choice of queries, and of the labelled rows that choose the share."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """What is asked of an encoder.
+    """Questions about held-out text, and labels.
 
     Attributes:
-        probes: by name, of held-out text.
-        labelled: a half of the labels; None without any.
+        probes: Retrieval questions by kind.
+        labelled: One half of the labels; None without labels.
     """
 
     probes: Mapping[str, Retrieval]
@@ -66,25 +66,25 @@ class Questions:
 
 
 Answers = dict[str, "NDArray[np.float64]"]
-"""By probe, reciprocal ranks of its questions; under `labels` what `per_row` gives."""
+"""Kind of questions → reciprocal rank of each question; `labels` → values of `per_row`."""
 
 
 @dataclass(frozen=True)
 class BeforeAfter:
-    """One figure before and after; value and interval are differences.
+    """One score before and after adaptation, and the difference with its interval.
 
     Attributes:
-        evidence: what was asked.
-        metric: `MRR`, `Spearman`, `accuracy` or what a general set is judged by, each in [0, 1] or [-1, 1].
-        role: whether it decides, may forbid, or is only shown.
-        before: figure of the start; NaN of a mean of general sets.
-        after: figure of the adapted encoder; NaN of such a mean.
-        difference: after less before.
-        ci_low: lower end of its 95 % interval; NaN, as the next two, where a general set has none.
-        ci_high: upper end.
-        p_value: two-sided.
-        n: questions or rows.
-        among: how many were searched; 0 where nothing is.
+        evidence: `labels`, the kind of questions, or the general set.
+        metric: `MRR`, `Spearman`, `accuracy` or the main metric of a general set, each in [0, 1] or [-1, 1].
+        role: Whether the score decides (`counts`), can veto (`guard`), or is only shown.
+        before: Score of the original encoder; NaN for a mean of general sets.
+        after: Score of the adapted encoder; NaN for a mean of general sets.
+        difference: `after` − `before`.
+        ci_low: Lower end of the difference's 95 % interval; this and the next two are NaN if there is no interval.
+        ci_high: Upper end.
+        p_value: Two-sided.
+        n: Number of questions or rows.
+        among: Number of texts that are searched; 0 if the score is not one of retrieval.
     """
 
     evidence: str
@@ -101,28 +101,28 @@ class BeforeAfter:
 
 
 def answers(encode: Encode, questions: Questions) -> Answers:
-    """What an encoder answers to all questions."""
+    """Return an encoder's answers to all questions and labels."""
     ranks = {name: reciprocal_ranks(encode, probe) for name, probe in questions.probes.items()}
     return ranks | ({LABELS: per_row(encode, questions.labelled)} if questions.labelled else {})
 
 
 def gain(start: Answers, other: Answers, questions: Questions) -> float:
-    """How much better the labels are told; 0 without any."""
+    """Return the gain of the score on labels; 0 without labels."""
     if questions.labelled is None:
         return 0.0
     return figure_of(LABELS, other, questions) - figure_of(LABELS, start, questions)
 
 
 def choose_share(gains: Mapping[float, float], forgets: Callable[[float], bool]) -> float:
-    """How much of the trained weights to take.
+    """Choose the weight of the trained encoder in the interpolation with the original.
 
     Args:
-        gains: by share, the mean difference of what counts.
-        forgets: whether a share loses too much on a general set; asked of as few shares as will do.
+        gains: Share → gain on labels.
+        forgets: Whether a share loses too much on a general set; called for as few shares as needed.
 
     Returns:
-        The share of the largest gain that forgets little enough. Where none gains, the largest share, so that the
-        verdict tells what the training did; where all that gain forget too much, the smallest.
+        The share with the largest gain that does not forget too much. If no share gains, the largest share, so that
+        the verdict describes the training. If all shares that gain forget too much, the smallest share.
     """
     better = sorted((share for share in gains if gains[share] > 0), key=lambda share: gains[share], reverse=True)
     if not better:
@@ -131,7 +131,7 @@ def choose_share(gains: Mapping[float, float], forgets: Callable[[float], bool])
 
 
 def evidence(start: Answers, adapted: Answers, questions: Questions, bootstrap: BootstrapConfig) -> list[BeforeAfter]:
-    """All questions, one row each, the labels first."""
+    """Return one row for the labels, if any, then one for each kind of questions."""
     drawn = {"resamples": bootstrap.resamples, "seed": bootstrap.seed}
     rows = []
     if (labelled := questions.labelled) is not None:
@@ -145,14 +145,14 @@ def evidence(start: Answers, adapted: Answers, questions: Questions, bootstrap: 
 
 
 def figure_of(name: str, made: Answers, questions: Questions) -> float:
-    """One figure of an encoder's answers: a mean reciprocal rank, or what `labels.figure` gives."""
+    """Return one score of an encoder's answers: a mean reciprocal rank, or `labels.figure`."""
     if name == LABELS and questions.labelled is not None:
         return figure(made[name], questions.labelled)
     return float(made[name].mean())
 
 
 def _row(name: str, metric: str, role: Role, both: Sequence[BootstrapDraws], n: int, among: int = 0) -> BeforeAfter:
-    """A figure of the start and of the adapted encoder, drawn alike."""
+    """Return a score of the original and of the adapted encoder; both have the same bootstrap draws."""
     start, adapted = both
     found = difference_of([start], [adapted])
     figures = (float(start.figures[0]), float(adapted.figures[0]))

@@ -1,17 +1,17 @@
-"""Figures that papers print, × 100, for a report's own to stand beside; published.csv holds them cell by cell.
+"""Published scores, × 100, for comparison in reports; read from published.csv.
 
 A line of the file is a cell of a table, in the order and with the decimals of print; an empty value is a printed dash.
 
-- `paper`, `table`: where it is printed. `kind` is `paper` for the three papers that this package is built on and
-  `field` for other work on the same sets, whose figures were read where `quoted_from` says.
-- `row`, `printed`: the system's name here, one for each system, and the paper's, which may serve for several: BSL calls
-  IS-BERT trained on NLI (Table 1) and on each task's own texts (Table 2) alike.
-- `suite`, `column`: the sets of the table; of them one by its declared name, or `avg`, their printed mean.
-- `metric`, `protocol`: as in the table `scores`. BERT-flow's figures are means weighted by subset (SimCSE, Table B.1).
-- `quoted_from`: whom the paper names as the source; empty where its authors measured.
+- `paper`, `table`: source of the cell. `kind` is `paper` for the three papers that this package builds on. It is
+  `field` for other work on the same sets; `quoted_from` then names the source that the scores were copied from.
+- `row`, `printed`: the system's unique name here, and its name in the paper, which may be ambiguous: BSL uses one name
+  for IS-BERT trained on NLI (Table 1) and IS-BERT trained on each task's own texts (Table 2).
+- `suite`, `column`: the sets of the table, and one of them by its declared name, or `avg`, their printed mean.
+- `metric`, `protocol`: as in the table `scores`. BERT-flow's scores are means weighted by subset (SimCSE, Table B.1).
+- `quoted_from`: the source that the paper names; empty if its authors measured the score.
 
-Dev selection uses STS-B dev, which shares sources with STS12-16, so "unsupervised" means: no labels but those of the
-dev set's ranking.
+Dev selection uses STS-B dev, which shares sources with STS12-16. So "unsupervised" means: no labels except those of
+the dev set.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 AVERAGE: Final = "avg"
-"""Suite → what its tables show."""
+"""Column of a table's printed mean."""
 _PLACE: Final = ("paper", "kind", "table", "suite", "row", "printed", "metric", "protocol", "quoted_from")
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A system's figures in one table under one metric and protocol.
+    """A system's scores in one table under one metric and protocol.
 
     Attributes:
-        cells: column → figure × 100 as printed; empty where a dash is printed.
-        paper: short name of the paper.
+        cells: Column → score × 100 as printed; empty for a printed dash.
+        paper: Short name of the paper.
         kind: `paper` or `field`.
-        table: number of the table; empty for `field`.
-        suite: the sets of its table.
-        system: its name here.
-        printed: its name there.
+        table: Number of the table; empty for `field`.
+        suite: The sets of the table.
+        system: The system's name here.
+        printed: The system's name in the paper.
         metric: `spearman`, `pearson` or `accuracy`.
-        protocol: as in the table `scores`.
-        quoted_from: whom the paper names as the source, or where a figure of the field was read.
+        protocol: As in the table `scores`.
+        quoted_from: Source that the paper names; for `field`, the source that the score was copied from.
     """
 
     cells: Mapping[str, str]
@@ -62,34 +62,34 @@ class PublishedRow:
 
     @property
     def values(self) -> dict[str, float]:
-        """Column → figure × 100, of the columns that have one."""
+        """Column → score × 100, without printed dashes."""
         return {column: float(text) for column, text in self.cells.items() if text}
 
     @property
     def source(self) -> str:
-        """Who printed it where, and whom they quote."""
+        """Paper and table, and the source that they quote."""
         place = f"{self.paper}, Table {self.table}" if self.table else self.paper
         return f"{place}, quoted from {self.quoted_from}" if self.quoted_from else place
 
 
 @cache
 def published_rows() -> tuple[PublishedRow, ...]:
-    """Every row of every table, in the order of print; a system stands in as many as print it."""
+    """Return all rows of all tables, in printed order; a system has a row for each table that lists it."""
     text = files("models.evaluation").joinpath("published.csv").read_text(encoding="utf-8")
     lines = groupby(csv.DictReader(text.splitlines()), key=lambda line: tuple(line[name] for name in _PLACE))
     return tuple(PublishedRow({line["column"]: line["value"] for line in cells}, *place) for place, cells in lines)
 
 
 def columns_of(suite: str) -> tuple[str, ...]:
-    """Columns of a suite's tables, in the papers' order."""
+    """Return the columns of a suite's tables, in the papers' order."""
     return tuple(dict.fromkeys(column for row in published_rows() if row.suite == suite for column in row.cells))
 
 
 def rows_of(system: str) -> list[PublishedRow]:
-    """A system's figures: for each suite, metric and protocol the first table that prints them.
+    """Return a system's rows: for each suite, metric and protocol the row of the first table that prints them.
 
     Raises:
-        ValueError: no table has a system of that name.
+        ValueError: No table has a system of that name.
     """
     rows: dict[tuple[str, str, str], PublishedRow] = {}
     for row in published_rows():

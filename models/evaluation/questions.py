@@ -1,4 +1,4 @@
-"""Questions about held-out text: which text of it belongs to which, by its place or by its form."""
+"""Retrieval questions about held-out text: next sentence, title, round trip, second half of a sentence."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import polars as pl
 
 from models.views.cropping import halves
 
-FEWEST: Final = 30  # questions of a kind that must be asked, and titles among which is chosen
+FEWEST: Final = 30  # minimal number of questions of a kind, and of different titles
 
 
 @dataclass(frozen=True)
 class HeldText:
-    """Sentences that ask.
+    """Held-out sentences, from which questions are made.
 
     Attributes:
-        sentences: rows of `models.corpus.passages.hold_out` with their `unit`.
-        once: those that occur once, in order: a sentence in several places has no one neighbour and no one title.
-        trips: `sentence_id` and `text` of round trips of some sentences; None without any.
+        sentences: Rows of `models.corpus.passages.hold_out` with their `unit`.
+        once: Sentences that occur once, in order; others have no unique neighbour or title.
+        trips: `sentence_id` and `text` of round-trip translations of some sentences; None without any.
     """
 
     sentences: pl.DataFrame
@@ -32,8 +32,8 @@ class Asked:
     """Questions of one kind.
 
     Attributes:
-        pairs: `sentence_id`, `unit`, `asks` and `answer` (texts).
-        targets: the texts among which each answer is searched.
+        pairs: `sentence_id`, `unit`, `asks` (text of the query) and `answer` (text of the answer).
+        targets: The texts to search for the answers.
     """
 
     pairs: pl.DataFrame
@@ -56,7 +56,7 @@ def title(held: HeldText) -> Asked | None:
 
 
 def round_trip(held: HeldText) -> Asked | None:
-    """Ask for the sentence that a round trip was made of; None without round trips."""
+    """Ask for the sentence that was translated and back-translated; None without round trips."""
     if held.trips is None:
         return None
     made = held.trips.select("sentence_id", asks="text")
@@ -65,7 +65,7 @@ def round_trip(held: HeldText) -> Asked | None:
 
 
 def crop(held: HeldText) -> Asked:
-    """Ask for the second half of the words of a sentence."""
+    """Ask for the second half of a sentence's words, given the first."""
     unique = held.sentences.unique("sentence_id").sort("sentence_id")
     cut = [halves(text) for text in unique["text"]]
     pairs = unique.with_columns(

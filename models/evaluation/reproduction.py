@@ -1,15 +1,15 @@
-"""Whether a run gives a published row's figures: pure arithmetic on figures × 100.
+"""Test whether a run reproduces published scores (equivalence test over seeds; scores × 100).
 
 Design choices
-- The verdict is a test of equivalence: two one-sided tests at `ALPHA` each (Schuirmann 1987), which is to ask whether
-  the 90 % interval of the mean over seeds lies within a margin of the printed figure. The margin is named before the
-  run. Few seeds widen the interval, so they make REPRODUCED rarer, where a printed figure inside a wide interval would
-  make it more frequent.
-- The interval is that of seeds alone. The printed figure was measured on the same pairs, so the chance of pairs moves
-  both alike, and no number of seeds would make it smaller.
-- The printed figure is taken as exact: papers rarely print its spread. The margin has to cover it.
-- `Measured.interval` is another: of seeds and pairs, what the figure may be on other pairs. Their half-widths add as
-  squares.
+- The verdict is an equivalence test: two one-sided tests at `ALPHA` each (Schuirmann 1987). Equivalently, the 90 %
+  interval of the mean over seeds must be within a margin of the published score. The margin is fixed before the run.
+  Few seeds widen the interval and so make REPRODUCED rarer. The rule "the published score is inside the interval"
+  would make it more frequent.
+- The interval covers seeds only. The published score was measured on the same pairs, so the choice of pairs affects
+  both scores. More seeds would not reduce its effect.
+- The published score counts as exact, since papers rarely print its spread. The margin has to cover the spread.
+- `Measured.interval` is another interval: over seeds and pairs, for the score on other pairs. The squares of their
+  half-widths are added.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Verdict = Literal["REPRODUCED", "BELOW", "ABOVE", "INCONCLUSIVE", "NOT COMPARABLE"]
-MARGIN: Final = 1.0  # points; seeds of one recipe differ by about as much, and a printed figure is mostly of one
-ALPHA: Final = 0.05  # of either one-sided test: how often a figure that is `MARGIN` off is called REPRODUCED
-MOST: Final = 1000  # seeds that are counted up to
+MARGIN: Final = 1.0  # points; seeds of one recipe differ by about that, and most published scores are of one seed
+ALPHA: Final = 0.05  # of each one-sided test: probability that a score `MARGIN` off is called REPRODUCED
+MOST: Final = 1000  # upper bound of `seeds_for`
 _ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A figure over seeds.
+    """A score over seeds.
 
     Attributes:
-        values: figure of each seed, × 100.
-        below: how far the bootstrap's interval reaches below the figure, mean over seeds, × 100.
-        above: how far it reaches above.
+        values: Score of each seed, × 100.
+        below: Distance from the score down to the low end of its bootstrap interval, mean over seeds, × 100.
+        above: Distance up to the high end.
     """
 
     values: tuple[float, ...]
@@ -49,30 +49,30 @@ class Measured:
 
     @property
     def mean(self) -> float:
-        """Over seeds."""
+        """Mean over seeds."""
         return fmean(self.values)
 
     @property
     def sd(self) -> float | None:
-        """Over seeds; None for one."""
+        """Standard deviation over seeds; None for one seed."""
         return stdev(self.values) if len(self.values) > 1 else None
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 %, over seeds and pairs; of pairs alone for one seed."""
+        """95 % interval over seeds and pairs; with one seed, over pairs only."""
         half = 0.0 if self.sd is None else half_width(self.sd, len(self.values), LEVEL)
         return self.mean - (half**2 + self.below**2) ** 0.5, self.mean + (half**2 + self.above**2) ** 0.5
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A figure beside a published one.
+    """Comparison of a score with a published one.
 
     Attributes:
         verdict: REPRODUCED, BELOW, ABOVE or INCONCLUSIVE.
-        interval: 90 %, over seeds; None where one run leaves their spread unknown.
-        needed: seeds that would end an INCONCLUSIVE comparison, if mean and spread stay as they are; 2 where the spread
-            is unknown, None where they would be more than `MOST` or the comparison is settled.
+        interval: 90 % interval over seeds; None if there is one seed, so that their spread is unknown.
+        needed: Number of seeds that would settle an INCONCLUSIVE comparison if mean and spread stay the same; 2 if the
+            spread is unknown. None if more than `MOST` are needed or the comparison is settled.
     """
 
     verdict: Verdict
@@ -81,25 +81,25 @@ class Comparison:
 
 
 def half_width(sd: float, seeds: int, level: float) -> float:
-    """Half the width of Student's interval of a mean over two or more seeds."""
+    """Return half the width of Student's t interval of a mean over two or more seeds."""
     return _quantile((1 + level) / 2, seeds - 1) * sd / sqrt(seeds)
 
 
 @cache
 def _quantile(share: float, freedom: int) -> float:
-    from scipy.stats import t  # takes a second, which readers of MARGIN alone spare
+    from scipy.stats import t  # slow import, not needed for MARGIN alone
 
     return float(t.ppf(share, freedom))
 
 
 def measured(figures: Sequence[tuple[float, float, float]]) -> Measured:
-    """A figure from those of its seeds.
+    """Collect the scores of several seeds.
 
     Args:
-        figures: value, low and high end of the bootstrap's interval in [-1, 1], a seed each.
+        figures: For each seed, the score and the low and high end of its bootstrap interval, in [-1, 1].
 
     Raises:
-        EvaluationError: there is no seed.
+        EvaluationError: There is no seed.
     """
     if not figures:
         raise EvaluationError("a figure of 0 seeds, expected 1 or more; run the recipe with a seed at least")
@@ -111,10 +111,10 @@ def measured(figures: Sequence[tuple[float, float, float]]) -> Measured:
 
 
 def average(figures: Sequence[Measured]) -> Measured:
-    """The plain mean of several sets' figures, whose pairs are drawn apart.
+    """Return the mean score of several sets, whose bootstrap draws are independent.
 
     Raises:
-        EvaluationError: no figures, or sets of unequal numbers of seeds.
+        EvaluationError: There are no scores, or sets differ in their number of seeds.
     """
     seeds = {len(figure.values) for figure in figures}
     if len(seeds) != 1:
@@ -127,17 +127,17 @@ def average(figures: Sequence[Measured]) -> Measured:
 
 
 def compare(figure: Measured, published: float, margin: float = MARGIN, *, draws: bool = True) -> Comparison:
-    """Test whether a figure is equivalent to a published one.
+    """Test whether a score is equivalent to a published one.
 
-    REPRODUCED: the whole interval lies within the margin of the published figure.
-    BELOW, ABOVE: the whole interval lies further from it than the margin, on that side.
+    REPRODUCED: the whole interval is within the margin of the published score.
+    BELOW, ABOVE: the whole interval is outside the margin, on that side.
     INCONCLUSIVE: the interval crosses an end of the margin, or there is no interval.
 
     Args:
-        figure: over seeds.
-        published: what is printed, × 100.
-        margin: points by which equivalent figures may differ.
-        draws: whether seeds make a difference; if not, one run has the exact figure.
+        figure: The score over seeds.
+        published: The published score, × 100.
+        margin: Points by which equivalent scores may differ.
+        draws: Whether the score depends on the seed; if not, one run has the exact score.
     """
     if figure.sd is None and draws:
         return Comparison("INCONCLUSIVE", None, needed=2)
@@ -153,13 +153,13 @@ def compare(figure: Measured, published: float, margin: float = MARGIN, *, draws
 
 
 def seeds_for(sd: float, room: float) -> int | None:
-    """Fewest seeds of a spread whose 90 % interval reaches less than `room` to either side; None above `MOST`."""
+    """Return the smallest number of seeds whose 90 % interval has a half-width below `room`; None above `MOST`."""
     enough = (seeds for seeds in range(2, MOST + 1) if half_width(sd, seeds, 1 - 2 * ALPHA) < room)
     return next(enough, None)
 
 
 def overall(verdicts: Iterable[Verdict]) -> Verdict:
-    """One verdict of several: comparable only if all are; reproduced only if all are; else the worse side."""
+    """Combine verdicts: the first of NOT COMPARABLE, BELOW, ABOVE, INCONCLUSIVE, REPRODUCED that occurs."""
     there = set(verdicts)
     order: tuple[Verdict, ...] = ("NOT COMPARABLE", "BELOW", "ABOVE", "INCONCLUSIVE", "REPRODUCED")
     return next((name for name in order if name in there), "NOT COMPARABLE")

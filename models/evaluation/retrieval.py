@@ -1,7 +1,7 @@
-"""What an encoder finds in somebody's own text, where nobody has labelled anything.
+"""Retrieval on a user's own text without labels, scored by mean reciprocal rank.
 
-Given a sentence, find what belongs to it among all others of held-out documents: its neighbour in the document, its
-title, its round trip through another language, the other half of its words. The figure is the mean reciprocal rank.
+A query is a sentence of a held-out document. Its answer is the next sentence, the document's title, the other half of
+its words or, for a round-trip translation, the original. Targets are the texts of this kind of all held-out documents.
 
 Shapes: N queries, M targets, D width.
 """
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
     Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
-CHUNK: Final = 512  # queries of one product
-SLACK: Final = 1e-6  # products whose difference is rounding count as ties
+CHUNK: Final = 512  # queries per matrix product
+SLACK: Final = 1e-6  # cosines that differ by less are ties, since the difference is rounding
 
 
 @dataclass(frozen=True)
 class Retrieval:
-    """What is to be found.
+    """Queries, targets and correct answers of one kind of question.
 
     Attributes:
-        name: which relation a query has to what it should find.
+        name: Relation of a query to its answer.
         queries: (N,) texts.
-        targets: (M,) texts among which is searched.
-        gold: (N,) int64, the target that each query should find.
-        unit: (N,) int64, whose queries are drawn together: a document, or a run of one.
-        own: (N,) int64, the target that is the query itself and no answer; -1 where there is none.
+        targets: (M,) texts to search.
+        gold: (N,) int64, index of the correct target of each query.
+        unit: (N,) int64, bootstrap unit of each query: a document, or a run of one.
+        own: (N,) int64, index of the target that equals the query and is excluded; -1 if there is none.
     """
 
     name: str
@@ -51,16 +51,16 @@ class Retrieval:
 
 
 def reciprocal_ranks(encode: Encode, probe: Retrieval) -> NDArray[np.float64]:
-    """One by the rank of each query's target by cosine: (N,), in (0, 1]; 1 where it is found first.
+    """Return 1 / rank of each query's answer by cosine: (N,), in (0, 1].
 
-    Targets as near as the right one share its rank: the mean of those that they take.
+    Targets with the same cosine as the answer share their mean rank.
 
     Args:
-        encode: texts to vectors (n, D); the same text gets the same vector, so it may remember them.
-        probe: what is to be found.
+        encode: Maps texts to vectors (n, D); may cache vectors, since equal texts must get equal vectors.
+        probe: The queries and their answers.
 
     Raises:
-        EvaluationError: A query is its own answer, which no order of the others finds.
+        EvaluationError: A query is its own answer.
     """
     if len(same := np.flatnonzero(probe.own == probe.gold)):
         raise EvaluationError(

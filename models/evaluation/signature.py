@@ -1,10 +1,10 @@
-"""A figure's signature: one line that says how it came about, to be pasted beside it and read back by a program.
+"""Signature of a score: one line with everything that the score depends on, for people and programs to read.
 
-As sacreBLEU's (Post, 2018. A call for clarity in reporting BLEU scores. WMT.), fields are `name:value`, parted by bars:
+As in sacreBLEU (Post, 2018. A call for clarity in reporting BLEU scores. WMT.), fields are `name:value` between bars:
 
     set:sts12/test|metric:spearman|protocol:all|by:cosine|data:0123456789ab|vectors:encoder|pool:mean|len:64|…|torch:2.13.0
 
-Two figures whose signatures differ in no field but `vectors` were measured alike.
+Two scores whose signatures differ only in the field `vectors` were measured in the same way.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 BAR: Final = "|"
-DIGITS: Final = 12  # hexadecimal: 48 bits, enough to tell any two copies of a data set apart
+DIGITS: Final = 12  # hexadecimal: 48 bits, enough to distinguish copies of a dataset
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _SPELLED: Final = {True: "yes", False: "no", None: "none"}
 
 
 def signature(fields: Mapping[str, object]) -> str:
-    """The line, its fields in the order in which they are given; true, false and None are `yes`, `no` and `none`.
+    """Return the signature line of fields, in their order; true, false and None become `yes`, `no` and `none`.
 
     Raises:
-        EvaluationError: a field's name is no lower-case word, or its value is empty or holds a bar or a line's end.
+        EvaluationError: A field's name is not a lower-case word, or its value is empty or contains a bar or newline.
     """
     line = BAR.join(f"{name}:{_spelled(value)}" for name, value in fields.items())
     parse_signature(line)
@@ -40,10 +40,10 @@ def signature(fields: Mapping[str, object]) -> str:
 
 
 def parse_signature(line: str) -> dict[str, str]:
-    """The fields of a line, in their order.
+    """Parse a signature line into its fields, in their order.
 
     Raises:
-        EvaluationError: the line is no signature; the message names its first bad field.
+        EvaluationError: The line is not a signature; the message names the first bad field.
     """
     fields: dict[str, str] = {}
     for part in line.split(BAR):
@@ -58,28 +58,28 @@ def parse_signature(line: str) -> dict[str, str]:
 
 
 def joint_signature(lines: Sequence[str]) -> str:
-    """One line for figures that stand in one row of a table: a field's values, parted by commas where they differ.
+    """Join the signatures of the scores in one table row: different values of a field are separated by commas.
 
-    A field that only some of the figures have is `none` for the others.
+    A field that only some of the scores have is `none` for the others.
 
     Raises:
-        EvaluationError: there is no line, or one is no signature.
+        EvaluationError: There is no line, or a line is not a signature.
     """
     if not lines:
         raise EvaluationError("no signatures to join, expected one for each figure of a row; give the row's figures")
     parsed = [parse_signature(line) for line in lines]
     names = dict.fromkeys(name for fields in parsed for name in fields)
     values = {name: dict.fromkeys(fields.get(name, _SPELLED[None]) for fields in parsed) for name in names}
-    # Sets and their digests answer each other by place, so that equal ones are not left out.
+    # The n-th digest belongs to the n-th set, so equal values are not merged in these two fields.
     aligned = {name: [fields[name] for fields in parsed] for name in ("set", "data") if len(values.get(name, ())) > 1}
     return signature({name: ",".join(aligned.get(name, values[name])) for name in names})
 
 
 def rows_digest(tables: Iterable[tuple[str, Iterable[tuple[object, ...]]]]) -> str:
-    """The first digits of a sha256 over rows as they are scored: equal for equal text from whatever file or Hub.
+    """Return the first digits of a sha256 over scored rows; equal text gives equal digits, whatever its source.
 
     Args:
-        tables: name of a split and its rows, in their order.
+        tables: Names of splits and their rows, in order.
     """
     digest = hashlib.sha256()
     for name, rows in tables:
@@ -94,16 +94,16 @@ def _spelled(value: object) -> str:
 
 
 WHOLE: Final = "all"
-"""Subset of figures over a whole set."""
+"""Value of `subset` for scores over a whole set."""
 PLACE: Final = ("dataset", "split", "metric", "protocol")
 _ONE_A_SET: Final = pl.col("subset").is_in([WHOLE, "mean"]) & ~pl.col("protocol").is_in(["mean", "wmean"])
 PRINTED: Final = _ONE_A_SET & ((pl.col("metric") != "pearson") | (pl.col("dataset") == "afs"))
-"""The figures that pages print; Pearson is reported beside Spearman on AFS alone."""
+"""Filter of the scores that pages print; Pearson only for AFS, in addition to Spearman."""
 
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One figure, with its meaning and its uncertainty; value and interval in [0, 1], of correlations in [-1, 1]."""
+    """One score and its confidence interval, both in [0, 1], for correlations in [-1, 1]."""
 
     dataset: str
     subset: str
@@ -117,7 +117,7 @@ class ScoreRow:
 
 
 def signed(value: float | None, low: float | None, high: float | None) -> str:
-    """Return `value × 100 [low, high]`, each with its sign; without an interval the value alone, of None nothing."""
+    """Format `value × 100 [low, high]` with signs; without an interval only the value, for None an empty string."""
     if value is None:
         return ""
     ends = "" if low is None or high is None else f" [{100 * low:+.2f}, {100 * high:+.2f}]"

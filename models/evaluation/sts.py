@@ -1,7 +1,7 @@
 """Semantic textual similarity scores under the field's three protocols (REFERENCE: SimCSE, table B.1).
 
 - `all`: one correlation over the pairs of all subsets together (SBERT, SimCSE, BSL)
-- `mean`: the plain mean of the subsets' correlations (SentEval, InferSent)
+- `mean`: the unweighted mean of the subsets' correlations (SentEval, InferSent)
 - `wmean`: their mean weighted by number of pairs (BERT-flow, whitening)
 """
 
@@ -23,18 +23,18 @@ COLUMNS = ("subset", "gold", "cosine")
 
 
 def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int = 1000, seed: int = 0) -> list[ScoreRow]:
-    """Every figure of one data set: both metrics, each subset, and the three protocols over the subsets.
+    """Compute all scores of one dataset: both metrics, each subset, and the three protocols over the subsets.
 
     Args:
-        rows: One row a pair: `subset` (one name if the set has none), `gold`, `cosine`.
-        dataset: Name for the rows, also named by errors.
+        rows: One row per pair: `subset` (the same name for all if the set has none), `gold`, `cosine`.
+        dataset: Name of the dataset in the result and in errors.
         split: `test`, `dev`, …
-        resamples: Bootstrap draws for the 95 % percentile interval. Protocols over subsets draw within each subset.
-        seed: Of the draws; each subset has a stream of its own that follows from it.
+        resamples: Bootstrap draws for the 95 % percentile interval. `mean` and `wmean` draw within each subset.
+        seed: Seed of the draws; each subset has its own random stream, derived from it.
 
     Raises:
         EvaluationError: A column is missing, or a subset is too small, constant or not finite; the message names the
-            data set, the subset and the row in it.
+            dataset, the subset and the row in it.
     """
     missing = [name for name in COLUMNS if name not in rows.columns]
     if missing:

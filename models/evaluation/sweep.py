@@ -1,8 +1,8 @@
-"""Several systems on the same sets: figures over seeds, differences with intervals, and the best.
+"""Compare several systems on the same sets: scores over seeds, differences with intervals, and the best system.
 
-All systems are compared on the same draws of each set. Two corrections for many comparisons, both Holm's: over all
-systems that are compared with one reference on one set; and over all pairs of systems where the best is compared with
-the others, because which one is best was not known before.
+All systems are compared on the same bootstrap draws of each set. P-values are corrected by Holm's method: over all
+systems compared with one reference on one set; and, for the best against the others, over all pairs of systems, since
+the best was not known beforehand.
 
 Shapes: M systems, S seeds, Q = M x S encoders, N questions, R draws.
 """
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 MEAN: Final = "mean of sets"
 LEVEL: Final = 0.05
-DRAWS: Final = 80  # a comparison: Holm's smallest p, 2 in the number of draws for each, is then half of 0.05
+DRAWS: Final = 80  # per comparison: Holm's smallest p is then 2 / 80 = 0.025, half of 0.05
 _ITSELF: Final = dict.fromkeys(("difference", "difference_low", "difference_high", "p_value"))
 
 
 @dataclass(frozen=True)
 class SetDraws:
-    """One set and what every system scores on it.
+    """Scores and bootstrap draws of all systems on one set.
 
     Attributes:
-        name: name of the set in tables.
-        metric: name of the figure.
-        group: sets of one group count as one set in a mean of several; an empty group is left out of it.
-        systems: figures and draws of each system, all on the same draws.
-        protocol: how the figure was measured.
+        name: Name of the set in tables.
+        metric: Name of the metric.
+        group: Sets of one group count as one set in a mean; sets with an empty group are left out of it.
+        systems: Scores and draws of each system, with the same draws for all.
+        protocol: Protocol of the scores.
     """
 
     name: str
@@ -62,9 +62,9 @@ class MethodResult:
     """A system compared with the best.
 
     Attributes:
-        label: its name.
-        behind: the best less this system.
-        p_value: Holm's, over all pairs of systems.
+        label: Name of the system.
+        behind: Score of the best − score of this system.
+        p_value: Holm-corrected over all pairs of systems.
     """
 
     label: str
@@ -82,8 +82,8 @@ class Ranking:
     """The best of the systems that may be chosen.
 
     Attributes:
-        best: its label.
-        others: how far each other system is behind the best, in the order of the systems.
+        best: Label of the best system.
+        others: Comparison of each other system with the best, in the order of the systems.
     """
 
     best: str
@@ -92,12 +92,12 @@ class Ranking:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """Systems on sets: the one result of every comparison of several systems.
+    """Result of a comparison of several systems on several sets.
 
     Attributes:
-        labels: the systems.
-        sets: the sets, each with the draws of all systems.
-        seed: of the draws of seeds.
+        labels: Names of the systems.
+        sets: The sets, each with the draws of all systems.
+        seed: Seed for the resampling of seeds.
     """
 
     labels: tuple[str, ...]
@@ -105,17 +105,17 @@ class SweepResult:
     seed: int = 0
 
     def rows(self, references: Sequence[str] = ()) -> Iterator[dict[str, object]]:
-        """Return a row per reference, set and system.
+        """Yield a row for each reference, set and system.
 
         Args:
-            references: labels of the systems that all others are compared with; the first system if empty.
+            references: Labels of the systems that all others are compared with; the first system if empty.
 
         Yields:
             label, dataset, metric, protocol, decides, mean, sd, ci_low, ci_high, seeds, reference, and, except for the
             reference itself, difference, difference_low, difference_high, p_value (Holm's) and verdict.
 
         Raises:
-            EvaluationError: a reference is no system; or as `difference_of`.
+            EvaluationError: A reference is not a system; or as `difference_of`.
         """
         if unknown := [label for label in references if label not in self.labels]:
             raise EvaluationError(
@@ -129,11 +129,11 @@ class SweepResult:
                 yield place | row | {"reference": reference, "decides": bool(own.group), "verdict": verdict(row)}
 
     def ranking(self, name: str, barred: Collection[str] = ()) -> Ranking:
-        """Return the best system on one set, and how far the others are behind it.
+        """Return the best system on one set, and its lead over the others.
 
         Args:
-            name: of the set.
-            barred: labels that must not be chosen; not all of them.
+            name: Name of the set.
+            barred: Labels that must not be chosen; must leave at least one system.
         """
         systems = next(own.systems for own in self.sets if own.name == name)
         figures = {label: float(draws.figures.mean()) for label, draws in zip(self.labels, systems, strict=True)}
@@ -154,7 +154,7 @@ class SweepResult:
         return Ranking(best, tuple(others))
 
     def _gains(self, own: SetDraws, reference: str) -> dict[str, dict[str, object]]:
-        """Return label → difference from the reference, of all systems but the reference."""
+        """Return label → difference from the reference, for all other systems."""
         systems = dict(zip(self.labels, own.systems, strict=True))
         gains = {
             label: difference_of([systems[reference]], [draws], seed=self.seed)
@@ -174,12 +174,12 @@ class SweepResult:
 
 
 def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") -> SetDraws:
-    """Return the mean over groups of the mean over the sets of each group, as a set of its own.
+    """Return the mean over groups as another set; a group's value is the mean over its sets.
 
     Args:
-        sets: at least one of which has a group.
-        name: of the mean.
-        metric: of the mean.
+        sets: The sets; at least one has a group.
+        name: Name of the mean.
+        metric: Metric of the mean.
     """
     groups = dict.fromkeys(own.group for own in sets if own.group)
     means = [_mean([own.systems for own in sets if own.group == group]) for group in groups]
@@ -189,13 +189,13 @@ def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") ->
 def outcome_draws(
     outcomes: Sequence[NDArray[np.float64]], unit_N: NDArray[np.int64], *, resamples: int = 1000, seed: int = 0
 ) -> tuple[BootstrapDraws, ...]:
-    """Return means of answers over draws of units, for each system.
+    """Return the bootstrap draws of each system's mean over questions, drawn by units.
 
     Args:
-        outcomes: of each system (S, N): how well each question was answered, such as 1 by the rank, or 0 and 1.
-        unit_N: whose answers are drawn together: a document, or a run of one.
+        outcomes: For each system (S, N), the score of each question, such as a reciprocal rank, or 0 or 1.
+        unit_N: Unit of each question, drawn as a whole: a document, or a run of one.
         resamples: R.
-        seed: of the draws; questions about one text that are averaged need the same.
+        seed: Seed of the draws; use the same seed for kinds of questions about one text that are averaged.
     """
     values_QN = np.concatenate([answers.astype(np.float64) for answers in outcomes])
     draws_RQ = unit_means(values_QN, unit_N, resamples=resamples, seed=seed)
@@ -205,9 +205,9 @@ def outcome_draws(
 
 
 def verdict(row: Mapping[str, object]) -> str | None:
-    """Return whether a row differs from its reference; None where there is no difference to judge.
+    """Return `above`, `below` or `no` for a row's difference from its reference; None if it has no difference.
 
-    `above` or `below` only if the interval excludes 0 and the corrected p is below `LEVEL`; else `no`.
+    `above` and `below` require that the interval excludes 0 and that the corrected p is below `LEVEL`.
     """
     low, high, p_value = (row[name] for name in ("difference_low", "difference_high", "p_value"))
     if not (isinstance(low, float) and isinstance(high, float) and isinstance(p_value, float)):
@@ -218,12 +218,12 @@ def verdict(row: Mapping[str, object]) -> str | None:
 
 
 def forgetful(rows: Iterable[Mapping[str, Any]], checks: Collection[str], allowed: float) -> dict[str, float]:
-    """Return label → largest loss on a check, of systems that lost more than they may.
+    """Return label → largest loss on a check set, for systems that lost more than allowed.
 
     Args:
-        rows: of `SweepResult.rows`.
-        checks: names of the sets that a system must not lose on.
-        allowed: what may be lost.
+        rows: Rows of `SweepResult.rows`.
+        checks: Names of the check sets.
+        allowed: Largest allowed loss.
     """
     lost: dict[str, float] = {}
     for row in rows:
@@ -234,12 +234,15 @@ def forgetful(rows: Iterable[Mapping[str, Any]], checks: Collection[str], allowe
 
 
 def not_chosen(rows: Iterable[Mapping[str, Any]], name: str, forgets: Collection[str]) -> set[str]:
-    """Return the labels that must not be chosen: what forgets, and, if some are above the start, all that are not.
+    """Return the labels that must not be chosen.
+
+    If some systems are `above` the reference and forget nothing, only these may be chosen. Otherwise only the systems
+    that forget are excluded.
 
     Args:
-        rows: of `SweepResult.rows`.
-        name: the set that decides.
-        forgets: labels that lost too much on a check.
+        rows: Rows of `SweepResult.rows`.
+        name: The set that decides.
+        forgets: Labels that lost too much on a check set.
     """
     verdicts = {row["label"]: row["verdict"] for row in rows if row["dataset"] == name}
     sure = {label for label, found in verdicts.items() if found == "above"} - set(forgets)
@@ -247,17 +250,17 @@ def not_chosen(rows: Iterable[Mapping[str, Any]], name: str, forgets: Collection
 
 
 def enough_draws(resamples: int, comparisons: int) -> int:
-    """Return how many draws so many comparisons need: with fewer, no difference could pass Holm's correction.
+    """Return the number of draws for a number of comparisons; with too few, no difference passes Holm's correction.
 
     Args:
-        resamples: as configured; never fewer.
-        comparisons: of a table with one reference.
+        resamples: Configured number, the minimum.
+        comparisons: Number of comparisons in a table with one reference.
     """
     return max(resamples, DRAWS * comparisons)
 
 
 def smallest_p(draws: int, comparisons: int) -> float:
-    """Return the smallest p that draws can give one of several comparisons after Holm's correction, at most 1."""
+    """Return the smallest possible p after Holm's correction for a number of draws and comparisons, at most 1."""
     return min(1.0, 2 * max(comparisons, 1) / (draws + 1))
 
 

@@ -1,8 +1,8 @@
-"""USEB's figures (Wang, Reimers and Gurevych, 2021, section 4): each set by the measures of its own script.
+"""USEB scores (Wang, Reimers and Gurevych, 2021, section 4): each set by the metrics of its own script.
 
-Which average precision a set has differs: over the candidates that were found (AskUbuntu), over the first hundred with
-those of one score together (CQADupStack), over all pairs alike (TwitterPara), over all answers as trec_eval has it
-(SciDocs). A set of parts is the plain mean over them. Intervals are drawn over queries, or pairs, within each part.
+Average precision differs between sets. AskUbuntu: over the ranked answers. CQADupStack: over the first hundred, with
+equal scores as one threshold. TwitterPara: the same over all decided pairs. SciDocs: over all answers (trec_eval).
+A set with several parts has the mean of its parts. Bootstrap draws are of queries, or pairs, within each part.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from models.evaluation.metrics import Ranking
 
 PRECISION: Final = "average precision"
-"""The figure of each set that USEB averages."""
+"""The metric that USEB averages over sets."""
 PLACES: Final = 100
-"""Places of a ranking over a whole pool."""
+"""Length of a ranking over a whole pool."""
 UNDECIDED: Final = 3
-"""Votes of five or six judges at which a pair is neither paraphrase nor not; it counts for the correlation alone."""
+"""Number of votes, of five or six, at which a pair is neither positive nor negative; only Spearman includes it."""
 
 MEASURES: Final[Mapping[str, Mapping[str, Callable[[Ranking], float]]]] = {
     "askubuntu": {
@@ -57,18 +57,18 @@ MEASURES: Final[Mapping[str, Mapping[str, Callable[[Ranking], float]]]] = {
     "cqadupstack": {PRECISION: tied_precision, "ndcg@10": partial(gain, places=10)},
     "scidocs": {PRECISION: trec_precision, "ndcg": gain},
 }
-"""Set of rankings → metric → a query's figure, whose mean over queries is reported."""
+"""Set → metric → function of a query's ranking; the mean over queries is reported."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A figure of one part of a set.
+    """The score of one part of a set.
 
     Attributes:
-        subset: The part's name.
-        value: The figure.
-        n: Queries, or pairs.
-        draws: Its bootstrap distribution; of two systems by the same draws.
+        subset: Name of the part.
+        value: The score.
+        n: Number of queries, or pairs.
+        draws: Bootstrap distribution of the score; two systems have the same draws.
     """
 
     subset: str
@@ -80,12 +80,12 @@ class Part:
 def ranking_parts(
     dataset: str, rankings: Mapping[str, Sequence[Ranking]], config: BootstrapConfig
 ) -> dict[str, list[Part]]:
-    """Metric → the figure of each part of a set of rankings.
+    """Return metric → score of each part of a set of rankings.
 
     Args:
         dataset: A key of `MEASURES`.
-        rankings: Part → the ranking of each of its queries.
-        config: How intervals are drawn.
+        rankings: Part → ranking of each query.
+        config: Configuration of the bootstrap.
     """
     found: dict[str, list[Part]] = {metric: [] for metric in MEASURES[dataset]}
     for (subset, ranked), seed in zip(rankings.items(), _seeds(config, len(rankings)), strict=True):
@@ -99,11 +99,11 @@ def ranking_parts(
 def paraphrase_parts(
     pairs: Mapping[str, tuple[NDArray[np.float64], NDArray[np.int64]]], config: BootstrapConfig
 ) -> dict[str, list[Part]]:
-    """Metric → the figure of each part of a set of paraphrases: precision of decided pairs, Spearman of all.
+    """Return metric → score of each part of a set of paraphrases: precision of decided pairs, Spearman of all pairs.
 
     Args:
         pairs: Part → cosine and votes of each pair.
-        config: How intervals are drawn.
+        config: Configuration of the bootstrap.
 
     Raises:
         EvaluationError: As `models.evaluation.correlation.spearman`.
@@ -120,7 +120,7 @@ def paraphrase_parts(
 
 
 def useb_rows(dataset: str, split: str, parts: Mapping[str, Sequence[Part]]) -> list[ScoreRow]:
-    """A row for each metric of the whole set, and for each of its parts if it has several."""
+    """Return a row for each metric of the whole set, and of each part if there are several."""
     return [
         ScoreRow(dataset, part.subset, split, metric, "useb", part.value, part.n, *percentile_interval(part.draws))
         for metric, own in parts.items()
@@ -129,13 +129,13 @@ def useb_rows(dataset: str, split: str, parts: Mapping[str, Sequence[Part]]) -> 
 
 
 def whole(parts: Sequence[Part]) -> Part:
-    """The plain mean over parts."""
+    """Return the unweighted mean over parts."""
     value = float(np.mean([part.value for part in parts]))
     return Part(WHOLE, value, sum(part.n for part in parts), np.mean([part.draws for part in parts], axis=0))
 
 
 def difference(first: Part, second: Part) -> Difference:
-    """The second system less the first, by the draws that they share."""
+    """Return the difference second − first of two systems with the same draws."""
     return drawn_difference(second.value - first.value, second.draws - first.draws)
 
 

@@ -1,4 +1,4 @@
-"""The rules of every verdict on a trained encoder: one word, the difference, its interval and p, what to do next."""
+"""Verdicts on a trained encoder: one word, the difference with its interval and p-value, and advice."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _GENTLER: Final = (
     "raw_anchor for a bare transformer), fewer training.max_steps, or more text."
 )
 _MORE: Final = "More text, or labels (--labels), may show one."
-_TOLD_APART: Final = 0.02  # a difference that labels should show
-_FEWEST_ROWS: Final = 400  # with fewer, such a difference is eight rows
+_TOLD_APART: Final = 0.02  # difference that labels should detect
+_FEWEST_ROWS: Final = 400  # minimum to recommend: such a difference is then eight rows
 _UNTESTED: Final = "no set of scored pairs was evaluated but the one that chose the encoder"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a run says of itself.
+    """Verdict of a run on its encoder.
 
     Attributes:
-        word: the finding.
-        reason: by how much, on what, with which interval and p.
-        advice: what to do next.
+        word: The verdict itself.
+        reason: The difference, its set, interval and p-value.
+        advice: Recommended next step.
     """
 
     word: Word
@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def found(self) -> str:
-        """The sentence that follows the word, as pages print it."""
+        """Reason and advice, as pages print them after the word."""
         return f"{'than the start: ' if self.word in ('BETTER', 'WORSE') else ''}{self.reason}. {self.advice}"
 
 
@@ -58,15 +58,15 @@ def verdict_of(
     kept_start: bool,
     finding: str = "",
 ) -> Verdict:
-    """The verdict on the last of several encoders, held against the first.
+    """Return the verdict on a trained encoder, compared with the original.
 
     Args:
-        comparison: the table `comparison`; None where nothing was compared.
-        systems: what the table calls the encoder at the start, after each training.
-        dev: the set that chose the encoder, as `<data set>/<split>`; figures on it prove nothing.
-        gentler: what to change where training did harm.
-        kept_start: whether no step of any training was kept.
-        finding: why a training was stopped as harmful; empty if none was.
+        comparison: The table `comparison`; None if nothing was compared.
+        systems: Names of the encoders in the table: the original, then the encoder after each training.
+        dev: Dev set that selected the encoder, as `<dataset>/<split>`; scores on it are not used.
+        gentler: Advice if training did harm.
+        kept_start: Whether dev selection kept the original encoder.
+        finding: Reason for which a training was stopped as harmful; empty if none was.
     """
     if finding:
         kept = "the start itself" if kept_start else "the best evaluation before that"
@@ -91,12 +91,12 @@ def verdict_of(
 def telling_row(
     comparison: pl.DataFrame | None, systems: Sequence[str], chose: Collection[str] = ()
 ) -> dict[str, Any] | None:
-    """The difference that a verdict stands on: the mean of the test sets where there are several, else the one, if any.
+    """Return the row of `comparison` that decides: the mean of sets, else the first test set, else the first row.
 
     Args:
-        comparison: the table `comparison`; None where nothing was compared.
-        systems: what the table calls the encoders; the last is compared with the first.
-        chose: sets, as `<data set>/<split>`, that chose an encoder.
+        comparison: The table `comparison`; None if nothing was compared.
+        systems: Names of the encoders in the table; the last is compared with the first.
+        chose: Sets that selected an encoder, as `<dataset>/<split>`; they are left out.
     """
     if comparison is None:
         return None
@@ -111,15 +111,15 @@ def telling_row(
 def general_evidence(
     scores: Sequence[pl.DataFrame], comparisons: Sequence[pl.DataFrame], headlines: Mapping[str, Sequence[str]]
 ) -> list[BeforeAfter]:
-    """The differences on general sets as evidence, a figure a set.
+    """Return the differences on general sets, one score for each set.
 
-    One with an interval may forbid an encoder. Without one nobody knows what chance does, and of many such sets one
-    often falls by half a point between encoders that are equally good: they are shown, as the mean is.
+    A difference with an interval can veto an encoder. Differences without an interval are only shown: among many sets,
+    one often drops by half a point by chance between equally good encoders. The mean is only shown too.
 
     Args:
-        scores: tables `scores`, those of the start before those of the adapted encoder.
-        comparisons: tables `comparison` of the two; the figures of a set that none compares have no interval.
-        headlines: data set → the metrics that stand for it, the first that it has before others.
+        scores: Tables `scores`, those of the original before those of the adapted encoder.
+        comparisons: Tables `comparison` of the two; sets that are in none of them have no interval.
+        headlines: Dataset → its main metrics; the first one that it has is used.
     """
     if not scores:
         return []
@@ -140,7 +140,7 @@ def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _general(row: Mapping[str, Any], compared: Mapping[str, Any]) -> BeforeAfter:
-    """A figure of a set before and after, or of their mean, of which only the difference is known."""
+    """Return the scores of a set before and after, or of the mean, where only the difference is known."""
     nothing = float("nan")
     before, after = (nothing if row[name] is None else row[name] for name in ("value", "after"))
     low, high, p_value = (compared.get(name, nothing) for name in ("ci_low", "ci_high", "p_value"))
@@ -161,11 +161,11 @@ def _general(row: Mapping[str, Any], compared: Mapping[str, Any]) -> BeforeAfter
 
 
 def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
-    """The verdict on an adapted encoder.
+    """Return the verdict on an adapted encoder.
 
     Args:
-        rows: all evidence; the first that counts decides, it is the mean where several do.
-        max_forgetting: points that a general set may lose.
+        rows: All evidence; the first row with the role `counts` decides.
+        max_forgetting: Points that a general set may lose.
     """
     guards = [row for row in rows if row.role == "guard"]
     lost = min(guards, key=lambda row: row.difference, default=None)
@@ -185,10 +185,11 @@ def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
 
 
 def _not_proved(asked: Sequence[BeforeAfter]) -> Verdict:
-    """What is said without labels.
+    """Return the verdict without labels.
 
     Args:
-        asked: Questions about the text. The widest of their intervals says how many labelled rows are enough.
+        asked: Scores of questions about the text; the recommended number of labelled rows follows from the widest
+            interval.
     """
     if not asked:
         return Verdict("NOT PROVED", TOO_FEW, f"The start is kept. Give --labels, or more text: {ENOUGH}.")

@@ -1,14 +1,13 @@
-"""An encoder from a local folder: a plain transformers folder, or one of sentence-transformers.
+"""Load an encoder from a local folder of transformers or sentence-transformers.
 
 modules.json                    the modules in order: backbone, heads and pooling (see modules.py)
-<transformer>/config.json       at the root, or in a folder of its own in old models
-<pooling>/config.json           pooling modes, in the spelling of sentence-transformers 2 to 5 or of 6
+<transformer>/config.json       at the root, or in a subfolder in old models
+<pooling>/config.json           pooling modes, as written by sentence-transformers 2 to 5 or by 6
 <head>/…                        settings and weights of a head
-sentence_bert_config.json       longest input and casing, beside the transformer; old ones name other architectures
-config_sentence_transformers.json  prompts, the one that is put before every text, `truncate_dim`
+sentence_bert_config.json       maximal length and casing, next to config.json; also with other architectures' names
+config_sentence_transformers.json  prompts, the default prompt, `truncate_dim`
 
-Scores of an encoder are those of its vectors, so nothing is guessed: a part that is not computed here (another pooling,
-another module) is refused, not left out.
+An unsupported module or pooling is an error. Leaving it out would change the vectors, and so the scores.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ LENGTHS = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
-"""Where a transformer's longest input and casing stand; old releases name the file after the architecture."""
+"""Files with a transformer's maximal length and casing; old releases name the file after the architecture."""
 ADAPTER: Final = "adapter_config.json"
 GRAPH_SUFFIX: Final = ".onnx"
 GRAPH_FOLDER: Final = "onnx"  # folder of graphs
@@ -64,23 +63,23 @@ _SETTINGS: Final = "config_sentence_transformers.json"
 
 @dataclass(frozen=True)
 class SavedEncoder:
-    """An encoder's folder.
+    """Modules and settings read from an encoder's folder.
 
     Attributes:
-        backbone: The module that gives token vectors, in the folder that it is loaded from.
-        pooling: How its token vectors are pooled; None if the folder does not say.
-        normalize: Whether the vectors are scaled to length 1; None if the folder does not say.
-        lower_case: Whether text is lower-cased before the tokenizer sees it; None if the folder does not say.
-        max_length: Longest input in tokens; None if the folder does not say.
-        token_heads: What follows before pooling.
-        sentence_heads: What follows after pooling.
-        words: How sentences are cut, of a table of word vectors.
-        word_weights: Where the weights of a table's words are.
-        prompts: Texts to put before a text, by name.
-        default_prompt: Name of the one that is used unless another is asked for.
+        backbone: The module that outputs token vectors, and its folder.
+        pooling: Pooling of the token vectors; None if the folder does not set it.
+        normalize: Whether the vectors are scaled to length 1; None if the folder does not set it.
+        lower_case: Whether text is lower-cased before tokenisation; None if the folder does not set it.
+        max_length: Maximal length in tokens; None if the folder does not set it.
+        token_heads: Heads before pooling.
+        sentence_heads: Heads after pooling.
+        words: Word splitting of a word table; None for other backbones.
+        word_weights: Folder of the weights of a table's words.
+        prompts: Prompts by name.
+        default_prompt: Name of the prompt that is used by default.
         pools_prompt: Whether a prompt's tokens are pooled.
-        graph: What stands in the place of the transformer's weights.
-        kept: The first dimensions of its vectors, which are kept alone; None for all.
+        graph: ONNX graph that replaces the transformer's weights.
+        kept: Number of leading dimensions to which vectors are truncated; None for all.
     """
 
     backbone: SavedModule
@@ -102,14 +101,14 @@ class SavedEncoder:
 def load_network(folder: Path, config: EncoderConfig | None) -> tuple[Encoder, Tokenizer, Mapping[str, str]]:
     """Load a network, its tokenizer and its prompts, in fp32 and evaluation mode.
 
-    A folder without weights that has an ONNX graph, or the path of a graph, gives an encoder that cannot learn. Where
-    the configuration leaves maximal length or prompt open, the network's own has those of the folder.
+    The path of an ONNX graph, or a folder with a graph and no weights, gives an encoder that cannot be trained. If the
+    configuration sets no maximal length or prompt, the network's configuration has those of the folder.
 
     Raises:
-        EncoderError: The folder is not a model, is damaged, lacks weights (a pooler too, where that is read), has some
-            that are no numbers or fewer embeddings than its tokenizer has ids, takes fewer tokens than `max_length`,
-            has a prompt that is not pooled and leaves no room for text, or is a sentence-transformers model that pools
-            otherwise, has other convolutions or has modules that are not computed here.
+        EncoderError: The folder is not a model or is damaged. It lacks weights (also a pooler, if the pooling needs
+            one) or has weights that are not finite. It has fewer embeddings than its tokenizer has ids, or takes fewer
+            tokens than `max_length`. A prompt that is not pooled leaves no room for text. Or its pooling or
+            convolutions are not the configured ones, or a module of it is not supported.
     """
     with load_errors(folder, EncoderError):
         saved = read_saved(folder)
@@ -128,9 +127,9 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
     check_settings(saved, config)
     config = settled(saved, config)
     if saved.pooling is not None:
-        config = config.model_copy(update={"pooling": saved.pooling})  # a saved pooler is among the heads
+        config = config.model_copy(update={"pooling": saved.pooling})  # a saved pooler is a head
     backbone, tokenizer, first_head = _backbone(saved, config)
-    token_heads = cast("list[TokenHead]", [read_head(head) for head in saved.token_heads])  # by their level
+    token_heads = cast("list[TokenHead]", [read_head(head) for head in saved.token_heads])  # TOKEN_HEADS only
     sentence_heads = [*first_head, *(read_head(head) for head in saved.sentence_heads)]
     if config.pooling == POOLER:
         from models.encoder.transformer import take_pooler
@@ -151,7 +150,7 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
 
 
 def _backbone(saved: SavedEncoder, config: EncoderConfig) -> tuple[Backbone, Tokenizer, list[Head]]:
-    """The backbone, its tokenizer, and the head of a weighted word table; only the module of its kind is imported."""
+    """Load the backbone, its tokenizer, and the head of a weighted word table; imports only the module it needs."""
     folder = saved.backbone.folder
     if saved.graph is not None:
         from models.encoder.onnx import load_graph
@@ -171,7 +170,7 @@ def _backbone(saved: SavedEncoder, config: EncoderConfig) -> tuple[Backbone, Tok
 
 
 def surrounding_ids(tokenizer: Tokenizer, prompt: str) -> tuple[list[int], list[int]]:
-    """Ids before a text (special tokens and the prompt's), and ids of the special tokens after it."""
+    """Return the ids before a text (special tokens and the prompt's) and the special tokens' ids after it."""
     alone, followed = (
         list(tokenizer(text, return_attention_mask=False)["input_ids"]) for text in (prompt, f"{prompt}the")
     )
@@ -189,11 +188,11 @@ def _check_room(folder: Path, network: Encoder) -> None:
 
 
 def read_saved(folder: Path) -> SavedEncoder:
-    """Look into a model folder, or into that of an ONNX graph which is named itself.
+    """Read the modules and settings of a model folder, or of the folder of an ONNX graph, without weights.
 
     Raises:
-        EncoderError: Neither a transformers nor a sentence-transformers folder, a damaged one, or one whose modules
-            have no equivalent here.
+        EncoderError: The folder is neither of transformers nor of sentence-transformers, is damaged, or has a module
+            that is not supported.
     """
     with load_errors(folder, EncoderError):
         if folder.suffix == GRAPH_SUFFIX:
@@ -204,15 +203,15 @@ def read_saved(folder: Path) -> SavedEncoder:
 
 
 def folder_of(graph: Path) -> Path:
-    """The model's folder, of a graph in it or in its folder of graphs."""
+    """Return the model's folder of a graph, which is in it or in its subfolder `onnx`."""
     return graph.parent.parent if graph.parent.name == GRAPH_FOLDER else graph.parent
 
 
 def find_graph(folder: Path) -> Path | None:
-    """Find the graph that replaces a folder's weights; None if it has weights, or nothing at all.
+    """Find the ONNX graph of a folder without weights; None if it has weights, or neither.
 
     Raises:
-        EncoderError: There are several and none is the usual one.
+        EncoderError: There are several graphs, and none is named model.onnx.
     """
     if any(path.is_file() for pattern in _WEIGHTS for path in folder.glob(pattern)):
         return None
@@ -241,7 +240,7 @@ def _read(folder: Path) -> SavedEncoder:
     )
     saved = SavedEncoder(
         backbone,
-        normalize=modules[-1].kind == "Normalize" and kept is None,  # what is left of a vector is not scaled again
+        normalize=modules[-1].kind == "Normalize" and kept is None,  # truncated vectors are not scaled again
         token_heads=token_heads,
         sentence_heads=sentence_heads,
         prompts=prompts,
@@ -257,7 +256,7 @@ def _read(folder: Path) -> SavedEncoder:
 
 
 def _pooled(saved: SavedEncoder, places: Mapping[str, Path]) -> SavedEncoder:
-    """With what the folders of its modules, by their kinds, say of pooling, length and casing."""
+    """Add pooling, maximal length and casing, read from the folders of the modules (kind → folder)."""
     start, weights = saved.backbone.folder, places.get("WordWeights")
     pooling = read_pooling(places["Pooling"])
     saved = replace(saved, pools_prompt=read_json(places["Pooling"] / "config.json").get("include_prompt", True))
@@ -283,11 +282,11 @@ def _pooled(saved: SavedEncoder, places: Mapping[str, Path]) -> SavedEncoder:
 
 
 def saved_config(folder: Path, model: str) -> EncoderConfig | None:
-    """The encoder that `SentenceTransformer(folder)` would be; None if the folder is a bare transformer.
+    """Return the configuration of `SentenceTransformer(folder)`; None if the folder is a bare transformer.
 
     Args:
         folder: Local folder of the model.
-        model: What the configuration calls it.
+        model: Name for the field `model`.
 
     Raises:
         EncoderError: As `read_saved`.
@@ -298,7 +297,7 @@ def saved_config(folder: Path, model: str) -> EncoderConfig | None:
 
 
 def configured(saved: SavedEncoder, model: str) -> EncoderConfig | None:
-    """As `saved_config`, of a folder that was read."""
+    """As `saved_config`, for a folder that `read_saved` has read."""
     if saved.pooling is None:
         return None
     return EncoderConfig(
@@ -311,9 +310,9 @@ def configured(saved: SavedEncoder, model: str) -> EncoderConfig | None:
 
 
 def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
-    """The configuration with the length and the prompt that hold: as configured, else the folder's own.
+    """Fill in maximal length and prompt: as configured, else the folder's own.
 
-    A bare transformer's length is the usual one; a prompt that is no name of the folder's is a text.
+    The default length of a bare transformer is `USUAL`. A prompt is the name of one of the folder's prompts, or a text.
     """
     own = None if saved.pooling is None else _own_length(saved)
     if own is not None and config.max_length not in (None, own):
@@ -331,10 +330,10 @@ def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
 
 
 def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
-    """Compare what a folder says with what is configured.
+    """Check that the configuration agrees with a folder's settings.
 
     Raises:
-        EncoderError: The vectors would not be those that the folder was trained to give.
+        EncoderError: They differ, so the vectors would not be those that the model was trained for.
     """
     for name in ("pooling", "normalize", "lower_case"):
         found, asked = getattr(saved, name), getattr(config, name)
@@ -346,14 +345,14 @@ def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
 
 
 def _has_pooler(saved: SavedEncoder) -> bool:
-    """Whether what was saved is the first token behind a dense layer, as `cls-pooler` leaves it."""
+    """Return whether the folder pools by `cls` with a dense layer after it, as an encoder of `cls-pooler` is saved."""
     return saved.pooling == "cls" and [head.kind for head in saved.sentence_heads][:1] == ["Dense"]
 
 
 def _own_length(saved: SavedEncoder) -> int:
-    """The longest input of a sentence-transformers folder, which may leave it to its tokenizer to say.
+    """Return the maximal length of a sentence-transformers folder; if it sets none, that of its tokenizer.
 
-    What is longer than its transformer's table of positions is cut there: sentence-transformers fails at such a text.
+    It is limited to the transformer's position table; sentence-transformers fails for longer texts.
     """
     folder = saved.backbone.folder
     length = min(saved.max_length or int(read_tokenizer(folder).model_max_length), LONGEST)
@@ -369,7 +368,7 @@ def _own_length(saved: SavedEncoder) -> int:
     return length
 
 
-@functools.cache  # once, however often a folder is looked into
+@functools.cache  # one warning, however often a folder is read
 def _say_cut(folder: Path, length: int, most: int) -> None:
     logger.warning("%s: saved for %d tokens, but its transformer takes %d, which is the limit", folder, length, most)
 
@@ -385,12 +384,12 @@ def _with_config(folder: Path) -> Path:
         raise EncoderError(
             f"{folder}: no config.json, expected a transformers model folder; give the folder that contains it"
         )
-    architecture_of(folder)  # raises, before a run makes anything, where there is none
+    architecture_of(folder)  # raises an error early, before a run writes anything
     return folder
 
 
 def _kept(folder: Path, kept: object, modules: Sequence[SavedModule]) -> int | None:
-    """How many dimensions `truncate_dim` keeps; None for all, which may be fewer than it allows."""
+    """Return the number of dimensions that `truncate_dim` leaves; None if it truncates nothing."""
     if kept is None:
         return None
     if type(kept) is not int or kept < 1:
@@ -402,7 +401,7 @@ def _kept(folder: Path, kept: object, modules: Sequence[SavedModule]) -> int | N
 
 
 def _width(modules: Sequence[SavedModule]) -> int | None:
-    """The width that the last module which sets one has; None where none says it, as a static table."""
+    """Return the output width by the settings of the modules; None if no module has it, as for a static table."""
     for module in reversed(modules):
         if module.kind == "Dense":
             return int(read_json(module.folder / "config.json")["out_features"])

@@ -1,6 +1,7 @@
-"""The modules of a sentence-transformers folder: which there are, in what order, its heads and its pooling.
+"""Read and check the modules of a sentence-transformers folder: their kinds and order, its heads and its pooling.
 
-To add a head, write its class in `heads.py` and its line in `SENTENCE_HEADS`, or in `cnn.py` and `TOKEN_HEADS`.
+To add a sentence head, write its class in `heads.py` and add it to `SENTENCE_HEADS`; a token head, in `cnn.py` and
+`TOKEN_HEADS`.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ SENTENCE_HEADS: Final[dict[str, type[Head]]] = {
     "Dropout": Dropout,
 }
 TOKEN_HEADS: Final = ("CNN", "TokenReLU")
-"""Classes of `cnn.py`, which is imported where a folder has one."""
+"""Classes of `cnn.py`, which is imported only if a folder has one."""
 BACKBONES: Final = ("Transformer", "WordEmbeddings", "StaticEmbedding")
-"""Modules that a folder may begin with: they give token vectors; the last pools them itself."""
+"""Modules that a folder may begin with. They output token vectors; StaticEmbedding also pools them."""
 AFTER: Final[dict[str, tuple[str, ...]]] = {
     "WeightedLayerPooling": ("Transformer",),
     **dict.fromkeys(TOKEN_HEADS, ("Transformer", "WordEmbeddings", "WeightedLayerPooling", *TOKEN_HEADS)),
@@ -68,7 +69,7 @@ NOT_HERE: Final = {
     "SparseAutoEncoder": "makes vectors sparse; give the dense encoder that it was trained on",
     "MultiVectorMask": "has one vector per token (late interaction); give an encoder with one vector per sentence",
 }
-"""Modules of sentence-transformers that are not computed here, and what to do instead."""
+"""Unsupported module of sentence-transformers → reason and remedy."""
 OTHERWISE: Final = "evaluate it through Python with an object that has encode(list[str])"
 _ROUTER: Final = re.compile(r"sentence_transformers\..*\.Router")
 _TEXT: Final = "text"
@@ -82,7 +83,7 @@ SWITCHES: dict[str, Pooling] = {
     "pooling_mode_weightedmean_tokens": "weighted",
     "pooling_mode_lasttoken": "last",
 }
-"""Setting of releases before 6 → pooling; of several that are on, the vectors stand in this order."""
+"""Setting of releases before 6 → pooling; vectors of several poolings are concatenated in this order."""
 NAMES: dict[str, str] = {
     "cls": "cls",
     "max": "max",
@@ -91,7 +92,7 @@ NAMES: dict[str, str] = {
     "weighted": "weightedmean",
     "last": "lasttoken",
 }
-"""Pooling → what releases since 6 call it."""
+"""Pooling → its name in releases since 6."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,8 @@ class SavedModule:
     """A module as `modules.json` lists it.
 
     Attributes:
-        kind: Name of its class in sentence-transformers, without its package; a `Dense` on tokens is a `TokenReLU`.
-        folder: Its own folder; absent if it has neither settings nor weights.
+        kind: Class name in sentence-transformers, without its package; `TokenReLU` for a `Dense` on tokens.
+        folder: The module's folder; need not exist if it has neither settings nor weights.
     """
 
     kind: str
@@ -111,7 +112,7 @@ def read_modules(folder: Path) -> list[SavedModule]:
     """Read the modules of a folder in their order.
 
     Raises:
-        EncoderError: A module is unknown, foreign code, or in a place where it is not computed.
+        EncoderError: A module is unknown, custom code, or in a position that is not supported.
     """
     listed = list(without_router(read_json(folder / "modules.json"), folder))
     if any(Path(entry["path"]).is_absolute() or ".." in Path(entry["path"]).parts for entry in listed):
@@ -157,7 +158,7 @@ def _module(entry: Mapping[str, Any], folder: Path) -> SavedModule:
 
 
 def without_router(listed: Sequence[Mapping[str, Any]], folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Replace a Router among the entries of `modules.json` by the modules of the route for a text without a task.
+    """Replace a Router in `modules.json` by the modules of its route for texts without a task.
 
     Raises:
         EncoderError: A Router has no such route.
@@ -175,7 +176,7 @@ def without_router(listed: Sequence[Mapping[str, Any]], folder: Path) -> Iterato
 
 
 def _route(settings: Mapping[str, Any], place: Path) -> str:
-    """The route of a text without a task, as sentence-transformers' Router finds it."""
+    """Return the route for texts without a task, by the rules of sentence-transformers' Router."""
     routes, options = settings["structure"], settings.get("parameters") or {}
     mapped = {ast.literal_eval(key): route for key, route in (options.get("route_mappings") or {}).items()}
     usual = options.get("default_route") or (next(iter(routes)) if options.get("allow_empty_key", True) else None)
@@ -193,8 +194,7 @@ def read_head(saved: SavedModule) -> Head:
     """Read a head with its weights, in fp32; draws no random numbers.
 
     Raises:
-        EncoderError: Settings are missing or ask for what is not computed here, or the weights are not those of the
-            settings.
+        EncoderError: Settings are missing or not supported, or the weights do not fit the settings.
     """
     kind = _class_of(saved.kind)
     settings = read_json(saved.folder / kind.settings_file, {})
@@ -233,7 +233,7 @@ def _class_of(kind: str) -> type[Head]:
 
 
 def name_of(head: Head) -> str:
-    """Return what sentence-transformers calls a head."""
+    """Return a head's class name in sentence-transformers."""
     return head.saved_as or type(head).__name__
 
 
@@ -246,10 +246,10 @@ def write_head(head: Head, folder: Path) -> None:
 
 
 def read_pooling(folder: Path) -> str:
-    """How a pooling module's folder says that token vectors are pooled.
+    """Read the pooling from a pooling module's folder.
 
     Raises:
-        EncoderError: In a way that is not computed here.
+        EncoderError: The pooling is not supported.
     """
     settings = read_json(folder / "config.json")
     switches = [switch for switch, on in settings.items() if on is True and "_mode_" in switch]
@@ -261,17 +261,17 @@ def read_pooling(folder: Path) -> str:
             f"{folder}: pools by {' + '.join(unknown)}, expected {', '.join(NAMES.values())}; {OTHERWISE}"
         )
     if not modes:
-        return "mean"  # as sentence-transformers reads settings in which none is on
+        return "mean"  # sentence-transformers' default if no switch is on
     order = list(SWITCHES)
     switched = sorted(modes, key=order.index) if all(mode in SWITCHES for mode in modes) else modes
     return AND.join(known[mode] for mode in switched)
 
 
 def over_layers(folder: Path, pooling: str) -> str:
-    """The pooling of an average over layers, as a folder weighs them.
+    """Return the pooling that averages the layers of a WeightedLayerPooling module's folder.
 
     Raises:
-        EncoderError: Of other layers than are averaged here.
+        EncoderError: The weights belong to no pooling of `LAYERS`.
     """
     settings, weights = read_json(folder / "config.json"), read_weights(folder)["layer_weights"]
     alike = [name for name in LAYERS if way_of(name) == pooling and _same_layers(weights, name)]
@@ -284,10 +284,10 @@ def over_layers(folder: Path, pooling: str) -> str:
 
 
 def after_first(folder: Path, transformer: Path, pooling: str) -> str:
-    """The pooling of an average without the first token, written as weight 0 of that token and 1 of all others.
+    """Return `mean-after-first` if a WordWeights folder gives the first token weight 0 and all others 1.
 
     Raises:
-        EncoderError: Tokens are weighed otherwise.
+        EncoderError: The weights are others, or the pooling is not mean.
     """
     weights = read_weights(folder)[WORD_WEIGHTS][:, 0]
     tokenizer = read_tokenizer(transformer)
@@ -302,8 +302,8 @@ def after_first(folder: Path, transformer: Path, pooling: str) -> str:
 
 
 def _same_layers(weights: torch.Tensor, pooling: str) -> bool:
-    """Whether weights are those of a pooling, up to a factor."""
+    """Return whether layer weights are those of a pooling, up to a factor."""
     if len(weights) < -min(LAYERS[pooling]):
-        return False  # a network of one layer has no second to last
+        return False  # a network of one layer has no layer before the last
     expected = layer_weights(pooling, len(weights))
     return bool(weights.max() > 0 and torch.equal(weights / weights.max(), expected))

@@ -1,7 +1,6 @@
-"""Write an encoder as a folder that sentence-transformers opens.
+"""Save an encoder as a sentence-transformers folder.
 
-Only file formats are written here, in the form that sentence-transformers releases since 2.3 read (a static table:
-since 3.2); the library itself is not needed.
+sentence-transformers reads the files since release 2.3 (a static table: since 3.2); the library is not needed here.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from models.encoder.static import StaticTable, WhitespaceTokenizer, save_static_
 from models.encoder.transformer import WORD_WEIGHTS, quiet_transformers, write_json, write_weights
 from models.errors import EncoderError
 
-_LATER = frozenset({"weighted", "last"})  # switches that older releases do not know
+_LATER = frozenset({"weighted", "last"})  # poolings that older releases do not know
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,14 +36,14 @@ if TYPE_CHECKING:
     from models.encoder.network import Encoder
     from models.encoder.static import Tokenizer
 
-    Module = tuple[str, Callable[[Path], None]]  # its name in sentence-transformers, and what writes it into a folder
+    Module = tuple[str, Callable[[Path], None]]  # class name in sentence-transformers, function that writes the module
 
 
 def write_modules(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
-    """Write weights, tokenizer, heads, pooling and maximal length into `folder`, which is made if needed.
+    """Write weights, tokenizer, heads, pooling and maximal length into `folder`, which is created if needed.
 
     Raises:
-        EncoderError: An ONNX graph, or a static table with something between it and a plain mean.
+        EncoderError: The backbone is an ONNX graph, or a static table with token heads or a pooling other than mean.
     """
     folder.mkdir(parents=True, exist_ok=True)
     backbone = encoder.backbone
@@ -73,13 +72,13 @@ def write_modules(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def write_prompts(prompts: Mapping[str, str], default: str | None, folder: Path) -> None:
-    """Write prompts by name, and the name of the one that is put before every text, if any."""
+    """Write prompts by name, and the name of the default prompt, if any."""
     settings = {"similarity_fn_name": "cosine", "prompts": dict(prompts), "default_prompt_name": default}
     write_json(folder / "config_sentence_transformers.json", settings)
 
 
 def _table(encoder: Encoder, table: StaticTable, tokenizer: PreTrainedTokenizerBase) -> Module:
-    """The table, whose mean sentence-transformers takes in the same module."""
+    """Return the module of a table; in sentence-transformers this module also computes the mean."""
     if encoder.config.pooling != "mean" or encoder.token_heads:
         heads = ", ".join(name_of(head) for head in encoder.token_heads) or "no heads"
         raise EncoderError(
@@ -95,7 +94,7 @@ def _table(encoder: Encoder, table: StaticTable, tokenizer: PreTrainedTokenizerB
 
 
 def _words(encoder: Encoder, table: StaticTable, words: WhitespaceTokenizer) -> list[Module]:
-    """A table of words, the weights of these, heads on them, and pooling."""
+    """Return the modules of a word table: the table, its words' weights, token heads, and pooling."""
     weights_V = table.weights
     weighed: list[Module] = []
     if weights_V is not None:
@@ -109,7 +108,7 @@ def _words(encoder: Encoder, table: StaticTable, words: WhitespaceTokenizer) -> 
 
 
 def _to_pooling(encoder: Encoder, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
-    """The transformer, what is done to its token vectors, and pooling."""
+    """Return the modules of a transformer up to pooling: layer weights, token heads and token weights between."""
     layers, after_first = encoder.config.pooling in LAYERS, encoder.config.pooling == AFTER_FIRST
 
     def write(folder: Path) -> None:
@@ -120,7 +119,7 @@ def _to_pooling(encoder: Encoder, transformer: PreTrainedModel, tokenizer: PreTr
             folder / "sentence_bert_config.json",
             {"max_seq_length": encoder.config.length, "do_lower_case": encoder.config.lower_case},
         )
-        if layers:  # the transformer must hand out all of them
+        if layers:  # the transformer must output all hidden states
             settings = read_json(folder / "config.json")
             write_json(folder / "config.json", settings | {"output_hidden_states": True})
 
@@ -138,18 +137,18 @@ def _head(head: Head) -> Module:
 
 
 def _pooling(encoder: Encoder) -> dict[str, object]:
-    # The weights before it have left out the first token already.
+    # For mean-after-first, the WordWeights module before pooling has given the first token weight 0.
     names = ["mean" if part == AFTER_FIRST else way_of(part) for part in encoder.config.pooling.split(AND)]
     keys = {key: name in names for key, name in SWITCHES.items() if name in names or name not in _LATER}
     by_switches = names == [name for name in SWITCHES.values() if name in names]
-    # Only a list of names, which releases before 6 do not read, has an order of its own.
+    # Switches have a fixed order; any other order needs a list of names, which releases before 6 do not read.
     settings = keys if by_switches else {"pooling_mode": [NAMES[name] for name in names]}
     unpooled = {"include_prompt": False} if encoder.skipped else {}
     return {"word_embedding_dimension": encoder.token_width, **settings, **unpooled}
 
 
 def _write_layers(encoder: Encoder, folder: Path) -> None:
-    """Which layers are averaged, as a weight for each: 1, 0, …, 0, 1 for `first-last`."""
+    """Write the layers to average, as a weight for each layer: 1, 0, …, 0, 1 for `first-last`."""
     config = encoder.backbone.config
     layers, width = int(config.num_hidden_layers), int(config.hidden_size)
     write_json(
@@ -160,7 +159,7 @@ def _write_layers(encoder: Encoder, folder: Path) -> None:
 
 
 def _write_word_weights(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Weight 0 for the first token of every text and 1 for all others, by which sentence-transformers averages."""
+    """Write token weights for sentence-transformers' weighted mean: 0 for the first token, [CLS], and 1 for others."""
     first = tokenizer.cls_token_id
     if first is None:
         raise EncoderError(

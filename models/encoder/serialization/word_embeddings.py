@@ -1,12 +1,12 @@
-"""A table of word vectors as sentence-transformers' WordEmbeddings has it, perhaps with a weight for each word.
+"""Read and write sentence-transformers' WordEmbeddings: a table of word vectors, optionally with a weight per word.
 
-wordembedding_config.json       longest input, and which tokenizer cuts sentences
-whitespacetokenizer_config.json the words in the order of the rows, those that are passed over, and the case
+wordembedding_config.json       maximal length, and the tokenizer's class
+whitespacetokenizer_config.json the words in the order of the rows, the stop words, and the case
 model.safetensors               `emb_layer.weight`
 
-Words are what stands between blanks; one that the table lacks is tried without the marks around it and then in lower
-case. A sentence of unknown words alone has the zero vector, so a row of zeros follows the table's own. Weights
-(module WordWeights) go into the mean: Σ w·x / Σ w.
+Sentences are split at blanks. A word that the table lacks is looked up without surrounding punctuation, then in lower
+case. A sentence without any known word has the zero vector: a row of zeros appended to the table. Weights (module
+WordWeights) make a weighted mean: Σ w·x / Σ w.
 
 Shapes: V words, B sentences, D width.
 """
@@ -39,27 +39,27 @@ _KEY: Final = "emb_layer.weight"
 
 
 class ByWeights(Head):
-    """Divides the mean of weighted vectors by the mean of their weights, which stands in the last dimension.
+    """Divides the mean of weighted vectors by the mean of their weights, which is the last dimension.
 
-    Made where a table of words has weights; in a folder, these are a module before pooling.
+    Used if a word table has weights; saved folders have a module WordWeights before pooling instead.
     """
 
     level = "sentence"
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
-        """(B, D + 1) to (B, D)."""
+        """Map (B, D + 1) to (B, D)."""
         return x_BD[:, :-1] / x_BD[:, -1:].clamp(min=LEAST)
 
     def width_from(self, width: int) -> int:
-        """One less."""
+        """Return the input width less 1."""
         return width - 1
 
 
 def longest_input(folder: Path) -> int:
-    """The longest input of a table in words.
+    """Return the maximal length of a table's input, in words.
 
     Raises:
-        EncoderError: Its sentences are cut by another tokenizer than is computed here.
+        EncoderError: The table needs a tokenizer that is not supported.
     """
     settings = read_json(folder / SETTINGS)
     if (kind := str(settings["tokenizer_class"]).rpartition(".")[2]) != _TOKENIZER:
@@ -73,12 +73,12 @@ def load_word_embeddings(
     """Load a table in fp32, its tokenizer, and the head that divides by the words' weights, if any.
 
     Args:
-        folder: Of the table.
-        weights: Of the words' weights; None for a plain table.
-        config: May ask for no dropout.
+        folder: Folder of the table.
+        weights: Folder of the words' weights; None for a table without weights.
+        config: Must not have a dropout rate.
 
     Raises:
-        EncoderError: A file is missing or damaged, there are more words than rows, or dropout is asked for.
+        EncoderError: A file is missing or damaged, there are more words than rows, or dropout is configured.
     """
     refuse_dropout(folder, config)
     weight_VD = read_weights(folder)[_KEY].float()
@@ -97,13 +97,13 @@ def load_word_embeddings(
 
 
 def read_word_weights(folder: Path) -> torch.Tensor:
-    """The weight of each row of a table, (V + 1,); that of a sentence without known words is 0."""
+    """Read the weight of each row of a table, (V + 1,); the last, for sentences without any known word, is 0."""
     weights_V = read_weights(folder)[WORD_WEIGHTS][:, 0].float()
     return torch.cat([weights_V, weights_V.new_zeros(1)])
 
 
 def write_word_embeddings(table: StaticTable, words: WhitespaceTokenizer, length: int, folder: Path) -> None:
-    """Write a table, its words and the longest input."""
+    """Write a table, its words and the maximal length."""
     settings = {"tokenizer_class": _CLASS, "update_embeddings": False, "max_seq_length": length}
     write_json(folder / SETTINGS, settings)
     cut = {"vocab": list(words.words), "stop_words": sorted(words.stop), "do_lower_case": words.lower}
@@ -114,7 +114,7 @@ def write_word_embeddings(table: StaticTable, words: WhitespaceTokenizer, length
 def write_word_weights(weights_V: torch.Tensor, words: WhitespaceTokenizer, folder: Path) -> None:
     """Write the weights of a table's words as a module of their own."""
     known = dict(zip(words.words, weights_V.tolist(), strict=False))
-    # Every row needs a name: some tables have more rows than words.
+    # Every row needs a name, and some tables have more rows than words.
     names = [*words.words, *(f"[row {row}]" for row in range(len(words.words), words.pad_token_id))]
     write_json(folder / "config.json", {"vocab": names, "word_weights": known, "unknown_word_weight": 1})
     write_weights(folder, {WORD_WEIGHTS: weights_V[:-1, None]})

@@ -1,1 +1,1 @@
-"""Linear classifiers on frozen embeddings: SentEval's transfer tasks under its own rule and solved exactly."""
+"""Linear classifiers on frozen embeddings: SentEval's transfer tasks, trained as in SentEval or solved exactly."""

@@ -1,17 +1,16 @@
-"""SentEval's classifier, hundreds of them at once: a softmax layer, Adam, early stopping on dev accuracy.
+"""Train hundreds of SentEval's classifiers at once: a softmax layer, Adam, early stopping on dev accuracy.
 
-What the original does, and what is therefore done here (senteval/tools/classifier.py)
-- Every fit starts from the same seed: equal first weights, and equal orders of the rows where fits have equal lengths.
-- The loss is the batch mean. `size_average = False` is set there too, but has no effect on torch ≥ 0.4.1.
-- L2 is coupled: `weight_decay` of plain Adam, on the bias as well; lr 1e-3, betas 0.9 and 0.999, ε 1e-8.
-- Dev accuracy is looked at every `epoch_size` passes. The count of looks without improvement never goes back to 0, and
-  the look after the forgiven ones stops the fit. The best weights are kept, the first of equals.
-- Rounds start while the passes done are ≤ `max_epoch`, so the last may end `epoch_size` passes beyond it.
+Behaviour of the original that is reproduced (senteval/tools/classifier.py)
+- Every fit starts from the same seed: the same initial weights, and the same row orders for fits of equal length.
+- The loss is the batch mean. The original also sets `size_average = False`, without effect on torch ≥ 0.4.1.
+- L2 is coupled: `weight_decay` of plain Adam, also on the bias; lr 1e-3, betas 0.9 and 0.999, ε 1e-8.
+- Dev accuracy is measured every `epoch_size` epochs. The count of measurements without improvement is never reset, and
+  a fit stops when it exceeds `tenacity`. The best weights are used, the first of equals.
+- A round starts if at most `max_epoch` epochs are done, so the last may end `epoch_size` epochs beyond it.
 
-Each fit of a fold shares its batches with the fold's other regularisations (rows of one matrix); folds are the batch
-of a `bmm`. Folds with fewer steps in a pass rest at its end: they are sorted, so that the working ones are a prefix.
-Weights lie by class, a class's parameters side by side like the features of a row: so few classes multiply four times
-as fast as with the classes side by side.
+A fold's fits under all regularisations share batches (rows of one matrix); folds are the batch dimension of a `bmm`.
+Folds are sorted by steps per epoch, so that the folds with steps left are a prefix. Weights are laid out (C, P), not
+(P, C): for few classes the product is four times as fast.
 
 Shapes: F fits, R regularisations of each, C classes, P = D + 1 parameters of a class (features and a bias), B batch.
 """
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
     from models.evaluation.probe.problem import Fit
     from models.runtime.progress import OnProgress
 
-LR, BETA_1, BETA_2, EPS = 1e-3, 0.9, 0.999, 1e-8  # torch.optim.Adam's own, which SentEval leaves as they are
+LR, BETA_1, BETA_2, EPS = 1e-3, 0.9, 0.999, 1e-8  # defaults of torch.optim.Adam, as in SentEval
 HELD_OUT: Final = 0.05  # share of the last fit's rows
-CPU_BATCH_BYTES: Final = 2 << 20  # rows of one step stay in the cache; measured best of 0.5, 1, 2 and 4 MiB
+CPU_BATCH_BYTES: Final = 2 << 20  # rows of one step fit the cache; fastest of 0.5, 1, 2 and 4 MiB
 GPU_BATCH_BYTES: Final = 1 << 30
 
 
@@ -51,15 +50,15 @@ def fit_adam(
     config: ProbeConfig,
     on_progress: OnProgress | None = None,
 ) -> torch.Tensor:
-    """Train every fit to its early stop: (F, R, P, C), the weights of each fit's best look.
+    """Train every fit until it stops early; return the weights with the best dev accuracy, (F, R, P, C).
 
     Args:
-        x_NP: features with a last column of ones, on the device to compute on, in the precision to compute in.
-        y_N: class numbers.
+        x_NP: Features with a last column of ones, on the device and in the precision to compute in.
+        y_N: Class numbers.
         classes: C.
-        fits: all with the same number of regularisations.
-        config: rule of the protocol.
-        on_progress: called as (fits done, fits in all, detail).
+        fits: The fits, all with the same number of regularisations.
+        config: Settings of the protocol.
+        on_progress: Called as (fits done, fits in total, detail).
     """
     steps = np.array([-(-len(fit.rows.fit) // config.batch_size) for fit in fits])
     order = np.argsort(-steps, kind="stable")
@@ -77,17 +76,17 @@ def fit_adam(
 
 
 def first_weights(width: int, classes: int, seed: int) -> torch.Tensor:
-    """What `nn.Linear` draws from a fresh seed, bias last: (C, P)."""
+    """Return the initial weights of `nn.Linear` for a seed, bias last: (C, P)."""
     with seeded(seed):
         layer = torch.nn.Linear(width, classes)
     return torch.cat([layer.weight.detach(), layer.bias.detach()[:, None]], dim=1)
 
 
 def hold_out(rows: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows that a last fit learns from and the 5 % that it holds out to stop by, as the original draws them.
+    """Split the rows of a last fit into training rows and 5 % for early stopping, as the original draws them.
 
     Raises:
-        EvaluationError: 5 % of the rows are less than one.
+        EvaluationError: 5 % of the rows are less than one row.
     """
     held = int(HELD_OUT * len(rows))
     if held == 0:
@@ -100,7 +99,7 @@ def hold_out(rows: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDA
 
 
 class _Orders:
-    """The orders of the rows, pass after pass; fits with equal lengths share them."""
+    """Random row orders of each epoch; fits of equal length share them."""
 
     def __init__(self, fits: Sequence[Fit], seed: int) -> None:
         self.sizes = [(fit.held_out_of, len(fit.rows.fit)) for fit in fits]
@@ -110,12 +109,12 @@ class _Orders:
                 stream.permutation(held_out_of)
 
     def draw(self) -> dict[tuple[int | None, int], NDArray[np.int64]]:
-        """The next order of every stream."""
+        """Draw the next order of every stream."""
         return {size: stream.permutation(size[1]) for size, stream in self.streams.items()}
 
 
 class _Block:
-    """Fits that step together."""
+    """A block of fits that are trained together."""
 
     def __init__(
         self, x_NP: torch.Tensor, y_N: torch.Tensor, fits: Sequence[Fit], first_CP: torch.Tensor, config: ProbeConfig
@@ -154,7 +153,7 @@ class _Block:
             self._step(rows[:working, at], share[:working, at])
 
     def _batches(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """The rows of every step side by side, (F, steps·B), and the share of each in its batch's mean loss."""
+        """Return the rows of all steps of an epoch, (F, steps·B), and each row's weight in its batch's mean loss."""
         batch, orders = self.config.batch_size, self.orders.draw()
         rows = np.zeros((len(self.alive), self.steps[0] * batch), dtype=np.int64)
         share = np.zeros(rows.shape)
@@ -187,18 +186,18 @@ class _Block:
     ) -> None:
         mean.lerp_(slope, 1 - BETA_1)
         square.mul_(BETA_2).addcmul_(slope, slope, value=1 - BETA_2)
-        root = np.sqrt(1 - BETA_2**done)  # both corrections of the bias in one factor, ε in its scale
+        root = np.sqrt(1 - BETA_2**done)  # both bias corrections in one factor, ε scaled with it
         eps, rate = (
             torch.from_numpy(each).to(weights)[:, None, None] for each in (EPS * root, LR * root / (1 - BETA_1**done))
         )
         weights.addcdiv_(mean, square.sqrt().add_(eps).div_(rate), value=-1)
 
     def _look(self) -> None:
-        """Judge every working fit on its dev rows, keep what improved, let go of the folds whose fits have stopped."""
+        """Measure dev accuracy of all fits, store improved weights, drop folds whose fits have all stopped."""
         alive = self.alive
         accuracy_FR = self._dev_accuracy()
         better = accuracy_FR > self.accuracy_FR[alive]
-        stopped = self.misses_FR[alive] > self.config.tenacity  # a stopped one still moves, but is not looked at
+        stopped = self.misses_FR[alive] > self.config.tenacity  # still trained with its fold, but ignored
         better &= ~stopped
         rows = better.repeat_interleave(self.shape[1], dim=1)[:, :, None]
         self.best[alive] = torch.where(rows, self.weights, self.best[alive])

@@ -1,7 +1,7 @@
-"""Outcomes of the outer folds to figures with their uncertainty.
+"""Accuracy and F1 of probes, with bootstrap intervals.
 
-A bootstrap over test rows draws how many are right, so the draws of an accuracy are binomial and those of a confusion
-table multinomial: the same distribution as drawing rows, without drawing them.
+Resampling test rows gives a binomial number of correct rows and a multinomial confusion table. These are drawn
+directly, which gives the same distribution without resampling rows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def probe_rows(
     problem: Problem, outcomes: list[Outcome], protocol: ProbeProtocol, config: BootstrapConfig, *, f1: bool
 ) -> list[ScoreRow]:
-    """The figures of one task: accuracy, and F1 of class 1 where the task reports it (MRPC).
+    """Return the scores of one task: accuracy, and F1 of class 1 if `f1` is set (MRPC).
 
-    The accuracy is SentEval's: that of each outer fold in percent, rounded to two digits, then their mean, rounded too.
+    Accuracy as in SentEval: percent of each outer fold, rounded to two digits, then the mean, rounded again.
     """
     right = np.concatenate([outcome.right for outcome in outcomes])
     percents = [round(100 * float(outcome.right.mean()), 2) for outcome in outcomes]
@@ -46,11 +46,11 @@ def probe_rows(
 
 
 def _confusion(gold: NDArray[np.int64], predicted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Both 1, only predicted 1, only gold 1, neither: (4,)."""
+    """Return the confusion table for class 1: true positives, false positives, false negatives, others: (4,)."""
     return np.bincount(2 * (gold != 1) + (predicted != 1), minlength=4)[[0, 2, 1, 3]]
 
 
 def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """F1 of tables (…, 4); 0 where there is no 1 at all."""
+    """Return F1 of confusion tables (…, 4); 0 if class 1 is neither gold nor predicted."""
     both, errors = counts[..., 0], counts[..., 1] + counts[..., 2]
     return 2 * both / np.maximum(2 * both + errors, 1)

@@ -1,21 +1,21 @@
 """Exact L2 logistic regression for many folds and penalties at once.
 
-The objective is scikit-learn's: C · Σ loss + ½‖w‖², the bias free; with more than two classes the softmax loss over all
-of them. All folds of one penalty are columns of one matrix, so that an iteration is two matrix products over the data,
-whatever the number of folds; a fold is a column of weights on the rows.
+The objective is scikit-learn's: C · Σ loss + ½‖w‖², without penalty on the bias; softmax loss for more than two
+classes. A fold is a column of row weights. All folds of one penalty are columns of one matrix, so an iteration is two
+matrix products over the data, whatever the number of folds.
 
-1. The folds are nearly one another: the problem in which every row has its mean weight over the folds is solved first.
-2. Its curvature, factored once, preconditions L-BFGS on all folds, which start from its solution and need a few steps.
+1. The folds are similar, so the problem with each row's mean weight over the folds is solved first.
+2. Its curvature, factored once, preconditions L-BFGS on all folds. They start from its solution and need a few steps.
 
-Of several classes the curvature is the mean of theirs, as if they were independent. Where that is too far from the
-truth (classes of very unequal size, directions of very unequal width) the steps are many; after some, the curvature of
-all classes together takes over, which costs more and needs a few again.
+For several classes the preconditioner is the mean curvature of the classes, as if they were independent. If that is
+inaccurate (classes of very unequal size, features of very unequal scale), convergence is slow. After some iterations
+the joint curvature of all classes replaces it, which costs more and needs a few steps again.
 
-Features may be sparse (rows.py): then the products and the preconditioner are, and the solution is the same.
+Features may be sparse (rows.py): then products and preconditioner are sparse, and the solution is the same.
 
-The penalty makes the objective strongly convex with modulus 1 in the weights: their distance to the optimum is at most
-the norm of the gradient (the bias at its own optimum). That norm is what stops an iteration, so a fit is proven, not
-believed, to be solved.
+The penalty makes the objective strongly convex with modulus 1 in the weights. So their distance to the optimum is at
+most the norm of the gradient (with the bias at its optimum). This norm is the stopping criterion, so convergence is
+proven.
 
 Shapes: N rows, P = D + 1 parameters of a score (features, then the bias), F folds, K scores (1 for two classes).
 """
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from models.evaluation.probe.rows import Inverse
     from models.runtime.progress import OnProgress
 
-HISTORY: Final = 10  # pairs of steps and slope changes that L-BFGS remembers
+HISTORY: Final = 10  # pairs of steps and gradient changes that L-BFGS stores
 MAX_ITERATIONS: Final = 1000
-PATIENCE: Final = (100, 300, 700)  # iterations after which the classes' curvatures are taken together, where they were
-SUFFICIENT: Final = 1e-4  # share of the promised decrease that a step must bring (Armijo)
-ROUGH: Final = 1e-2  # tolerance of the mean problem, which only has to be near
-CURVATURE: Final = 0.25  # p (1 − p) is at most this
-SOFTPLUS_LINEAR: Final = 40.0  # beyond, log(1 + exp x) is x in float64; at torch's own 20 it is 2e-9 more
-BLOCK_CELLS: Final = 1 << 24  # rows × scores of one block of folds: bounds memory to a few times 128 MiB
+PATIENCE: Final = (100, 300, 700)  # iterations at which the classes' joint curvature at the current point takes over
+SUFFICIENT: Final = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
+ROUGH: Final = 1e-2  # tolerance of the mean problem, which is only a start
+CURVATURE: Final = 0.25  # upper bound of p (1 − p)
+SOFTPLUS_LINEAR: Final = 40.0  # above, log(1 + exp x) is x in float64; at 20, torch's default, it is 2e-9 more
+BLOCK_CELLS: Final = 1 << 24  # rows × scores of one block of folds: limits memory to a few times 128 MiB
 
 
 def fit_logistic(
@@ -60,19 +60,19 @@ def fit_logistic(
     tolerance: float = 1e-4,
     on_progress: OnProgress | None = None,
 ) -> torch.Tensor:
-    """Solve every fold under every one of its penalties: (F, R, P, C), C = `classes`.
+    """Solve every fold under each of its penalties; return the weights (F, R, P, C), C = `classes`.
 
     Args:
-        x_ND: features, on the device to compute on, which for sparse ones is the CPU; solved in float64.
-        y_N: class numbers.
-        classes: two or more.
-        fits: rows of each fold.
-        penalties: C of each fold's R fits, as scikit-learn's `C`: larger is weaker.
-        tolerance: bound on ‖gradient‖ / max(1, ‖weights‖) of each fit.
-        on_progress: called as (penalties done, penalties in all, detail).
+        x_ND: Features on the device to compute on, the CPU if sparse; solved in float64.
+        y_N: Class numbers.
+        classes: Number of classes, two or more.
+        fits: Rows of each fold.
+        penalties: scikit-learn's `C` of each fold's R fits: larger is weaker regularisation.
+        tolerance: Bound on ‖gradient‖ / max(1, ‖weights‖) of each fit.
+        on_progress: Called as (penalties done, penalties in total, detail).
 
     Raises:
-        EvaluationError: a fit is not solved within the iterations (features of extreme scale).
+        EvaluationError: A fit does not converge in `MAX_ITERATIONS` (features of extreme scale).
     """
     rows = rows_of(x_ND)
     family = _Family(rows, y_N, classes)
@@ -105,13 +105,13 @@ def _row_weights(rows: int, fits: Sequence[NDArray[np.int64]]) -> torch.Tensor:
 
 
 def _with_centre(out_FRPK: torch.Tensor, centre_D: torch.Tensor, classes: int) -> torch.Tensor:
-    """Weights for features as they came, and a score of 0 for the first of two classes."""
+    """Convert weights to uncentred features, and add a score of 0 for the first of two classes."""
     out_FRPK[:, :, -1] -= torch.einsum("d,frdk->frk", centre_D, out_FRPK[:, :, :-1])
     return torch.cat([torch.zeros_like(out_FRPK), out_FRPK], dim=3) if classes == 2 else out_FRPK
 
 
 class _Family:
-    """The data of a task with its loss."""
+    """Data and loss of a task."""
 
     def __init__(self, rows: Rows[Any], y_N: torch.Tensor, classes: int) -> None:
         self.rows = rows
@@ -120,7 +120,7 @@ class _Family:
         self.target_N1K = target.to(rows.centre)[:, None]
 
     def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> Any:  # noqa: ANN401 - what `factor` takes
-        """XᵀDX, D the curvature of the loss at a solution (its mean over the scores); at 0 the upper bound."""
+        """Return XᵀDX, D the loss's curvature at a solution (mean over the scores); at 0 its upper bound."""
         if at_P1K.any():
             chance_N1K = self.chance(self.score(at_P1K))
             curve_N1 = (chance_N1K * (1 - chance_N1K)).mean(dim=2)
@@ -129,11 +129,11 @@ class _Family:
         return self.rows.curvature(weight_N1 * curve_N1)
 
     def factor(self, c: float, gram: Any) -> Inverse:  # noqa: ANN401 - what `gram` gave
-        """The inverse of C · gram + I, to be applied to (P, F, K)."""
+        """Return the inverse of C · gram + I as a function on (P, F, K)."""
         return self.rows.inverse(c, gram)
 
     def joint(self, c: float, state: _State) -> Inverse | None:
-        """The inverse of the curvature of all scores together, in the middle of a state's columns."""
+        """Return the inverse of the joint curvature of all scores, at the mean of a state's columns."""
         chance_N1K = self.chance(self.score(state.at.mean(dim=1, keepdim=True)))
         return self.rows.joint_inverse(c, state.weight_NF.mean(dim=1), chance_N1K[:, 0])
 
@@ -145,7 +145,7 @@ class _Family:
         precondition: Inverse,
         tolerance: float,
     ) -> torch.Tensor:
-        """Minimise every column's objective by preconditioned L-BFGS: (P, F, K); columns leave as they are solved."""
+        """Minimise every column's objective by preconditioned L-BFGS: (P, F, K); drops columns when solved."""
         out = start_PFK.clone()
         alive = torch.arange(out.shape[1], device=out.device)
         state = _State(self, c, weight_NF, start_PFK.clone(), precondition)
@@ -173,10 +173,10 @@ class _Family:
         return score_NFK.sigmoid() if self.scores == 1 else score_NFK.softmax(dim=2)
 
     def losses(self, score_NFK: torch.Tensor, weight_NF: torch.Tensor) -> torch.Tensor:
-        """Sum of the losses of each column's rows: (F,).
+        """Return the weighted sum of the losses of each column's rows: (F,).
 
-        Of margins, not as log Σ exp(score) − score of the class: that difference loses the digits by which the line
-        search tells one step from the next once a task is nearly learnt.
+        Computed from margins, since log Σ exp(score) − score of the class cancels: near the optimum it loses the digits
+        that the line search needs.
         """
         if self.scores == 1:
             margin_NFK = score_NFK * (1 - 2 * self.target_N1K)
@@ -187,13 +187,13 @@ class _Family:
         return torch.einsum("nf,nf->f", loss_NF, weight_NF)
 
     def slope(self, score_NFK: torch.Tensor, weight_NF: torch.Tensor) -> torch.Tensor:
-        """Gradient of those sums: (P, F, K)."""
+        """Return the gradient of `losses`: (P, F, K)."""
         error_NFK = self.chance(score_NFK).sub_(self.target_N1K).mul_(weight_NF[:, :, None])
         return self.rows.back(error_NFK.flatten(1)).view(-1, *score_NFK.shape[1:])
 
 
 class _State:
-    """Preconditioned L-BFGS in lockstep over columns; the scores X·w are kept, so a line search needs no product."""
+    """Preconditioned L-BFGS over all columns in lockstep; stores the scores X·w, so line search needs no product."""
 
     def __init__(
         self,
@@ -211,22 +211,22 @@ class _State:
 
     @property
     def gap(self) -> torch.Tensor:
-        """‖gradient‖ / max(1, ‖weights‖)."""
+        """Stopping criterion: ‖gradient‖ / max(1, ‖weights‖) of each column."""
         size = self.at[:-1].square().sum(dim=(0, 2)).sqrt().clamp_min(1.0)
         return self.slope.square().sum(dim=(0, 2)).sqrt() / size
 
     def keep(self, open_F: torch.Tensor) -> None:
-        """Go on with some of the columns."""
+        """Keep only the columns `open_F`."""
         self.weight_NF, self.value_F = self.weight_NF[:, open_F], self.value_F[open_F]
         self.at, self.score, self.slope = self.at[:, open_F], self.score[:, open_F], self.slope[:, open_F]
         self.moves = [(step[:, open_F], change[:, open_F], rho_F[open_F]) for step, change, rho_F in self.moves]
 
     def steer(self, precondition: Inverse) -> None:
-        """Go on with another preconditioner, by which the steps so far say nothing."""
+        """Replace the preconditioner and clear the L-BFGS history."""
         self.precondition, self.moves = precondition, []
 
     def step(self) -> None:
-        """One iteration."""
+        """Do one iteration."""
         direction = -self._newton(self.slope)
         ahead = self.family.score(direction)
         promise_F = _dot(direction, self.slope)
@@ -245,7 +245,7 @@ class _State:
         self.moves = [*self.moves[1 - HISTORY :], (move, change, 1 / curved_F)]
 
     def _newton(self, slope: torch.Tensor) -> torch.Tensor:
-        """The two-loop recursion around the preconditioner."""
+        """Apply the L-BFGS two-loop recursion, with the preconditioner in the middle."""
         used = []
         for move, change, rho_F in reversed(self.moves):
             share_F = rho_F * _dot(move, slope)

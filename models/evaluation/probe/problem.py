@@ -1,10 +1,10 @@
-"""A classification task as features, classes and folds; the three layouts of SentEval are one.
+"""Classification tasks as features, classes and folds; one representation for SentEval's three layouts.
 
-    nested  (MR, CR, SUBJ, MPQA)  10 outer folds, in each an inner cross-validation and a last fit
+    nested  (MR, CR, SUBJ, MPQA)  10 outer folds, each with an inner cross-validation and a last fit
     kfold   (TREC, MRPC)          one outer fold: train | test, with a cross-validation on train and a last fit
-    split   (SST-2, SST-5)        one outer fold with one inner: train | dev; the searched model is the last
+    split   (SST-2, SST-5)        one outer fold with one inner: train | dev; no last fit
 
-Features are dense, or sparse where vectors are words.
+Features are dense, or sparse for TF-IDF.
 
 Shapes: N rows, D features.
 """
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 Features = Union["NDArray[np.float32]", csr_array]
 Layout = Literal["nested", "kfold", "split"]
-NESTED_SEED: Final = 1111  # written into SentEval's InnerKFoldClassifier, whatever its seed is
+NESTED_SEED: Final = 1111  # hard-coded in SentEval's InnerKFoldClassifier, which ignores the configured seed
 
 
 @dataclass(frozen=True)
 class Inner:
-    """One fit of a search: the rows it learns from and the rows it is judged by."""
+    """One fit of a search: training rows and dev rows."""
 
     fit: NDArray[np.int64]
     dev: NDArray[np.int64]
@@ -40,12 +40,13 @@ class Inner:
 
 @dataclass(frozen=True)
 class Fit:
-    """One fold to be learnt under several regularisations.
+    """One fold to fit under several regularisations.
 
     Attributes:
-        rows: what it learns from, and what it stops by where the protocol stops early.
-        penalties: the regularisations, (R,): weight decays of Adam, or scikit-learn's C.
-        held_out_of: rows that the dev rows were drawn from, where the fit drew them itself (before its first order).
+        rows: Training rows, and dev rows for early stopping.
+        penalties: The regularisations, (R,): weight decays of Adam, or scikit-learn's C.
+        held_out_of: Number of rows from which a last fit drew its dev rows, the first draw of its random stream; None
+            if the dev rows were given.
     """
 
     rows: Inner
@@ -53,18 +54,18 @@ class Fit:
     held_out_of: int | None = None
 
     def moved(self, by: int) -> Fit:
-        """The same fit where its task's rows begin at row `by`."""
+        """Return the fit with all row numbers increased by `by`."""
         return replace(self, rows=Inner(self.rows.fit + by, self.rows.dev + by))
 
 
 @dataclass(frozen=True)
 class Outer:
-    """One test: its search and its rows.
+    """One outer fold: its search and its test.
 
     Attributes:
-        train: what the last fit may see.
-        test: what it is tested on.
-        inner: the fits of the search over regularisations.
+        train: Rows of the last fit.
+        test: Test rows.
+        inner: The fits of the search over regularisations.
     """
 
     train: NDArray[np.int64]
@@ -74,15 +75,15 @@ class Outer:
 
 @dataclass(frozen=True)
 class Problem:
-    """One task, ready to be probed.
+    """One classification task.
 
     Attributes:
-        name: for messages and tables.
-        features: dense, float32; sparse ones without the columns that no row uses.
-        labels: class numbers from 0.
-        classes: how many.
-        layout: which of SentEval's three classifiers runs it.
-        folds: in SentEval's order.
+        name: Name for messages and tables.
+        features: Dense float32, or sparse without unused columns.
+        labels: Class numbers from 0.
+        classes: Number of classes.
+        layout: The task's layout, one for each of SentEval's three classifiers.
+        folds: Outer folds in SentEval's order.
     """
 
     name: str
@@ -95,7 +96,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of one split: features (N, D), class numbers (N,), and each row's place in SentEval's sorted order."""
+    """The rows of one split: features (N, D), class numbers (N,), and the row numbers in SentEval's order (N,)."""
 
     features: Features
     labels: NDArray[np.int64]
@@ -105,19 +106,19 @@ class Part:
 def make_problem(
     name: str, layout: Layout, parts: dict[str, Part], classes: tuple[str, ...], *, folds: int, seed: int
 ) -> Problem:
-    """Check the rows, put them into SentEval's order and cut the folds.
+    """Check the rows, sort them in SentEval's order and make the folds.
 
     Args:
-        name: data set.
-        layout: `nested` wants the part `all`, `kfold` `train` and `test`, `split` `dev` too.
-        parts: split to rows.
-        classes: name of each class, for messages.
-        folds: of the cross-validations.
-        seed: of the folds of layout `kfold`; `nested` has its own.
+        name: Name of the dataset.
+        layout: `nested` needs the part `all`, `kfold` needs `train` and `test`, `split` also `dev`.
+        parts: Split → rows.
+        classes: Name of each class, for messages.
+        folds: Number of folds of the cross-validations.
+        seed: Seed of the folds of layout `kfold`; `nested` uses `NESTED_SEED`.
 
     Raises:
-        EvaluationError: lengths differ, a feature is not finite, a split is empty or of one class, or a class has
-            fewer rows than there are folds; the message names the data set and the row.
+        EvaluationError: Lengths differ, a feature is not finite, a split is empty, or a class has too few rows for the
+            folds; the message names the dataset and the row.
     """
     for split, part in parts.items():
         _check(f"{name} {split}", part, len(classes))
@@ -174,7 +175,7 @@ def _check(place: str, part: Part, classes: int) -> None:
 
 
 def _not_finite(features: Features) -> NDArray[np.int64]:
-    """Rows that hold a value that is not finite."""
+    """Return the rows with a value that is not finite."""
     if isinstance(features, csr_array):
         return np.unique(features.nonzero()[0][~np.isfinite(features.data[features.data != 0])])
     return np.flatnonzero(~np.isfinite(features).all(axis=1))
@@ -193,19 +194,19 @@ def _check_classes(name: str, labels: NDArray[np.int64], classes: tuple[str, ...
 
 
 def pair_features(one_ND: Features, two_ND: Features) -> Features:
-    """What SentEval makes of a pair of sentences: [|u − v|, u · v], (N, 2D)."""
+    """Return SentEval's features of sentence pairs: [|u − v|, u · v], (N, 2D)."""
     if isinstance(one_ND, csr_array):
         return csr_array(hstack([abs(one_ND - two_ND), one_ND.multiply(two_ND)]))
     return np.hstack([np.abs(one_ND - two_ND), one_ND * two_ND])
 
 
 def senteval_order(texts: list[list[str]], labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """SentEval's order of rows, on which its folds depend: by words of each text, then by class, then as they came."""
+    """Return SentEval's row order, on which its folds depend: by word count of each text, then class; a stable sort."""
     words = [np.array([len(text.split()) for text in column]) for column in texts]
     return np.lexsort((labels, *reversed(words)))
 
 
 def used_columns(table_NV: csr_array) -> csr_array:
-    """Only the columns in which a row has something, at least one: a linear classifier's other weights would be 0."""
+    """Drop columns without any non-zero value (keep at least one): a linear classifier's weights there would be 0."""
     used = np.unique(table_NV.indices[table_NV.data != 0])
     return csr_array(table_NV[:, used if len(used) else [0]])

@@ -1,7 +1,7 @@
-"""The rows of a task as a linear map: dense features, or sparse ones such as TF-IDF's, whose zeros are never written.
+"""Feature matrices of a task as linear maps for logistic regression: dense, or sparse such as TF-IDF.
 
-Both are centred, which leaves the weights as they are and frees the bias from them. Sparse rows would be dense once
-their mean is subtracted, so it is subtracted from the products: (x − m)·w = x·w − m·w.
+Both are centred, which does not change the weights and decouples the bias from them. Subtracting the mean would make
+sparse rows dense, so it is subtracted from the products: (x − m)·w = x·w − m·w.
 
 Shapes: N rows, P = D + 1 parameters of a score (features, then the bias), X any number of columns, k directions.
 """
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 DIRECTIONS: Final = 64  # on MR, 18,369 words: 45 s; with 16 directions 87 s, with 256 89 s
 PASSES: Final = 4  # of subspace iteration
 
-LARGEST: Final = 6400  # parameters of all scores, whose joint curvature is 330 MB and factored in seconds
-DAMPING: Final = 1e-3  # share of the mean curvature that is added to all: each fold's own is a little another
+LARGEST: Final = 6400  # parameters of all scores; their joint curvature is then 330 MB and factored in seconds
+DAMPING: Final = 1e-3  # share of the mean curvature to add to the diagonal, since the folds' curvatures differ a little
 
 Curvature = TypeVar("Curvature")
 
@@ -34,7 +34,7 @@ class Rows(ABC, Generic[Curvature]):
 
     Attributes:
         count: N.
-        centre: what was subtracted from the features, (D,).
+        centre: Mean that is subtracted from the features, (D,).
     """
 
     count: int
@@ -42,38 +42,38 @@ class Rows(ABC, Generic[Curvature]):
 
     @property
     def parameters(self) -> int:
-        """P."""
+        """Number of parameters of a score, P."""
         return len(self.centre) + 1
 
     @abstractmethod
     def times(self, at_PX: torch.Tensor) -> torch.Tensor:
-        """Scores of weights: (N, X)."""
+        """Return the scores of weights: (N, X)."""
 
     @abstractmethod
     def back(self, error_NX: torch.Tensor) -> torch.Tensor:
-        """What errors of scores mean for weights, the transpose of `times`: (P, X)."""
+        """Apply the transpose of `times`, from score errors to gradients of weights: (P, X)."""
 
     @abstractmethod
     def curvature(self, weight_N1: torch.Tensor) -> Curvature:
-        """XᵀDX, D the rows' weights, as far as an iteration is steered by it, whose end is judged in float64."""
+        """Return XᵀDX for row weights D; may be approximate, since it is only used as preconditioner."""
 
     @abstractmethod
     def inverse(self, c: float, curvature: Curvature) -> Inverse:
-        """The inverse of C · curvature + I, to be applied to (P, F, K)."""
+        """Return the inverse of C · curvature + I as a function on (P, F, K)."""
 
     def joint_inverse(self, c: float, weight_N: torch.Tensor, chance_NK: torch.Tensor) -> Inverse | None:
-        """As `inverse`, by the curvature of the softmax of K scores together; None where that is not to be had."""
+        """As `inverse`, for the joint softmax curvature of K scores; None if it is too large or not implemented."""
         del c, weight_N, chance_NK
         return None
 
 
 def rows_of(x: torch.Tensor | csr_array) -> Rows[torch.Tensor] | Rows[Spectrum]:
-    """Features (N, D) of either form."""
+    """Wrap dense or sparse features (N, D)."""
     return SparseRows(x) if isinstance(x, csr_array) else DenseRows(x)
 
 
 class DenseRows(Rows[torch.Tensor]):
-    """Features of an encoder, on the device to compute on."""
+    """Dense features of an encoder, on the device to compute on."""
 
     def __init__(self, x_ND: torch.Tensor) -> None:
         self.count = len(x_ND)
@@ -90,15 +90,15 @@ class DenseRows(Rows[torch.Tensor]):
         return self._x_NP.T @ error_NX
 
     def curvature(self, weight_N1: torch.Tensor) -> torch.Tensor:
-        """All of it, (P, P); in float32, at half the price."""
+        """Return the full matrix, (P, P); computed in float32, at half the cost."""
         return (self._coarse_NP.T @ (self._coarse_NP * weight_N1.float())).double()
 
     def inverse(self, c: float, curvature: torch.Tensor) -> Inverse:
-        """By a Cholesky factor, the bias without penalty."""
+        """See `Rows.inverse`: by a Cholesky factor, without penalty on the bias."""
         penalised = c * curvature
         rounding = torch.finfo(torch.float32).eps * float(penalised.trace())  # keeps it positive definite
         penalised.diagonal()[:-1].add_(1.0 + rounding)
-        # A task that is learnt perfectly leaves no curvature on the bias.
+        # The curvature of the bias is 0 if the task is learnt perfectly.
         penalised.diagonal()[-1].add_(1e-8 + rounding)
         factor = torch.linalg.cholesky(penalised)
         return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
@@ -115,7 +115,7 @@ class DenseRows(Rows[torch.Tensor]):
                 block_PP = self._x_NP.T @ (self._x_NP * curve_N[:, None])
                 whole_KPKP[one, :, two] = whole_KPKP[two, :, one] = c * block_PP  # a block is symmetric
         penalised = whole_KPKP.view(scores * size, scores * size)
-        # Classes have no curvature on what is common to their biases.
+        # Adding a constant to all biases changes nothing: no curvature in that direction.
         penalised.diagonal().add_(1.0 + DAMPING * float(penalised.diagonal().mean()))
         penalised.diagonal()[size - 1 :: size].sub_(1.0 - 1e-8)
         factor = torch.linalg.cholesky(penalised)
@@ -128,11 +128,11 @@ class DenseRows(Rows[torch.Tensor]):
 
 
 class Spectrum(NamedTuple):
-    """The steepest directions of a curvature.
+    """The largest eigenvalues of a curvature, and their directions.
 
     Attributes:
-        directions: orthonormal, (P, k).
-        steepness: the curvature along each, rising, (k,).
+        directions: Orthonormal, (P, k).
+        steepness: Curvature along each direction, ascending, (k,).
     """
 
     directions: torch.Tensor
@@ -140,10 +140,10 @@ class Spectrum(NamedTuple):
 
 
 class SparseRows(Rows[Spectrum]):
-    """Features that are mostly zero, on the CPU.
+    """Sparse features, on the CPU.
 
-    Of as many words as MR has, XᵀDX would be 2.7 GB. Few of its directions are steep, those of the bias and of common
-    words; the others are nearly as flat as the penalty makes them.
+    For MR's vocabulary XᵀDX would be 2.7 GB. Only the bias and common words have large curvature; along all other
+    directions it is close to the penalty's.
     """
 
     def __init__(self, x_ND: csr_array) -> None:
@@ -169,7 +169,7 @@ class SparseRows(Rows[Spectrum]):
         return torch.from_numpy(slope_PX)
 
     def curvature(self, weight_N1: torch.Tensor) -> Spectrum:
-        """Its steepest directions, by subspace iteration from a fixed start."""
+        """Return the largest eigenvalues of XᵀDX and their directions, by subspace iteration from a fixed start."""
         generator = torch.Generator().manual_seed(0)
         count = min(DIRECTIONS, self.parameters)
         turned_Pk = torch.randn(self.parameters, count, generator=generator, dtype=torch.float64)
@@ -180,7 +180,7 @@ class SparseRows(Rows[Spectrum]):
         return Spectrum(directions_Pk @ mixed_kk, steepness_k.clamp_min(0.0))
 
     def inverse(self, c: float, curvature: Spectrum) -> Inverse:
-        """Exact along the steepest directions; the others are taken to be as steep as the flattest of these."""
+        """See `Rows.inverse`: exact along the directions; elsewhere the smallest of their curvatures is assumed."""
         directions_Pk, steepness_k = curvature
         flat = 1.0 / (1.0 + c * float(steepness_k[0]))
         excess_k1 = (1.0 / (1.0 + c * steepness_k) - flat)[:, None]

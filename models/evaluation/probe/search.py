@@ -1,7 +1,7 @@
-"""The search over regularisations and the last fit, one way for both protocols and all three layouts.
+"""Search over regularisations and the last fit of probes, for both protocols and all three layouts.
 
-SentEval's arithmetic is kept: a regularisation's score is the mean dev accuracy in percent, rounded to two digits, and
-the first of equal scores wins.
+As in SentEval, a regularisation's score is the mean dev accuracy in percent, rounded to two digits, and the first of
+equal scores wins.
 
 Shapes: N rows, D features, F fits, R regularisations, P = D + 1 parameters of a class, C classes.
 """
@@ -19,7 +19,7 @@ from models.evaluation.probe.adam import fit_adam, hold_out
 from models.evaluation.probe.logistic import fit_logistic
 from models.evaluation.probe.problem import Fit, Inner
 
-MOST_COLUMNS: Final = 4096  # of sparse features that are made dense
+MOST_COLUMNS: Final = 4096  # of sparse features after conversion to dense
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,13 +42,13 @@ STRENGTHS: Final[dict[Layout, tuple[float, ...]]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one outer fold gave.
+    """Result of one outer fold.
 
     Attributes:
-        dev: score of each regularisation in percent, rounded as SentEval rounds.
-        penalty: the chosen one.
-        predicted: class of each test row.
-        right: which of them are right.
+        dev: Dev score of each regularisation in percent, rounded as in SentEval.
+        penalty: The chosen regularisation.
+        predicted: Predicted class of each test row.
+        right: Whether each prediction is correct.
     """
 
     dev: tuple[float, ...]
@@ -61,9 +61,9 @@ class _Table:
     """A task on the device that its protocol computes on.
 
     Attributes:
-        problem: the task.
-        labels: class numbers.
-        features: with a last column of ones; sparse ones as they are, on the CPU.
+        problem: The task.
+        labels: Class numbers.
+        features: Dense with a last column of ones; sparse without it, on the CPU.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class _Table:
     ) -> None:
         features = problem.features
         if isinstance(features, csr_array) and protocol == "senteval":
-            features = heaviest_columns(features)  # every step of Adam moves every weight
+            features = heaviest_columns(features)  # dense: an Adam step changes every weight
         self.problem = problem
         self.features: torch.Tensor | csr_array
         if isinstance(features, csr_array):
@@ -86,7 +86,7 @@ class _Table:
         return int(self.features.shape[1])
 
     def scores(self, rows: NDArray[np.int64], weights_RPC: torch.Tensor) -> torch.Tensor:
-        """Scores of some rows, (R, rows, C)."""
+        """Return the scores of some rows, (R, rows, C)."""
         if not isinstance(self.features, csr_array):
             return self.features[torch.from_numpy(rows).to(self.labels.device)].to(weights_RPC.dtype) @ weights_RPC
         some = self.features[rows]
@@ -104,18 +104,18 @@ def probe(
     dtype: torch.dtype = torch.float32,
     on_progress: OnProgress | None = None,
 ) -> list[list[Outcome]]:
-    """Run tasks under one protocol: for each the outcomes of its outer folds, in order.
+    """Run tasks under one protocol; return each task's outcomes of its outer folds, in order.
 
     Args:
-        problems: from `make_problem`; those of one width and one number of classes train as one batch.
+        problems: Tasks of `make_problem`; tasks with equal width and number of classes are trained as one batch.
         protocol: `senteval` or `fast`.
-        config: its rule.
-        device: where to compute.
-        dtype: precision of `senteval`; the original's is float32. `fast` is solved in float64.
-        on_progress: called as (fits done, fits in all, detail) for each batch of fits.
+        config: Settings of the protocol.
+        device: Device to compute on.
+        dtype: Precision of `senteval`; float32 in the original. `fast` is solved in float64.
+        on_progress: Called as (fits done, fits in total, detail) for each batch of fits.
 
     Raises:
-        EvaluationError: a logistic regression cannot be solved.
+        EvaluationError: A logistic regression does not converge, or a last fit has too few rows.
     """
     tables = [_Table(problem, protocol, device, dtype) for problem in problems]
     groups: dict[tuple[int, int], list[int]] = {}
@@ -138,7 +138,7 @@ def _run(
     final = [_chosen(*one) for one in zip(searched, scores, strict=True)]
     again = [number for number, table in enumerate(tables) if table.problem.layout != "split"]
     last = [_last_fits(tables[number].problem, scores[number], protocol, config) for number in again]
-    # The last fit of layout `split` would repeat the chosen one of the search.
+    # Layout `split` has no last fit: it would repeat the chosen fit of the search.
     for number, weights in zip(again, solve([tables[n] for n in again], last, config, None), strict=True):
         final[number] = weights[:, 0]
     return [_outcomes(*one, protocol) for one in zip(tables, scores, final, strict=True)]
@@ -154,7 +154,7 @@ def _search_fits(problem: Problem, protocol: ProbeProtocol) -> list[Fit]:
 
 
 def _scores(table: _Table, fits: list[Fit], weights_FRPC: torch.Tensor) -> list[tuple[float, ...]]:
-    """For each outer fold the score of each regularisation."""
+    """Return the dev score of each regularisation, for each outer fold."""
     accuracy_FR = np.stack(
         [_right(table, fit.rows.dev, one)[1].mean(axis=1) for fit, one in zip(fits, weights_FRPC, strict=True)]
     )
@@ -163,7 +163,7 @@ def _scores(table: _Table, fits: list[Fit], weights_FRPC: torch.Tensor) -> list[
 
 
 def _chosen(weights_FRPC: torch.Tensor, scores: list[tuple[float, ...]]) -> torch.Tensor:
-    """The searched weights under the best regularisation of the first outer fold: (F, P, C)."""
+    """Return the weights of the search under the best regularisation of the first outer fold: (F, P, C)."""
     return weights_FRPC[:, int(np.argmax(scores[0]))]
 
 
@@ -195,7 +195,7 @@ def _outcomes(
 def _right(
     table: _Table, rows: NDArray[np.int64], weights_RPC: torch.Tensor
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Predicted classes of some rows and whether they are right, each (R, rows)."""
+    """Return the predicted classes of some rows and whether they are correct, each (R, rows)."""
     at = torch.from_numpy(rows).to(table.labels.device)
     predicted = table.scores(rows, weights_RPC).argmax(dim=2)
     return predicted.cpu().numpy(), (predicted == table.labels[at]).cpu().numpy()
@@ -204,7 +204,7 @@ def _right(
 def _adam(
     tables: list[_Table], fits: list[list[Fit]], config: ProbeConfig, on_progress: OnProgress | None
 ) -> list[torch.Tensor]:
-    """All tasks as one batch: their rows stand below one another."""
+    """Train all tasks as one batch, with their rows concatenated."""
     if not tables:
         return []
     starts = np.cumsum([0] + [len(table.labels) for table in tables[:-1]])
@@ -218,7 +218,7 @@ def _adam(
 def _logistic(
     tables: list[_Table], fits: list[list[Fit]], config: ProbeConfig, on_progress: OnProgress | None
 ) -> list[torch.Tensor]:
-    """Task by task: a product over rows that a fold does not have would be work for nothing."""
+    """Solve task by task: in one batch, products would run over rows of other tasks too."""
     return [
         fit_logistic(
             table.features if isinstance(table.features, csr_array) else table.features[:, :-1],
@@ -237,7 +237,7 @@ _SOLVERS: Final = {"senteval": _adam, "fast": _logistic}
 
 
 def heaviest_columns(table_NV: csr_array, most: int = MOST_COLUMNS) -> NDArray[np.float32]:
-    """The columns of largest summed weight, dense: (N, D), D at most `most`; 4,096 of 10,000 texts take 160 MB."""
+    """Return the `most` columns with the largest sum as dense features: (N, D); 4,096 of 10,000 texts take 160 MB."""
     weights_V = np.abs(table_NV).sum(axis=0)
     kept = np.sort(np.argsort(-weights_V, kind="stable")[:most])
     return np.asarray(table_NV[:, kept].toarray(), dtype=np.float32)

@@ -1,1 +1,1 @@
-"""Intervals and tests of figures: over pairs, seeds and units that are drawn together."""
+"""Confidence intervals and significance tests of scores: over pairs, seeds and units such as documents."""

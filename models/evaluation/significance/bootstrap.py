@@ -1,7 +1,7 @@
-"""Bootstrap distributions of correlations, exact and fast.
+"""Bootstrap distributions of correlations, means and average precision, exact and fast.
 
-A resample is a count per pair, not a new list: ranks of a resample follow from cumulative counts over the values
-sorted once, so that no resample is sorted. R resamples of n pairs cost R·n additions.
+A resample is a count per pair, not a new list. The values are sorted once; ranks within a resample are cumulative
+counts, so no resample is sorted. R resamples of n pairs cost R·n additions.
 
 Shapes: R resamples (of one chunk), N pairs.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 Metric = Literal["spearman", "pearson"]
 LEVEL = 0.95
-CHUNK_CELLS = 2_000_000  # R·N of one chunk: bounds memory to some tens of MB
+CHUNK_CELLS = 2_000_000  # R·N of one chunk: limits memory to some tens of MB
 
 
 def spearman_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> NDArray[np.float64]:
-    """Spearman's ρ of `resamples` draws of n pairs with replacement: (resamples,).
+    """Return Spearman's ρ of `resamples` draws of n pairs with replacement: (resamples,).
 
-    A draw in which one side is constant has no correlation and gives NaN. Lists of one length and seed are drawn alike,
-    which correlates their figures: those that are averaged need a seed each.
+    A draw in which one side is constant gives NaN. Lists of equal length get the same draws for the same seed, so their
+    scores are correlated: use different seeds for scores that are averaged.
 
     Raises:
         EvaluationError: As `models.evaluation.correlation.spearman`.
@@ -52,7 +52,7 @@ def spearman_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, see
 
 
 def pearson_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> NDArray[np.float64]:
-    """Pearson's r of the same draws: (resamples,); NaN where one side is constant."""
+    """Return Pearson's r of the same draws as `spearman_resamples`: (resamples,); NaN where one side is constant."""
     a, b = checked_pair(x, y)
     a, b = (a - a.mean()) / a.std(), (b - b.mean()) / b.std()
     moments = np.stack([a, b, a * a, b * b, a * b], axis=1)
@@ -64,7 +64,7 @@ def pearson_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed
 
 
 def mean_resamples(x: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> NDArray[np.float64]:
-    """The mean of `resamples` draws of n figures with replacement: (resamples,)."""
+    """Return the means of `resamples` draws of n values with replacement: (resamples,)."""
     values_N = np.asarray(x, dtype=np.float64)
     return np.concatenate(
         [counts_RN @ values_N / len(values_N) for counts_RN in _draws(len(values_N), resamples, seed)]
@@ -74,15 +74,15 @@ def mean_resamples(x: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> ND
 def precision_resamples(
     scores: ArrayLike, right: ArrayLike, *, resamples: int = 1000, seed: Seed = 0
 ) -> NDArray[np.float64]:
-    """Average precision (`models.evaluation.metrics.average_precision`) of `resamples` draws: (resamples,).
+    """Return the average precision (`models.evaluation.metrics`) of `resamples` draws: (resamples,).
 
-    A draw in which nothing is right has none and gives NaN. Lists of one length and seed are drawn alike, so that two
-    systems meet the same pairs.
+    A draw without any positive pair gives NaN. Lists of equal length get the same draws for the same seed, so that two
+    systems are compared on the same pairs.
     """
     s, r = np.asarray(scores, dtype=np.float64), np.asarray(right, dtype=np.float64)
     order = np.argsort(-s, kind="stable")
     s, r = s[order], r[order]
-    ends = np.append(np.flatnonzero(s[1:] != s[:-1]), len(s) - 1)  # of those that share a score
+    ends = np.append(np.flatnonzero(s[1:] != s[:-1]), len(s) - 1)  # of groups of equal scores
     out = []
     for drawn_RN in _draws(len(s), resamples, seed):
         counts_RN = drawn_RN[:, order]
@@ -105,7 +105,7 @@ RESAMPLES: dict[Metric, Callable[..., NDArray[np.float64]]] = {
 
 
 def percentile_interval(values: NDArray[np.float64]) -> tuple[float, float]:
-    """The central 95 % interval of a bootstrap distribution, NaN draws left out; (NaN, NaN) if nothing is left."""
+    """Return the central 95 % interval of a bootstrap distribution without NaN draws; (NaN, NaN) if all are NaN."""
     kept = values[np.isfinite(values)]
     if len(kept) == 0:
         return float("nan"), float("nan")
@@ -114,7 +114,7 @@ def percentile_interval(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _draws(n: int, resamples: int, seed: Seed) -> Iterator[NDArray[np.int32]]:
-    """Counts (R, N) of each draw, chunk by chunk; the draws depend on seed and n only, not on the chunk size."""
+    """Yield chunks of draws as counts (R, N); the draws depend on seed and n only, not on the chunk size."""
     generator = np.random.Generator(np.random.PCG64(seed))
     size = max(1, CHUNK_CELLS // n)
     for start in range(0, resamples, size):
@@ -125,7 +125,7 @@ def _draws(n: int, resamples: int, seed: Seed) -> Iterator[NDArray[np.int32]]:
 
 
 def _tie_bounds(ordered: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each position of a sorted list: first position of its tie group, and first position behind it."""
+    """Return the start and the end (exclusive) of each sorted position's tie group."""
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     ends = np.append(starts[1:], len(ordered))
     group = np.repeat(np.arange(len(starts)), ends - starts)
@@ -133,11 +133,11 @@ def _tie_bounds(ordered: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArra
 
 
 def _ranks(counts_RN: NDArray[np.int32], bounds: tuple[NDArray[np.int64], NDArray[np.int64]]) -> NDArray[np.float64]:
-    """Mean rank, less the common mean (n + 1) / 2, of each sorted position within its draw."""
+    """Return the mean rank of each sorted position within its draw, less the mean of all ranks, (n + 1) / 2."""
     below_RN1 = np.zeros((len(counts_RN), counts_RN.shape[1] + 1), dtype=np.int64)
     np.cumsum(counts_RN, axis=1, out=below_RN1[:, 1:])
     first, behind = bounds
-    # ranks (below + 1) … (upto) average to (below + upto + 1) / 2; the "+ 1" leaves with the mean
+    # ranks (below + 1) … (upto) average to (below + upto + 1) / 2; subtracting the mean cancels the "+ 1"
     ranks_RN: NDArray[np.float64] = (below_RN1[:, first] + below_RN1[:, behind] - counts_RN.shape[1]) * 0.5
     return ranks_RN
 
@@ -160,7 +160,7 @@ def _weighted_correlation(
 
 
 def _ratio(covariance: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
-    # A constant draw has variance 0 up to rounding; its correlation does not exist.
+    # A constant draw has variance 0 up to rounding; its correlation is undefined.
     real = variances > 1e-12
     out = np.full(len(covariance), np.nan)
     out[real] = np.clip(covariance[real] / np.sqrt(variances[real]), -1.0, 1.0)

@@ -1,12 +1,11 @@
-"""Is a method better than another, over seeds and over test pairs?
+"""Hierarchical bootstrap: compare methods over training seeds and test pairs.
 
-A figure varies for two reasons: which pairs stand in the test set, and which seed trained the encoder. A draw therefore
-takes pairs with replacement and, among the encoders of a method, seeds with replacement; an interval over pairs alone
-calls one lucky seed a better method.
+A score varies with the pairs of the test set and with the seed of training. A draw therefore resamples pairs and, for
+each method, seeds, both with replacement. An interval over pairs only would mistake one lucky seed for a better method.
 
-Drawing S seeds with replacement gives the variance of their mean times (S − 1) / S, too little by a third with three
-seeds. The deviation of a draw from the mean of all seeds is therefore stretched by √(S / (S − 1)) (Rao and Wu, 1988).
-With one seed nothing is known of seeds: the interval is of the pairs alone.
+Resampling S seeds underestimates the variance of their mean by the factor (S − 1) / S, by a third with three seeds. So
+a draw's deviation from the mean of all seeds is multiplied by √(S / (S − 1)) (Rao and Wu, 1988). With one seed the
+interval covers the pairs only.
 
 Shapes: R draws, S seeds, N pairs.
 """
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BootstrapDraws:
-    """A method's figure on one set.
+    """A method's scores and bootstrap draws on one set.
 
     Attributes:
-        figures: (S,) of each seed on all pairs.
-        draws: (R, S) of each seed on each draw of pairs, the same draws for all.
+        figures: (S,) score of each seed on all pairs.
+        draws: (R, S) score of each seed on each draw of pairs, with the same draws for all seeds.
     """
 
     figures: NDArray[np.float64]
@@ -44,14 +43,14 @@ class BootstrapDraws:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A method's figure over seeds, on one set or as the mean of several.
+    """A method's score over seeds, on one set or as the mean of several.
 
     Attributes:
-        mean: over seeds.
-        sd: over seeds, n − 1; NaN with one.
-        ci_low: lower end of the 95 % percentile interval over seeds and pairs.
-        ci_high: upper end.
-        seeds: how many.
+        mean: Mean over seeds.
+        sd: Standard deviation over seeds (n − 1); NaN with one seed.
+        ci_low: Lower end of the 95 % percentile interval over seeds and pairs.
+        ci_high: Upper end.
+        seeds: Number of seeds.
     """
 
     mean: float
@@ -68,28 +67,28 @@ def draws_of(
     resamples: int = 1000,
     seed: int = 0,
 ) -> BootstrapDraws:
-    """Spearman's ρ of a method's encoders on draws of one set's pairs.
+    """Return Spearman's ρ of a method's encoders on bootstrap draws of one set's pairs.
 
     Args:
-        gold_N: gold scores.
-        cosines_SN: a row a seed.
+        gold_N: Gold scores.
+        cosines_SN: Cosines, one row per seed.
         resamples: R.
-        seed: of the draws; methods that are compared need the same.
+        seed: Seed of the draws; use the same seed for methods that are compared.
 
     Raises:
-        EvaluationError: as `models.evaluation.correlation.spearman`.
+        EvaluationError: As `models.evaluation.correlation.spearman`.
     """
-    # Gold stands first: the draws follow the order of the first argument, so every encoder meets the same ones.
+    # Gold is the first argument, since its order determines the draws: all encoders get the same ones.
     columns = [spearman_resamples(gold_N, cosines, resamples=resamples, seed=seed) for cosines in cosines_SN]
     figures = [spearman(cosines, gold_N) for cosines in cosines_SN]
     return BootstrapDraws(np.array(figures), np.stack(columns, axis=1))
 
 
 def figure_of(sets: Sequence[BootstrapDraws], *, seed: int = 0) -> Estimate:
-    """A method's figure as the mean of some sets, all with the same seeds in the same order.
+    """Estimate a method's score, the mean over sets, which must have the same seeds in the same order.
 
     Raises:
-        EvaluationError: sets differ in their seeds, or no draw varies.
+        EvaluationError: Sets differ in their number of seeds, or all draws are NaN.
     """
     figures_S = _mean_figures(sets)
     low, high = percentile_interval(_finite(_distribution(sets, seed)))
@@ -98,25 +97,25 @@ def figure_of(sets: Sequence[BootstrapDraws], *, seed: int = 0) -> Estimate:
 
 
 def difference_of(first: Sequence[BootstrapDraws], second: Sequence[BootstrapDraws], *, seed: int = 0) -> Difference:
-    """The second method less the first, on the same draws of pairs; seeds are drawn for each on its own.
+    """Return the difference second − first of two methods on the same draws of pairs; seeds are drawn independently.
 
     Args:
-        first: the method that is compared with, set by set.
-        second: the other, on the same sets in the same order and with the same draws of pairs.
-        seed: of the draws of seeds.
+        first: The reference method, one entry per set.
+        second: The other method, on the same sets in the same order and with the same draws of pairs.
+        seed: Seed for the resampling of seeds.
 
     Raises:
-        EvaluationError: as `figure_of`; or the two were drawn on different numbers of sets.
+        EvaluationError: As `figure_of`; or the numbers of sets differ.
     """
     if len(first) != len(second):
         raise EvaluationError(f"{len(first)} sets beside {len(second)}, expected the same; compare on the same sets")
     value = float(_mean_figures(second).mean() - _mean_figures(first).mean())
-    # Another stream for the second, or equal numbers of seeds would be drawn alike.
+    # Another random stream for the second, or methods with equal numbers of seeds would get the same draws of seeds.
     return drawn_difference(value, _finite(_distribution(second, seed + 1) - _distribution(first, seed)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values of several comparisons, adjusted so that the chance of any false one is bounded (Holm, 1979)."""
+    """Correct p-values of several comparisons by Holm's method (1979), which bounds the family-wise error rate."""
     adjusted = [0.0] * len(p_values)
     highest = 0.0
     for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
@@ -134,7 +133,7 @@ def _mean_figures(sets: Sequence[BootstrapDraws]) -> NDArray[np.float64]:
 
 
 def _distribution(sets: Sequence[BootstrapDraws], seed: int) -> NDArray[np.float64]:
-    """(R,) means over sets and drawn seeds."""
+    """Return the draws (R,) of the mean over sets and seeds."""
     by_seed_RS = np.mean([draws.draws for draws in sets], axis=0)
     resamples, seeds = by_seed_RS.shape
     centre_R: NDArray[np.float64] = by_seed_RS.mean(axis=1)

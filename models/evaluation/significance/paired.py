@@ -1,7 +1,7 @@
-"""Is one encoder better than another on the same pairs? The paired bootstrap of their difference.
+"""Paired bootstrap test of the difference between two encoders on the same pairs.
 
-Both encoders are resampled by the same draws of pairs, so what they have in common (easy and hard pairs) cancels: the
-interval of the difference is far narrower than two single intervals suggest (Efron and Tibshirani, 1993, chapter 16).
+Both encoders get the same draws of pairs, so the effect of easy and hard pairs cancels. The interval of the difference
+is far narrower than two separate intervals suggest (Efron and Tibshirani, 1993, chapter 16).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better the second encoder is than the first.
+    """Difference between two encoders' scores, second − first.
 
     Attributes:
-        value: Correlation of the second less that of the first, in [-2, 2].
+        value: The difference, for correlations in [-2, 2].
         ci_low: Lower end of the 95 % percentile interval.
         ci_high: Upper end.
-        p_value: Two-sided: twice the share of draws on the far side of 0, at least 2 / (draws + 1).
+        p_value: Two-sided: twice the share of draws on the other side of 0, at least 2 / (draws + 1).
     """
 
     value: float
@@ -49,17 +49,17 @@ def paired_difference(
     """Compare two encoders' cosines against one gold standard, pair by pair.
 
     Args:
-        first: (n,) cosines of the encoder that is compared with.
-        second: (n,) cosines of the other, row by row of the same pairs.
+        first: (n,) cosines of the reference encoder.
+        second: (n,) cosines of the other encoder for the same pairs.
         gold: (n,) gold scores.
         metric: `spearman` or `pearson`.
-        resamples: Draws of n pairs with replacement.
-        seed: Of the draws.
+        resamples: Number of draws of n pairs with replacement.
+        seed: Seed of the draws.
 
     Raises:
         EvaluationError: As `models.evaluation.correlation.spearman`; or all draws of one side are constant.
     """
-    # Gold stands first: the draws follow the order of the first argument, so both encoders meet the same ones.
+    # Gold is the first argument, since its order determines the draws: both encoders get the same ones.
     draws = [RESAMPLES[metric](gold, cosines, resamples=resamples, seed=seed) for cosines in (first, second)]
     differences = draws[1] - draws[0]
     if not np.isfinite(differences).any():
@@ -70,20 +70,20 @@ def paired_difference(
 
 
 def forgets(difference: float, allowed: float) -> bool:
-    """Whether an encoder lost more on a general set than it may.
+    """Return whether an encoder lost more than allowed on a general set.
 
-    The figure itself decides, and not whether the loss is sure: an interval that holds 0 shows no loss, but does not
-    show that there is none, and what is handed out must not have lost more than it may.
+    The difference itself decides, not its significance: an interval that contains 0 does not show that there is no
+    loss.
 
     Args:
-        difference: Of the figures, after less before, in [-2, 2].
-        allowed: What may be lost, ≥ 0.
+        difference: Score after − score before, in [-2, 2].
+        allowed: Largest allowed loss, ≥ 0.
     """
     return difference < -allowed
 
 
 def drawn_difference(value: float, draws_R: NDArray[np.float64]) -> Difference:
-    """A difference with the interval and the p that its draws give; draws that are not finite are left out."""
+    """Return a difference with interval and p-value from its draws; draws that are not finite are ignored."""
     kept = draws_R[np.isfinite(draws_R)]
     far = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
     return Difference(value, *percentile_interval(kept), min(1.0, 2 * (far + 1) / (len(kept) + 1)))

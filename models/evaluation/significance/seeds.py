@@ -1,4 +1,4 @@
-"""One figure over several seeds: mean, standard deviation, and what they say about the mean."""
+"""Scores over several seeds: mean, standard deviation, and Student's t interval of the mean."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from models.evaluation.significance.bootstrap import LEVEL
 
 
 def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
-    """Mean and standard deviation of each figure over its seeds.
+    """Compute mean and standard deviation of each score over seeds.
 
     Args:
-        scores: rows of the table `scores`, one for each figure and seed.
+        scores: Rows of the table `scores`, one for each score and seed.
 
     Returns:
-        Rows of the same columns: protocol `<protocol>-mean` with Student's 95 % interval of the mean, and
-        `<protocol>-sd` without one; `n` is the number of seeds, and `seed` the first of them.
+        Rows with the same columns: protocol `<protocol>-mean` with Student's 95 % interval of the mean, and
+        `<protocol>-sd` without an interval; `n` is the number of seeds, and `seed` the smallest seed.
 
     Raises:
-        EvaluationError: fewer than two seeds, or a figure that some seed lacks.
+        EvaluationError: There are fewer than two seeds, or some seed lacks a score.
     """
     names = ["model", "dataset", "subset", "split", "metric", "protocol"]
     seeds = scores["seed"].n_unique()
@@ -57,6 +57,6 @@ def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
 
 
 def _signatures(groups: pl.DataFrame, what: str) -> pl.Series:
-    """The signatures of figures over seeds, which say so and over how many."""
+    """Return the signatures of scores over seeds, with the new protocol and the number of seeds."""
     parsed = [(parse_signature(line), n) for line, n in groups.select("signature", "n").rows()]
     return pl.Series([signature(fields | {"protocol": fields["protocol"] + what, "seeds": n}) for fields, n in parsed])

@@ -1,4 +1,4 @@
-"""Means over draws of units: documents, or runs of one, whose questions are drawn together.
+"""Cluster bootstrap of means: units are documents or runs of one, whose questions are drawn as a whole.
 
 Shapes: V kinds of value, N questions, K units, R draws.
 """
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 def unit_means(
     values_VN: NDArray[np.float64], unit_N: NDArray[np.int64], *, resamples: int, seed: int
 ) -> NDArray[np.float64]:
-    """Means over draws of units, (R, V); NaN where a draw has none of the units.
+    """Return means over draws of units, (R, V); NaN for a draw without any unit.
 
-    What a draw takes of a unit depends on its number and the seed alone. Several kinds of question about one text are
-    so drawn alike, though one kind asks nothing of a unit that another asks of: what their answers have in common
-    widens the interval of their mean as it should.
+    A unit's weight in a draw depends only on the draw, the unit's number and the seed. So several kinds of questions
+    about one text have the same draws, even if some units have no questions of a kind. Their answers are correlated,
+    and the interval of their mean is as wide as it should be.
 
     Args:
-        values_VN: of each question.
-        unit_N: each question's unit, from 0.
+        values_VN: Values of each question.
+        unit_N: Unit number of each question, from 0.
         resamples: R.
-        seed: of the draws, from 0.
+        seed: Seed of the draws, ≥ 0.
     """
     names, own_N = np.unique(unit_N, return_inverse=True)
     sums_KV = np.stack([np.bincount(own_N, values_N) for values_N in values_VN], axis=1)
     sizes_K = np.bincount(own_N).astype(np.float64)
     out = np.full((resamples, len(values_VN)), np.nan)
     for draw in range(resamples):
-        # A generator a draw, so that fewer units get the first weights of more. Poisson weights are a bootstrap in
-        # which one unit's weight says nothing of another's.
+        # One generator per draw, so that unit k has the same weight however many units there are. In the Poisson
+        # bootstrap, weights of different units are independent.
         generator = np.random.Generator(np.random.PCG64([seed, draw]))
         weights_K = generator.poisson(1.0, int(names[-1]) + 1)[names]
         if total := weights_K @ sizes_K:
