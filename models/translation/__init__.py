@@ -1,1 +1,1 @@
-"""Machine translation: sentences in one language in, sentences in another out, in the order they came."""
+"""Machine translation of lists of sentences, with the order kept."""
