@@ -1,4 +1,4 @@
-"""Matryoshka training: the first d dimensions of a vector are a vector too (Kusupati et al., 2022).
+"""Matryoshka training: make the first d dimensions of a vector usable alone (Kusupati et al., 2022).
 
 Shapes: B pairs, D width, d dimensions of truncated vectors.
 """

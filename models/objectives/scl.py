@@ -1,4 +1,4 @@
-"""Supervised contrastive learning (Liao, 2021): classify pairs, and pull premises to the hypotheses that they entail.
+"""Supervised contrastive learning (Liao, 2021): classify pairs, and pull premises to hypotheses that they entail.
 
     premise u ─▶ encoder ─┬─▶ classifier on (u, v, |u − v|) ─▶ cross-entropy ─┐
                           │                                                   ├─▶ (1 − λ) · CE + λ · SCL  (equation 3)

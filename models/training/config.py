@@ -28,8 +28,7 @@ class CollapseConfig(BaseModel):
     min_effective_rank: float = Field(default=2.0, ge=1)
     """Effective rank of the sample's embeddings below which they count as one point or line."""
     min_std: float = Field(default=0.01, ge=0, le=1)
-    """Mean standard deviation per dimension of unit vectors, times √d (1 = even), below which they count as one point.
-    """
+    """Mean standard deviation per dimension of unit vectors, times √d (1 = even), below which they are one point."""
     patience: int = Field(default=2, ge=1, le=100)
     """Evaluations in a row that must look collapsed to stop the run; at the last evaluation, one is enough."""
 
@@ -60,8 +59,8 @@ class TrainingConfig(BaseModel):
     """Pairs per step (Table 8: 64)."""
     order: Literal["random", "groups", "given"] = "random"
     """Order of the pairs. `random`: a new permutation each epoch. `groups`: whole groups in random order, such as all
-    hypotheses of a premise; groups are not cut, so batches have `batch_size` pairs on average. `given`: the order of
-    the input in every epoch (SCL's code)."""
+    hypotheses of a premise; only groups larger than a batch are cut, so batches have `batch_size` pairs on average.
+    `given`: the order of the input in every epoch (SCL's code)."""
     drop_last: bool = True
     """Leave out an epoch's last batch if it is smaller, because batch statistics and negatives need equal sizes. A last
     batch of one pair is always left out."""
@@ -92,8 +91,8 @@ class TrainingConfig(BaseModel):
     Deviation: with `best-or-start` the starting encoder is a candidate too; as published (`best`), it is not. A run
     that `collapse` stops keeps the best encoder so far, the start included."""
     dev_similarity: Literal["cosine", "best-of-four"] = "cosine"
-    """Similarity that orders the dev pairs. `cosine` is the one of all scores. `best-of-four`, as in the released code,
-    is the one of cosine, Manhattan, Euclidean and dot product with the highest Spearman at that evaluation."""
+    """Similarity that orders the dev pairs. `cosine`: as in all other evaluations. `best-of-four`: cosine, Manhattan,
+    Euclidean or dot product, whichever has the highest Spearman at that evaluation (released code)."""
     collapse: CollapseConfig | None = CollapseConfig()
     """Thresholds that stop a harmful run; None never stops."""
 
@@ -156,7 +155,7 @@ def multilingual_released_config() -> TrainingConfig:
 
 
 def stsb_config() -> TrainingConfig:
-    """SBERT fine-tuned on STS-B (its sections 3 and 4.2): batch 16, 4 epochs, lr 2e-5; the best dev epoch is kept."""
+    """SBERT fine-tuned on STS-B (its sections 3 and 4.2): batch 16, 4 epochs, lr 2e-5; the best dev epoch is used."""
     return TrainingConfig(
         objective=RegressionConfig(),
         lr=2e-5,
@@ -170,9 +169,9 @@ def stsb_config() -> TrainingConfig:
 
 
 def afs_config() -> TrainingConfig:
-    """UKP's settings for AFS: batch 32, 3 epochs; no dev set, so the last epoch is kept.
+    """UKP's settings for AFS: batch 32, 3 epochs; no dev set, so the last epoch is used.
 
-    Each pair is learnt in both orders; sentences are cut at 64 tokens by the encoder.
+    Each pair is learnt in both orders; the encoder truncates sentences at 64 tokens.
     """
     return stsb_config().model_copy(update={"batch_size": 32, "epochs": 3})
 

@@ -2,7 +2,7 @@
 
 - collapse: vectors lose rank or spread and no longer distinguish sentences, even if the loss falls
 - decline: vectors keep their spread, but dev Spearman is below that of the starting encoder
-- divergence: a loss or gradient is not finite; the step itself raises `NonFiniteLossError`
+- divergence: a loss or gradient is not finite; `train` raises `NonFiniteLossError`
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 READ_EVERY: Final = 16  # steps between two readings from a GPU; a CPU is read at each step
 
 # Part of the device's name → 16-bit FLOP/s without sparsity, by the makers' data sheets; the first match counts.
-# For bf16, but for fp16 on T4 and V100, which have no bf16.
+# The values are for bf16, except on T4 and V100, which have fp16 only.
 PEAK_FLOPS = {
     "GB200": 2500e12,
     "B200": 2250e12,

@@ -81,7 +81,7 @@ class StaticSteps:
         if self.refusal:
             logger.info("training steps are packed, not of static shapes: %s", self.refusal)
         elif self._captures:
-            # Not the default stream, because gradients belong to the stream that first made them, as captures need.
+            # A separate stream, as for captures, because gradients belong to the stream that first made them.
             self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
             self._pool = torch.cuda.graph_pool_handle()
             for group in run.optimizer.param_groups:

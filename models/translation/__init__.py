@@ -1,1 +1,1 @@
-"""Machine translation of lists of sentences, with the order kept."""
+"""Machine translation of sentences, in the order given."""

@@ -86,7 +86,7 @@ def batch_end(lengths: Sequence[int], start: int, budget: int) -> int:
 def run_in_batches(
     lengths: Sequence[int], budget: int, submit: Callable[[int, int], Callable[[], None]], ahead: int = 1
 ) -> None:
-    """Submit and collect all sentences batch by batch; on an out-of-memory error, continue with half the batch.
+    """Submit and collect all sentences batch by batch; on an out-of-memory error, halve the batch size.
 
     The batches depend on `lengths` and `budget` alone, so equal sentences give equal batches on every machine with
     enough memory.

@@ -41,7 +41,7 @@ class FilterConfig(BaseModel):
     """Characters added to both lengths before taking the ratio, so that "Yes." may become "Yes, that is so."."""
 
     max_repeats: int | None = Field(3, ge=1, le=7)
-    """Largest number of repetitions of a phrase of one to four words in a row; more are a loop, unless the source loops
+    """Largest number of occurrences in a row of a phrase of one to four words; more are a loop, unless the source loops
     too. None keeps all loops."""
 
     copied_words: int | None = Field(6, ge=1)

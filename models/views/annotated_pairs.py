@@ -120,7 +120,7 @@ def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
 
 
 def both_orders(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return all pairs (a, b), then all pairs (b, a): with the same cosine, but other dropout and batches."""
+    """Return all pairs (a, b), then all pairs (b, a): the cosine is the same, but dropout and batches differ."""
     swapped = pairs.with_columns(text_1="text_2", text_2="text_1")
     return pl.concat([pairs, swapped])
 

@@ -37,7 +37,7 @@ class ViewMethod(BaseModel):
 
 
 class SynonymView(ViewMethod):
-    """The sentence with some of its words replaced by synonyms out of WordNet (BSL, section 4.4)."""
+    """The sentence with some of its words replaced by synonyms from WordNet (BSL, section 4.4)."""
 
     lexicon = ("synonyms", "WordNet 3.0", "WordNet License")
 
@@ -140,7 +140,7 @@ class CropView(ViewMethod):
 
 
 class EntailView(ViewMethod):
-    """Hypotheses that the sentence entails, by annotators (BSL, section 4.4: NLI_entail); needs labelled sources."""
+    """Hypotheses that annotators wrote as entailed (BSL, section 4.4: NLI_entail); needs labelled sources."""
 
     needs_labels = True
 

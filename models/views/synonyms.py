@@ -107,7 +107,7 @@ _REPLACEABLE: Final = re.compile(r"(?=..)[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _TAGS: Final = {
     "n": ("NN", "NNS"),
     "v": ("VB", "VBZ", "VBG", "VBD", "VBN"),
-    "a": ("JJ",),  # no comparatives: whether a form in "-er" exists is a matter of taste
+    "a": ("JJ",),  # no comparatives: it is unclear which adjectives have a form in "-er"
     "r": ("RB",),
 }
 """Forms that a synonym can take, as Penn Treebank tags, the lemma's first."""

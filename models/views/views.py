@@ -3,7 +3,7 @@
 A route is a frame with one row per sentence and six columns (`ROUTE`):
 
 - `sentence_id`, `source`: the original sentence;
-- `key`, `text`: the sentence after the last hop, and the id of this sentence for the next hop;
+- `key`, `text`: id and text of the sentence after the last hop, for the next hop;
 - `reason`, `hop`: why and at which hop (from 1) the sentence was dropped; null for the others.
 
 The translation memory is keyed by the translated sentence, not by the run. So if two English sentences give the same
