@@ -35,8 +35,8 @@ class MatryoshkaConfig(ObjectiveSettings):
     """Settings of an objective that `Matryoshka` can wrap."""
 
     dims: tuple[Annotated[int, Field(ge=2)], ...] = ()
-    """Deviation: sum the loss over whole vectors and their first d dimensions for each d, so that vectors can be
-    truncated to d dimensions (Kusupati et al., 2022); () uses whole vectors only, as published."""
+    """Deviation: for each d, add the loss of the vectors' first d dimensions, so that vectors can be truncated to d
+    dimensions (Kusupati et al., 2022). () uses whole vectors only, as published."""
 
     @model_validator(mode="after")
     def _are_of_one_space(self) -> Self:

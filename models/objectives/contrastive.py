@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Contrastive(VectorObjective):
     """NT-Xent: the two views of a sentence attract, all other sentences of the batch repel (BSL section 4.4, Table 7).
 
-    Source: Chen et al., 2020 (SimCLR), equation 1. With `anchor_weight`, a second term is the KL divergence of each
-    sentence's similarities to the rest of the batch from those of a frozen copy of the encoder before training.
+    Source: Chen et al., 2020 (SimCLR), equation 1. With `anchor_weight`, a second term is the KL divergence of a
+    sentence's similarities to the rest of the batch from those before training, by a frozen copy of the encoder.
 
     Example:
         >>> objective = Contrastive(encoder, ContrastiveConfig(temperature=0.05))

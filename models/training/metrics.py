@@ -114,8 +114,8 @@ def check_finite(step: int, value: torch.Tensor | float, quantity: str) -> None:
 class Throughput:
     """Throughput of the steps of one call, without evaluations, snapshots and reports.
 
-    The clock runs over many steps and stops only when the device has finished them, because a GPU step returns when it
-    is queued, before it is computed.
+    The clock runs over many steps and stops only when the device has finished them. A single GPU step cannot be timed,
+    because it returns when it is queued, before it is computed.
     """
 
     def __init__(self, objective: Objective) -> None:

@@ -38,7 +38,7 @@ def make_optimizer(objective: Objective, config: TrainingConfig) -> torch.optim.
 def learning_rate(step: int, total: int, config: TrainingConfig) -> float:
     """Return the learning rate of optimizer step `step` (1-based) of `total`: warm-up, then decay or none.
 
-    As in the released code, warm-up takes ⌈warmup · total⌉ steps, the first step has rate 0, and decay would reach 0
+    As in the released code, warm-up takes ⌈warmup · total⌉ steps, and the first step has rate 0. Decay would reach 0
     one step after the last.
     """
     done = step - 1

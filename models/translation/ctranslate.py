@@ -1,10 +1,10 @@
 """The fast backend: CTranslate2, on a model converted once from the transformers format.
 
 Design choices
-- We make the batches. CTranslate2 has one length limit per call, so each batch is submitted with the cap of its longest
-  sentence, and each row is cut at its own cap.
+- We make the batches. CTranslate2 has one length limit per call, so a batch gets the cap of its longest sentence. Each
+  row is then cut at its own cap.
 - The default is one thread per batch and as many batches as cores: 1.1 to 1.3 times the speed of all cores on one batch
-  (PERF A), and the result of a batch does not depend on the number of cores.
+  (PERF A). The result of a batch does not depend on the number of cores.
 - Pieces are passed by name, through the vocabulary that all backends share.
 - A model is converted once, atomically and in full precision. CTranslate2 converts the weights to the requested
   precision when it loads them, so one conversion serves all precisions.

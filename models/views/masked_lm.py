@@ -3,8 +3,8 @@
 Design choices
 - Masked spans are replaced in the text itself, so all other text keeps its case and spaces, even if the tokenizer
   would normalise them.
-- A piece at the start of a word is replaced by such a piece, and a piece inside a word by one inside a word, so words
-  neither merge nor split. Deviation: the paper does not specify this.
+- A word-initial piece is replaced by a word-initial one, a continuation by a continuation, so words neither merge nor
+  split. Deviation: the paper does not specify this.
 - A generator seeded per sentence chooses the tokens and draws the pieces. Other sentences of the batch change logits by
   rounding only.
 

@@ -134,7 +134,7 @@ def ordered_views(views: Sequence[pl.LazyFrame]) -> pl.LazyFrame:
 
 
 def sampled(views: pl.LazyFrame, rows: int) -> pl.DataFrame:
-    """Return the views of a sample of sentences; of a part of a corpus, those that the whole sample may contain.
+    """Return the views of a random sample of sentences; a part's sample contains its share of the whole sample.
 
     Args:
         views: sentence_id, method, text; all views of each sentence in it.
