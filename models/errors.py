@@ -1,24 +1,24 @@
-"""What can go wrong while computing.
+"""Errors of `models/`.
 
 ModelError
-├── EncoderError               weights, tokenizer or texts that cannot give embeddings
-│   └── NoEmbeddingError       one text has none
-├── TrainingError              a training run that cannot start or go on
-│   ├── NonFiniteLossError     a loss or gradient is NaN or infinite
-│   ├── InterruptedRunError    asked to stop; the state is saved, the next call resumes
+├── EncoderError               weights, tokenizer or texts cannot give embeddings
+│   └── NoEmbeddingError       a text has no embedding
+├── TrainingError              a training run cannot start or continue
+│   ├── NonFiniteLossError     a loss or gradient norm is NaN or infinite
+│   ├── InterruptedRunError    training was asked to stop; with a work folder, the next call resumes
 │   └── ResumeError            the saved state is of another run or an unknown format
-│       └── DamagedSnapshotError   a file of the saved state is missing or not what was written
-├── EvaluationError            vectors or gold scores from which no figure can be computed
-├── TextError                  text from which no corpus can be made
+│       └── DamagedSnapshotError   a file of the saved state is missing or damaged
+├── EvaluationError            no score can be computed from the vectors or gold scores
+├── TextError                  no corpus can be made from the text
 │   ├── SentenceIdCollisionError   two different sentences have the same id
-│   └── EmptyCorpusError           nothing is left of the sources
-└── TranslationError           a sentence that cannot be translated
-    ├── TranslatorLoadError        the folder holds no model that this backend can run, or the backend does not run
-    ├── DeviceMemoryError          the model or one sentence alone does not fit the device
-    ├── TranslationStoppedError    the run was told to stop between two shards
-    └── SmokeTestError             the translator runs, but what it writes is not language
+│   └── EmptyCorpusError           no sentence is left of the sources
+└── TranslationError           a sentence cannot be translated
+    ├── TranslatorLoadError        the folder has no model that this backend can run, or the backend does not run
+    ├── DeviceMemoryError          the model, or a batch of one sentence, does not fit the device
+    ├── TranslationStoppedError    the run was asked to stop between two shards
+    └── SmokeTestError             the translator runs, but its output is bad
 
-Every message says what was found, what was expected and what to do next.
+Every message states what was found, what was expected and what to do next.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-_PANICS: Final = "pyo3_runtime"  # of Rust parts of libraries; its PanicException is no Exception
-_SHOWN = 8  # rows of a batch that a message lists
+_PANICS: Final = "pyo3_runtime"  # module of Rust panics, whose PanicException is not a subclass of Exception
+_SHOWN = 8  # rows of a batch to list in a message
 
 
 class ModelError(Exception):
-    """Base of all errors of `models/`; survives pickling between processes, attributes included."""
+    """Base of all errors of `models/`; can be pickled between processes, with its attributes."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.args, dict(self.__dict__))
@@ -50,8 +50,8 @@ class NoEmbeddingError(EncoderError):
     """A text has no embedding.
 
     Attributes:
-        number: Which of the given texts, from 0, for whoever knows where it comes from.
-        reason: What is wrong with it and what to do; goes on after the text's name.
+        number: Index of the text among the given ones, from 0, so that the caller can name its origin.
+        reason: Problem and remedy, as the rest of a sentence that starts with the text's name.
     """
 
     def __init__(self, number: int, reason: str) -> None:
@@ -61,7 +61,7 @@ class NoEmbeddingError(EncoderError):
 
 
 class TrainingError(ModelError):
-    """A training run cannot start or go on."""
+    """A training run cannot start or continue."""
 
 
 class NonFiniteLossError(TrainingError):
@@ -87,10 +87,10 @@ class NonFiniteLossError(TrainingError):
 
 
 class InterruptedRunError(TrainingError):
-    """Training was asked to stop; its state is saved.
+    """Training was asked to stop; its state is saved if it has a work folder.
 
     Attributes:
-        step: The last finished optimizer step, from which the next call goes on.
+        step: The last finished optimizer step; the next call resumes after it.
     """
 
     def __init__(self, step: int, total: int, saved_in: str | None) -> None:
@@ -104,19 +104,19 @@ class InterruptedRunError(TrainingError):
 
 
 class ResumeError(TrainingError):
-    """A saved training state cannot be resumed by this run: it is another's, or of an unknown format."""
+    """A saved training state cannot be resumed: it is of another run, or of an unknown format."""
 
 
 class DamagedSnapshotError(ResumeError):
-    """A file of a saved training state is missing or does not hold what was written."""
+    """A file of a saved training state is missing or damaged."""
 
 
 class EvaluationError(ModelError):
-    """Vectors or gold scores from which the figure asked for cannot be computed."""
+    """A score cannot be computed from the vectors or gold scores."""
 
 
 class TextError(ModelError):
-    """Text from which no corpus can be made."""
+    """No corpus can be made from the text."""
 
 
 class SentenceIdCollisionError(TextError):
@@ -124,50 +124,50 @@ class SentenceIdCollisionError(TextError):
 
 
 class EmptyCorpusError(TextError):
-    """Not one sentence is left after normalising and filtering."""
+    """No sentence is left after normalising and filtering."""
 
 
 class TranslationError(ModelError):
-    """Base of everything that can go wrong between a sentence and its translation."""
+    """Base of all errors of translation."""
 
 
 class TranslatorLoadError(TranslationError):
-    """The folder does not hold a model that this backend can run, or the backend does not run on the device."""
+    """The folder has no model that this backend can run, or the backend does not run on the device."""
 
 
 class DeviceMemoryError(TranslationError):
-    """The model, or a batch of one sentence, does not fit the device: nothing is left to halve."""
+    """The model, or a batch of one sentence, does not fit the device; smaller batches are not possible."""
 
 
 class SmokeTestError(TranslationError):
-    """The translator runs, but its output for a handful of plain sentences is empty, looping or not what was pinned."""
+    """The translator runs, but its output for a few plain sentences is bad or differs from the pinned translations."""
 
 
 class TranslationStoppedError(TranslationError):
-    """The run was told to stop; what was translated is kept, and a rerun goes on."""
+    """The run was asked to stop; finished translations are kept, and a rerun resumes."""
 
 
 @contextmanager
 def load_errors(folder: Path, kind: type[ModelError]) -> Iterator[None]:
-    """Turn whatever reading a model's folder raises into one error that names the folder.
+    """Convert all errors of reading a model's folder into one error that names the folder.
 
-    Errors of this package pass, and so does a machine that is too small: neither says anything of the folder.
+    Errors of this package and out-of-memory errors are not converted, because their cause is not the folder.
 
     Args:
-        folder: What is read inside the block, and nothing else may be done there.
-        kind: The error to raise.
+        folder: Folder that the block reads; the block must do nothing else.
+        kind: Class of the error to raise.
 
     Raises:
-        ModelError: Of that kind.
+        ModelError: An error of class `kind`.
     """
-    import torch  # errors are imported where no tensor is
+    import torch  # imported here, because this module is also used without torch
 
     try:
         yield
     except (ModelError, MemoryError, torch.OutOfMemoryError):
         raise
     except pickle.UnpicklingError as error:
-        # torch's message goes on to say how to run what is in the file; that is not for us.
+        # torch's own message explains how to run the code in the file, which would be unsafe.
         raise kind(
             f"{folder}: its pickled weights hold more than tensors and were not run; ask its authors for safetensors"
         ) from error

@@ -1,1 +1,1 @@
-"""What a training run minimises: BSL and what it is compared with, behind one interface."""
+"""Training objectives behind one interface: BSL and the baselines that it is compared with."""

@@ -4,8 +4,8 @@
                                                                        ├─▶ loss L (equations 1 and 2)
     x₁, x₂ ─▶ target encoder f_ξ ─▶ t₁, t₂ ────────────────────────────┘   no gradient on this side
 
-Symbols are the paper's but for one: it calls the vectors of both encoders h. Here h is the online encoder's and t the
-target's. Equation 3 is the optimizer's step. Terms and statistics that are not the paper's are in bsl_plus.py.
+Symbols are the paper's with one exception: the paper calls the vectors of both encoders h. Here the online encoder's
+vectors are h and the target's are t. Equation 3 is the optimizer's step. Our deviations are in bsl_plus.py.
 
 Shapes: B pairs, D encoder width, K = kD hidden width of the predictor.
 """
@@ -70,7 +70,7 @@ class TwoBranch(VectorObjective):
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
         """Return the loss, a scalar, from online vectors h and target vectors t of both views.
 
-        Call the predictor once per view: batch normalisation keeps its statistics per view, as published.
+        Call the predictor once per view, so that batch normalisation has its statistics per view, as published.
         """
 
     def momentum(self, step: int, total: int) -> float:
@@ -144,7 +144,7 @@ def bootstrap_loss(z1_BD: torch.Tensor, z2_BD: torch.Tensor, t1_BD: torch.Tensor
 def ema_update(target: nn.Module, online: nn.Module, momentum: float) -> None:
     """Move the target towards the online network, in place: ξ ← δξ + (1 − δ)θ (equation 4).
 
-    Weights stay in their own precision (fp32): in bf16, steps of (1 − 0.999) round to nothing.
+    Weights stay in their own precision (fp32): in bf16, steps of (1 − 0.999) round to zero.
 
     Args:
         target: ξ; the same architecture as `online`.
@@ -154,7 +154,7 @@ def ema_update(target: nn.Module, online: nn.Module, momentum: float) -> None:
     # One call for all weights, in place: a GPU would wait longer for 200 launches than for the arithmetic.
     torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), 1.0 - momentum)
     for buffer, source in zip(target.buffers(), online.buffers(), strict=True):
-        buffer.copy_(source)  # position tables and counters: an average of them means nothing
+        buffer.copy_(source)  # position tables and counters: an average would mean nothing
 
 
 def momentum_at(step: int, total: int, config: TwoBranchConfig) -> float:
@@ -169,7 +169,7 @@ BLOCKS_OF_VIEWS: Final[Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]] = 
     "released": ((0, 1, 2), (0, 1, 2)),
     "released-2021": ((0, 1, 2), (0, 1, 1)),
 }
-"""The predictor's blocks that view 1 and view 2 pass; BYOLoss.py calls them online_predictor_1, _2 and _3."""
+"""Predictor blocks that view 1 and view 2 pass through; BYOLoss.py calls them online_predictor_1, _2 and _3."""
 
 
 class Predictor(nn.Module):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from models.objectives.config import BSLConfig, TwoBranchConfig
     from models.objectives.info_nce import VectorQueue
 
-FLOOR = 1e-6  # smallest standard deviation divided by: a constant dimension stays finite
+FLOOR = 1e-6  # smallest divisor, so that a constant dimension stays finite
 Views = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -72,7 +72,7 @@ class TargetNorm(nn.Module):
 
 
 def further_terms(config: BSLConfig, queue: VectorQueue, h: Views, z: Views, t: Views) -> Iterator[torch.Tensor]:
-    """Yield each term that has a weight, times that weight; each is a scalar.
+    """Yield each term with a weight above 0, multiplied by its weight; each is a scalar.
 
     Args:
         config: Weights and temperatures.
@@ -106,10 +106,10 @@ def momentum_contrast(z: Views, t: Views, queue: VectorQueue, temperature: float
 
 
 def ranking_loss(h: Views, t: Views, config: BSLConfig) -> torch.Tensor:
-    """Return the distance of the online encoder's lists from the target's, a scalar ≥ 0 (RankCSE, Liu et al., 2023).
+    """Return the ranking loss between the online encoder's and the target's lists, ≥ 0 (RankCSE, Liu et al., 2023).
 
-    A sentence's list holds its cosines with the other view of each other sentence of the batch; its own other view is
-    left out, for it leads every list. Deviation: RankCSE takes the order from another trained encoder.
+    A list contains one sentence's cosines with the opposite views of all other sentences in the batch. Its own opposite
+    view is left out, because it would lead every list. Deviation: RankCSE takes the order from another trained encoder.
 
     Args:
         h: Online vectors of view 1 and view 2, each (B, D).
@@ -125,13 +125,13 @@ def ranking_loss(h: Views, t: Views, config: BSLConfig) -> torch.Tensor:
 
 @full_precision
 def lists(one_BD: torch.Tensor, other_BD: torch.Tensor) -> torch.Tensor:
-    """Return the cosines of each row of one view with the rows of the other, its own left out: (B, N)."""
+    """Return each row's cosines with all rows of the other view except its own: (B, N)."""
     return off_diagonal(functional.normalize(one_BD, dim=-1) @ functional.normalize(other_BD, dim=-1).T)
 
 
 @full_precision
 def list_net(s_BN: torch.Tensor, t_BN: torch.Tensor, temperature: float, target_temperature: float) -> torch.Tensor:
-    """Return the cross-entropy of the first place, by the softmax of either list (ListNet, Cao et al., 2007): ≥ 0."""
+    """Return the cross-entropy of the lists' top-one probabilities (ListNet, Cao et al., 2007): a scalar ≥ 0."""
     p_BN = functional.softmax(t_BN / target_temperature, dim=1)
     return -(p_BN * functional.log_softmax(s_BN / temperature, dim=1)).sum(dim=1).mean()
 
@@ -140,8 +140,8 @@ def list_net(s_BN: torch.Tensor, t_BN: torch.Tensor, temperature: float, target_
 def list_mle(s_BN: torch.Tensor, t_BN: torch.Tensor, temperature: float, _: float) -> torch.Tensor:
     """Return −log P(π | s), π the target's order (ListMLE, Xia et al., 2008): a scalar ≥ 0.
 
-    P is Plackett and Luce's: at each place the softmax over the sentences without a place yet. It is summed over
-    places, so it grows with the batch.
+    P is the Plackett-Luce probability: for each place, a softmax over the sentences not yet placed. The loss is a sum
+    over places, so it grows with the batch.
     """
     order_BN = t_BN.argsort(dim=1, descending=True, stable=True)
     ordered_BN = s_BN.gather(1, order_BN) / temperature
@@ -153,7 +153,7 @@ def list_mle(s_BN: torch.Tensor, t_BN: torch.Tensor, temperature: float, _: floa
 def jensen_shannon(
     s_BN: torch.Tensor, t_BN: torch.Tensor, temperature: float, target_temperature: float
 ) -> torch.Tensor:
-    """Return the Jensen-Shannon divergence of the first place, by the softmax of either list: in [0, log 2]."""
+    """Return the Jensen-Shannon divergence of the lists' top-one probabilities: a scalar in [0, log 2]."""
     log_p_BN = functional.log_softmax(t_BN / target_temperature, dim=1)
     log_q_BN = functional.log_softmax(s_BN / temperature, dim=1)
     log_m_BN = torch.logaddexp(log_p_BN, log_q_BN) - math.log(2)

@@ -1,4 +1,4 @@
-"""Settings of every objective; `name` says which objective a section configures."""
+"""Settings of every objective; `name` selects the objective."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ObjectiveSettings(BaseModel):
 
     @property
     def label(self) -> str:
-        """Name in tables, under these settings."""
+        """Name in tables; it may depend on the settings."""
         return self.title
 
 
@@ -35,8 +35,8 @@ class MatryoshkaConfig(ObjectiveSettings):
     """Settings of an objective that `Matryoshka` can wrap."""
 
     dims: tuple[Annotated[int, Field(ge=2)], ...] = ()
-    """Deviation: sum the loss over whole vectors and their first d dimensions for each d, so that vectors can be cut
-    there (Kusupati et al., 2022); () takes whole vectors only, as published."""
+    """Deviation: for each d, add the loss of the vectors' first d dimensions, so that vectors can be truncated to d
+    dimensions (Kusupati et al., 2022). () uses whole vectors only, as published."""
 
     @model_validator(mode="after")
     def _are_of_one_space(self) -> Self:
@@ -62,21 +62,21 @@ class TwoBranchConfig(MatryoshkaConfig):
     k: int = Field(default=8, ge=1, le=64)
     """Hidden width of the predictor in multiples of the encoder's width d (paper: 8; released code: 10)."""
     norm: Literal["batch", "layer", "none"] = "batch"
-    """Normalisation inside the predictor. `batch` is published and keeps its statistics per view.
-    Deviation: `layer` and `none` need no statistics across rows; the author reports that little is lost."""
+    """Normalisation inside the predictor. `batch` is as published, with statistics per view.
+    Deviation: `layer` and `none` need no statistics across rows; the author reports little loss of quality."""
     momentum: float = Field(default=0.999, ge=0, le=1)
-    """δ of equation 4: the share of the target kept at each step; 0 copies the online encoder, 1 freezes the target."""
+    """δ of equation 4: weight of the old target at each step; 0 copies the online encoder, 1 freezes the target."""
     momentum_schedule: Literal["constant", "cosine"] = "constant"
     """`constant` as published. Deviation: `cosine` raises δ to 1 over the run (BYOL, section 3.2)."""
     target_dropout: bool = False
-    """Whether the target runs in training mode. The paper does not say; the released code leaves it on. Off by default:
-    on `bert-mini` it was better with both seeds (FIDELITY.md)."""
+    """Whether the target runs with dropout. The paper does not specify it; the released code has it on. The default is
+    off, which was better on `bert-mini` with both seeds (FIDELITY.md)."""
     target_norm: Literal["none", "center", "standardize"] = "none"
     """Statistics removed from the target's vectors before the loss; `none` as published.
     Deviation: `center` subtracts a running mean, `standardize` also divides by a running standard deviation. Vectors of
-    a small masked language model share a mean direction, with which a constant prediction has cosine 0.97."""
+    a small masked language model share a mean direction, so that a constant prediction already has cosine 0.97."""
     target_norm_momentum: float = Field(default=0.9, ge=0, lt=1)
-    """Share of the running statistics kept at each step; used by `center` and `standardize` only."""
+    """Weight of the old running statistics at each step; used by `center` and `standardize` only."""
 
 
 class BSLConfig(TwoBranchConfig):
@@ -89,30 +89,30 @@ class BSLConfig(TwoBranchConfig):
 
     name: Literal["bsl"] = "bsl"
     loss_scale: Literal["paper", "released"] = "paper"
-    """`paper`: equation 2, in [-1, 1]; `released`: 4 + 4 times that, in [0, 8]. Alone it matters through clipping and
-    Adam's ε only; the weights of further terms are beside the scaled loss."""
+    """`paper`: equation 2, in [-1, 1]; `released`: 4 + 4 times that, in [0, 8]. Without further terms, the scale
+    matters through clipping and Adam's ε only. Further terms are added to the scaled loss."""
     contrastive_weight: float = Field(default=0.0, ge=0, le=10)
-    """Weight of an in-batch contrastive term beside the loss.
+    """Weight of an in-batch contrastive term added to the loss.
     Deviation: 0 is published; above 0 the other pairs of the batch serve as negatives (InfoNCE, both directions)."""
     temperature: float = Field(default=0.05, gt=0, le=1)
     """Temperature of both contrastive terms; used where a weight is above 0 (SimCSE: 0.05; MoCo: 0.07)."""
     target_contrastive_weight: float = Field(default=0.0, ge=0, le=10)
-    """Weight of a contrastive term between prediction and target beside the loss, as in MoCo v3 (Chen et al., 2021).
+    """Weight of a contrastive term between prediction and target, added to the loss (MoCo v3, Chen et al., 2021).
     Deviation: 0 is published; above 0 a prediction must find its target vector among the batch's and the queue's."""
     queue: int = Field(default=0, ge=0, le=1 << 20)
-    """Target vectors of the latest batches that are further negatives of that term (MoCo, He et al., 2020: 65,536); 0
-    takes the batch's only."""
+    """Target vectors of the latest batches, as further negatives of that term (MoCo, He et al., 2020: 65,536); 0 uses
+    this batch's only."""
     ranking: Literal["listnet", "listmle", "js"] = "listnet"
     """Loss between the online encoder's and the target's lists of similarities (RankCSE, Liu et al., 2023, section 3):
-    `listnet` is the cross-entropy of the first place, `listmle` the likelihood of the target's order, `js` the
-    Jensen-Shannon divergence."""
+    `listnet` is the cross-entropy of the top-one probabilities, `listmle` the negative log-likelihood of the target's
+    order, `js` the Jensen-Shannon divergence."""
     ranking_weight: float = Field(default=0.0, ge=0, le=10)
-    """Weight of the ranking term beside the loss.
+    """Weight of the ranking term added to the loss.
     Deviation: 0 is published; above 0 the online encoder learns the target's order of a batch's sentences."""
     ranking_temperature: float = Field(default=0.05, gt=0, le=1)
     """Divides the online encoder's cosines in the ranking term (RankCSE: τ2 = 0.05)."""
     ranking_target_temperature: float = Field(default=0.025, gt=0, le=1)
-    """Divides the target's cosines in the ranking term (RankCSE: half of τ2); `listmle` reads their order alone."""
+    """Divides the target's cosines in the ranking term (RankCSE: half of τ2); no effect on `listmle`."""
 
     @model_validator(mode="after")
     def _the_queue_is_used(self) -> Self:
@@ -125,7 +125,7 @@ class BSLConfig(TwoBranchConfig):
 
     @property
     def label(self) -> str:
-        """Name in tables: with negatives or ranks it is another method than the paper's."""
+        """Name in tables, with the terms that the paper's method does not have."""
         terms = {
             "in-batch negatives": self.contrastive_weight,
             "target negatives": self.target_contrastive_weight,
@@ -177,16 +177,16 @@ class ContrastiveConfig(MatryoshkaConfig):
 
     name: Literal["contrastive"] = "contrastive"
     temperature: float = Field(default=0.05, gt=0, le=1)
-    """Divides the cosines. The paper does not give its value; SimCSE's is taken."""
+    """Divides the cosines. The paper does not give its value; the default is SimCSE's."""
     anchor_weight: float = Field(default=0.0, ge=0, le=100)
-    """Weight of a term that keeps the similarities of a batch's sentences as before training (self-distillation).
-    Deviation: 0 is published; above 0 less is learnt, and less forgotten."""
+    """Weight of a term that penalises changes of a batch's similarities since the start (self-distillation).
+    Deviation: 0 is published; above 0 the encoder learns less and forgets less."""
 
 
 class SimCSEConfig(MatryoshkaConfig):
     """Unsupervised SimCSE (Gao et al., 2021): the first view twice under different dropout; view 2 is not used.
 
-    The encoder must drop something: see `encoder.dropout`.
+    The encoder must have dropout; see `encoder.dropout`.
     """
 
     title: ClassVar[str] = "SimCSE"
@@ -198,14 +198,14 @@ class SimCSEConfig(MatryoshkaConfig):
     temperature: float = Field(default=0.05, gt=0, le=1)
     """Divides the cosines (published: 0.05)."""
     head: Literal["mlp", "none"] = "mlp"
-    """`mlp`: a linear layer and tanh above the encoder in training only, as published for [CLS]; `none`: without."""
+    """`mlp`: a linear layer and tanh above the encoder in training only, as published for [CLS]; `none`: no head."""
 
 
 def check_places(places: int, sentences: int) -> None:
     """Refuse a queue that cannot be filled with vectors of different sentences.
 
     Raises:
-        TrainingError: With both numbers.
+        TrainingError: The queue has more places than there are sentences.
     """
     if places > sentences:
         raise TrainingError(
@@ -230,25 +230,27 @@ class DistilConfig(MatryoshkaConfig):
 
     name: Literal["distil"] = "distil"
     loss: Literal["similarities", "vectors"] = "similarities"
-    """`similarities`: KL divergence of how alike a sentence is to others; `vectors`: distance to the teacher's."""
+    """`similarities`: KL divergence between the teacher's and the student's similarities of a sentence to others;
+    `vectors`: distance between their vectors of a sentence."""
     queue: int = Field(default=0, ge=0, le=1 << 20)
-    """Of `similarities`: the teacher's vectors that a sentence is compared with, the last ones seen (ConGen: 16,384 or
+    """For `similarities`: number of the teacher's latest vectors that a sentence is compared with (ConGen: 16,384 or
     65,536 by student); 0 compares within the batch, each network in its own space, so widths may differ."""
     student_temperature: float = Field(default=0.05, gt=0, le=1)
-    """Of `similarities`: divides the student's cosines (ConGen: 0.05 or 0.07 by student)."""
+    """For `similarities`: divides the student's cosines (ConGen: 0.05 or 0.07 by student)."""
     teacher_temperature: float = Field(default=0.05, gt=0, le=1)
-    """Of `similarities`: divides the teacher's cosines (ConGen: 0.05); lower looks at the nearest sentences only."""
+    """For `similarities`: divides the teacher's cosines (ConGen: 0.05); low values emphasise the nearest sentences."""
     distance: Literal["mse", "cosine"] = "mse"
-    """Of `vectors`: mean squared error (Reimers and Gurevych) or 1 − cosine."""
+    """Distance of vectors: mean squared error (Reimers and Gurevych) or 1 − cosine."""
     vectors_weight: float = Field(default=0.0, ge=0, le=1000)
-    """Of `similarities`: weight of the distance of the vectors beside the divergence.
+    """For `similarities`: weight of the vector distance added to the divergence.
     Deviation: 0 is published."""
     projection: Literal["kept", "dropped"] = "kept"
-    """The linear layer from the student's width to the teacher's, made where vectors of different widths are compared:
-    `kept` in the encoder, whose vectors are then in the teacher's space (ConGen), or `dropped` after training."""
+    """Linear layer from the student's width to the teacher's, added where vectors of different widths are compared.
+    `kept`: part of the encoder, whose vectors are then in the teacher's space (ConGen); `dropped`: discarded after
+    training."""
     projection_start: Literal["fitted", "random"] = "fitted"
-    """First weights of that layer: `random` (ConGen). Deviation: `fitted` by ridge regression of the teacher's vectors
-    on the student's, over a sample of the pairs."""
+    """Initial weights of that layer: `random` (ConGen). Deviation: `fitted` by ridge regression of the teacher's
+    vectors on the student's, over a sample of the pairs."""
     activation: Literal["none", "tanh"] = "none"
     """Activation after that layer (ConGen: tanh)."""
     views: Literal["both", "first"] = "both"
@@ -270,15 +272,15 @@ _BERT = (
 
 
 class ClassifierSettings(ObjectiveSettings):
-    """A classifier of pairs above the encoder, which is dropped after training; needs pairs with labels."""
+    """Settings of a pair classifier on top of the encoder, discarded after training; needs pairs with labels."""
 
     features: tuple[Feature, ...] = Field(default=("u", "v", "|u-v|"), min_length=1)
     """Features of a pair's vectors u and v, concatenated (SBERT section 6 compares them)."""
     head: Literal["linear", "two-layer"] = "linear"
-    """`linear`: one layer (SBERT section 3); `two-layer`: a second one between, half as wide as its input and without a
+    """`linear`: one layer (SBERT section 3); `two-layer`: a layer before it, half as wide as its input and without a
     nonlinearity (SCL's code)."""
     classes: int = Field(default=3, ge=2, le=127)
-    """Classes of pairs; labels run from 0 to one less (NLI: entailment, neutral, contradiction)."""
+    """Number of classes; labels are 0 to classes − 1 (NLI: entailment, neutral, contradiction)."""
 
     @model_validator(mode="after")
     def _features_differ(self) -> Self:
@@ -306,9 +308,10 @@ class SoftmaxConfig(ClassifierSettings):
 
 
 class SCLConfig(ClassifierSettings, MatryoshkaConfig):
-    """Supervised contrastive learning beside classification (its section 3).
+    """Supervised contrastive learning combined with classification (Liao, 2021, section 3).
 
-    Rows of one premise should share a batch: `training.order` `groups`, or `given` with unshuffled pairs.
+    Rows with the same premise should share a batch: set `training.order` to `groups`, or to `given` with unshuffled
+    pairs.
     """
 
     title: ClassVar[str] = "supervised contrastive learning"
@@ -316,59 +319,58 @@ class SCLConfig(ClassifierSettings, MatryoshkaConfig):
 
     name: Literal["scl"] = "scl"
     head: Literal["linear", "two-layer"] = "two-layer"
-    """As published, `two-layer`: a layer half as wide as its input between, without a nonlinearity."""
+    """`two-layer` is as published: its first layer is half as wide as its input, without a nonlinearity."""
     weight: float = Field(default=0.3, ge=0, le=1)
     """λ of equation 3: the contrastive share of the loss; the rest is cross-entropy (best on STS: 0.3; the code's
     default 0.5)."""
     temperature: float = Field(default=1.0, gt=0, le=100)
     """τ of equation 2 (best: 1.0)."""
     similarity: Literal["dot", "cosine"] = "dot"
-    """What τ divides: the dot product as published. Deviation: `cosine`, which does not depend on the encoder's
-    scale."""
+    """Similarity that τ divides: the dot product as published. Deviation: `cosine`, which does not depend on the
+    encoder's scale."""
     positives: int | None = Field(default=None, ge=1)
-    """Positives of an anchor, its own hypothesis among them, the others drawn; None takes all (the code's `pos_num`
-    -1)."""
+    """Positives per anchor: its own hypothesis and others drawn at random; None uses all (the code's `pos_num` -1)."""
     negatives: int | None = Field(default=None, ge=1)
-    """Negatives of an anchor, drawn; None takes all (the code's `neg_num` -1). The code draws all of them at any number
-    above 0 too, so its 3n is its all n."""
+    """Negatives per anchor, drawn at random; None uses all (the code's `neg_num` -1). The code also uses all of them at
+    any number above 0, so its setting "3n" equals "all n"."""
     control: Literal["none", "augment"] = "none"
-    """`augment`: the paper's control; anchors are classified beside their positives and negatives as further pairs of
-    the cross-entropy, and nothing is contrasted. Neither paper nor code says under which class a hypothesis of another
-    premise stands: contradiction here."""
+    """`augment`: the paper's control. Pairs of an anchor with its positives and negatives are added to the
+    cross-entropy, without a contrastive term. Neither paper nor code gives the class of a pair with another premise's
+    hypothesis; here it is contradiction."""
 
     @property
     def label(self) -> str:
-        """The control is no contrastive learning."""
+        """Name in tables; the control has its own, because it is not contrastive."""
         return "SCL's augmentation control" if self.control == "augment" else self.title
 
 
 class CrossRegressionConfig(ObjectiveSettings):
-    """A cross-encoder's score of a pair that it reads as one text (SBERT section 4.2, rows BERT-STSb and BERT-AFS)."""
+    """A cross-encoder that scores a pair read as one text (SBERT section 4.2, rows BERT-STSb and BERT-AFS)."""
 
     title: ClassVar[str] = "cross-encoder regression"
     citation: ClassVar[str] = _BERT
 
     name: Literal["cross-regression"] = "cross-regression"
     loss: Literal["bce", "mse"] = "bce"
-    """Of the sigmoid of the [CLS] token's value against the score: cross-entropy (UKP's code for AFS) or squared
-    error. SBERT's paper says neither."""
+    """Loss between the score and the sigmoid of the [CLS] token's value: cross-entropy (UKP's code for AFS) or squared
+    error. SBERT's paper does not specify it."""
 
 
 class CrossSoftmaxConfig(ObjectiveSettings):
-    """A cross-encoder's classes of pairs: what row BERT-NLI-STSb is trained by before STS-B (SBERT section 4.2)."""
+    """A cross-encoder that classifies pairs: first training stage of row BERT-NLI-STSb (SBERT section 4.2)."""
 
     title: ClassVar[str] = "cross-encoder softmax"
     citation: ClassVar[str] = _BERT
 
     name: Literal["cross-softmax"] = "cross-softmax"
     classes: int = Field(default=3, ge=2, le=127)
-    """Classes of pairs; labels run from 0 to one less."""
+    """Number of classes; labels are 0 to classes − 1."""
 
 
 class MaskedLMConfig(ObjectiveSettings):
     """Masked language modelling, as BERT was trained, continued on the corpus; only first views are read.
 
-    The papers' baseline "BERT-mlm". What the sentence vectors do is not asked: keep the last step (`select`).
+    The papers' baseline "BERT-mlm". The loss does not use sentence vectors, so select the last step (`select`).
     """
 
     title: ClassVar[str] = "masked language modelling"
@@ -378,13 +380,13 @@ class MaskedLMConfig(ObjectiveSettings):
 
     name: Literal["masked-lm"] = "masked-lm"
     share: float = Field(default=0.15, gt=0, lt=1)
-    """Share of the tokens to guess (BERT: 15 %, of which 80 % are hidden, 10 % exchanged, 10 % shown)."""
+    """Share of the tokens to predict (BERT: 15 %, of which 80 % are masked, 10 % replaced, 10 % unchanged)."""
 
 
 class TSDAEConfig(ObjectiveSettings):
-    """TSDAE: the second view is written out from the vector of the first, which is what deletion left of it.
+    """TSDAE: reconstruct the second view from the vector of the first, the same sentence with words deleted.
 
-    The decoder is the encoder's own layers run causally, so all its weights are tied but its attention to the vector.
+    The decoder runs the encoder's own layers causally, so all its weights are tied except its attention to the vector.
     """
 
     title: ClassVar[str] = "TSDAE"
@@ -432,4 +434,4 @@ ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeVal
 OBJECTIVE_CONFIGS: Mapping[str, type[AnyObjective]] = {
     config.model_fields["name"].default: config for config in get_args(AnyObjective)
 }
-"""Every objective's settings by its name."""
+"""Name of each objective → class of its settings."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Contrastive(VectorObjective):
     """NT-Xent: the two views of a sentence attract, all other sentences of the batch repel (BSL section 4.4, Table 7).
 
-    Source: Chen et al., 2020 (SimCLR), equation 1. With `anchor_weight`, the softmax of a sentence's cosines with the
-    rest of the batch must stay that of a frozen copy of the encoder, taken before training.
+    Source: Chen et al., 2020 (SimCLR), equation 1. With `anchor_weight`, a second term is the KL divergence of a
+    sentence's similarities to the rest of the batch from those before training, by a frozen copy of the encoder.
 
     Example:
         >>> objective = Contrastive(encoder, ContrastiveConfig(temperature=0.05))
@@ -54,7 +54,7 @@ class Contrastive(VectorObjective):
         return self
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
-        """Return both views' vectors, one under the other, the anchor's of the same if there is one, and `loss`."""
+        """Return the stacked vectors of both views, the anchor's vectors if there is an anchor, and `loss`."""
         vectors = [self.online.embed_rows(batch.tokens, batch.rows, batch_tokens)]
         if self.config.anchor_weight > 0:
             with torch.no_grad():
@@ -76,7 +76,7 @@ class Contrastive(VectorObjective):
 
 
 class SimCSE(VectorObjective):
-    """InfoNCE of the first view twice, under different dropout; second views are not used.
+    """InfoNCE of the first view encoded twice under different dropout; second views are not used.
 
     Source: Gao, Yao and Chen, EMNLP 2021, equation 4. The head above the encoder is dropped after training.
 
@@ -106,11 +106,11 @@ class SimCSE(VectorObjective):
         self.train()
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
-        """Return the vectors of the first views twice, one under the other, and `loss`."""
+        """Return the stacked vectors (2B, D) of the first views, encoded twice, and `loss`."""
         rows = np.concatenate([batch.view_1, batch.view_1])
         return [self.online.embed_rows(batch.tokens, rows, batch_tokens)], self.loss
 
     def loss(self, h_2BD: torch.Tensor) -> torch.Tensor:
-        """Return the loss of both copies' vectors, one under the other: a scalar ≥ 0."""
+        """Return the loss of the stacked vectors of both passes: a scalar ≥ 0."""
         z1_BD, z2_BD = self.head(h_2BD).chunk(2)
         return info_nce(z1_BD, z2_BD, self.temperature)

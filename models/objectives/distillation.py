@@ -37,11 +37,11 @@ RIDGE = 1e-2
 class Distil(VectorObjective):
     """KL(p ‖ q) of a sentence's similarities to others, or the distance of its vector from the teacher's.
 
-    `similarities`: p and q are the teacher's and the student's softmax over the teacher's vectors in a queue and of the
-    batch (ConGen: Limkonchotiwat et al., Findings of EMNLP 2022, section 3), or, without a queue, over the rest of the
-    batch, each network among its own vectors. `vectors`: the teacher's vector itself (Reimers and Gurevych, EMNLP 2020,
-    section 2); with a translation as second view, a student of several languages learns the space of a teacher of one.
-    The student has a projection to the teacher's width where the loss needs one.
+    `similarities`: p is the teacher's softmax, q the student's. With a queue, both are over the teacher's vectors in
+    the queue and the batch (ConGen: Limkonchotiwat et al., Findings of EMNLP 2022, section 3). Without a queue, both
+    are over the rest of the batch, as each network encodes it. `vectors`: the student learns the teacher's vector
+    itself (Reimers and Gurevych, EMNLP 2020, section 2). With translations as second views, a multilingual student
+    learns a monolingual teacher's space. Where widths must be equal but differ, the student gets a projection.
 
     Example:
         >>> objective = Distil(encoder, DistilConfig())
@@ -68,7 +68,7 @@ class Distil(VectorObjective):
         self.queue.fill(vectors_ND, self.config.queue)
         if self.config.compares_vectors and self.online.width != vectors_ND.shape[1]:
             kept = self.config.projection == "kept"
-            # A projection that is kept comes before the scaling to length 1 that ends the student.
+            # A kept projection goes before the student's last step, the scaling to length 1.
             dense = self._dense(self.online.unscaled() if kept else self.online, sample, vectors_ND.shape[1])
             if kept:
                 self.online.add_head(dense)
@@ -88,7 +88,7 @@ class Distil(VectorObjective):
         """Return the student's vectors of the views that it reads, and the mean loss over these views.
 
         Raises:
-            TrainingError: The student's vectors have another width than the teacher's, which it has not met.
+            TrainingError: The student's width differs from the teacher's, and `meet_teacher` was not called.
         """
         views = [batch.view_1, batch.view_2] if self.config.views == "both" else [batch.view_1]
         rows = np.concatenate(views)
@@ -121,9 +121,9 @@ class Distil(VectorObjective):
 
 
 def linear_fit(h_NS: torch.Tensor, t_ND: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return W (D, S) and b (D,) that bring W·h + b nearest to t in squares, under a ridge penalty.
+    """Fit t ≈ W·h + b by ridge regression and return W (D, S) and b (D,).
 
-    The ridge is `RIDGE` times the mean variance of h: a student's dimensions are seldom independent.
+    The penalty is `RIDGE` times the mean variance of h, because a student's dimensions are seldom independent.
     """
     h_NS, t_ND = h_NS.double(), t_ND.double()
     mean_S, mean_D = h_NS.mean(dim=0), t_ND.mean(dim=0)
@@ -139,8 +139,8 @@ def vector_distance(h_BD: torch.Tensor, t_BD: torch.Tensor, distance: str) -> to
     """Return the distance of vectors from the teacher's, a scalar ≥ 0.
 
     Args:
-        h_BD: The student's.
-        t_BD: The teacher's.
+        h_BD: The student's vectors.
+        t_BD: The teacher's vectors.
         distance: `mse` is the mean over B and D of (h − t)², `cosine` the mean over B of 1 − cos(h, t).
     """
     if distance == "mse":
@@ -158,16 +158,16 @@ def similarity_divergence(
 ) -> torch.Tensor:
     """Return KL(p ‖ q), averaged over the batch: a scalar ≥ 0.
 
-    p and q are the softmax of the teacher's and of the student's cosines with N other sentences, each divided by its
-    temperature. With a queue these are its vectors and the batch's, all of the teacher (N = Q + B); without one they
-    are the B − 1 others of the batch, each network's own.
+    p and q are the softmax of the teacher's and of the student's cosines with N vectors, each divided by its
+    temperature. With a queue, the N = Q + B vectors are the teacher's, from the queue and the batch. Without a queue,
+    they are each network's own vectors of the B − 1 other sentences of the batch.
 
     Args:
         h_BS: The student's vectors; with a queue S = D.
         t_BD: The teacher's vectors of the same sentences.
-        queue_QD: Unit vectors of the teacher; no rows for no queue.
-        student_temperature: Of q.
-        teacher_temperature: Of p.
+        queue_QD: Unit vectors of the teacher; without rows, there is no queue.
+        student_temperature: Divides the student's cosines.
+        teacher_temperature: Divides the teacher's cosines.
     """
     h_BS, t_BD = functional.normalize(h_BS, dim=-1), functional.normalize(t_BD, dim=-1)
     if len(queue_QD):

@@ -34,9 +34,9 @@ def info_nce(
 
     Args:
         u_BD: Vectors that look for their partners.
-        v_BD: Their partners, row by row; each row is a negative of all others.
+        v_BD: Their partners, row by row; each row is a negative for all other rows of u.
         temperature: τ.
-        queue_QD: Further negatives, of length 1; a row of zeros is an empty place.
+        queue_QD: Unit vectors that serve as further negatives; a row of zeros is an empty place.
         symmetric: Average with the loss of finding u from v.
 
     Example:
@@ -56,7 +56,7 @@ def info_nce(
 
 @full_precision
 def nt_xent(h1_BD: torch.Tensor, h2_BD: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Return InfoNCE of all 2B vectors among each other: each has 2(B − 1) negatives, of both views; a scalar ≥ 0.
+    """Return NT-Xent: InfoNCE over all 2B vectors, each with 2(B − 1) negatives from both views; a scalar ≥ 0.
 
     SimCLR's equation 1 (Chen et al., 2020), which the BSL paper compares with (section 4.4).
 
@@ -75,18 +75,18 @@ def nt_xent(h1_BD: torch.Tensor, h2_BD: torch.Tensor, temperature: float) -> tor
 def off_diagonal(x_BB: torch.Tensor) -> torch.Tensor:
     """Return a square matrix without its diagonal, (B, B − 1).
 
-    A mask as index would make a GPU wait for its count.
+    Indexing by a mask would make a GPU wait for the number of elements.
     """
     size = len(x_BB)
     return x_BB.flatten()[1:].view(size - 1, size + 1)[:, :-1].reshape(size, size - 1)
 
 
 class VectorQueue(nn.Module):
-    """Q unit vectors, the oldest of which make way for a batch's.
+    """Queue of Q unit vectors; the vectors of a new batch replace the oldest.
 
     Attributes:
-        vectors: (Q, D), in no order; a row of zeros is a place that is not taken.
-        place: Where the next vector goes.
+        vectors: (Q, D), in no order; a row of zeros is an empty place.
+        place: Row that the next vector replaces.
     """
 
     vectors: torch.Tensor
@@ -98,7 +98,7 @@ class VectorQueue(nn.Module):
         self.register_buffer("place", torch.zeros((), dtype=torch.int64))
 
     def fill(self, vectors_ND: NDArray[np.float32], places: int) -> None:
-        """Make `places` places and put vectors of sentences into them that are drawn at random from torch.
+        """Fill the queue with `places` rows of `vectors_ND`, drawn at random from torch's generator and normalised.
 
         Raises:
             TrainingError: There are fewer sentences than places.
@@ -109,12 +109,12 @@ class VectorQueue(nn.Module):
 
     @torch.no_grad()
     def push(self, vectors_BD: torch.Tensor) -> None:
-        """Put a batch into the places of the oldest vectors; nothing if there are none."""
+        """Replace the oldest vectors by a batch's; do nothing if the queue has no places."""
         places = len(self.vectors)
         if places == 0:
             return
         newest = functional.normalize(vectors_BD[-places:], dim=-1)
         at = (self.place + torch.arange(len(newest), device=newest.device)) % places
-        # Not in place: the loss of this batch still needs what it was compared with.
+        # Not in place: the backward pass of this batch still needs the old vectors.
         self.vectors = self.vectors.index_copy(0, at, newest.to(self.vectors.dtype))
         self.place.copy_((self.place + len(newest)) % places)

@@ -1,4 +1,4 @@
-"""IS-BERT: a sentence's vector tells its own tokens from those of other sentences (Zhang et al., EMNLP 2020).
+"""IS-BERT: train a sentence's vector to distinguish its own tokens from other sentences' (Zhang et al., EMNLP 2020).
 
 Shapes: B sentences, T tokens of the longest, N tokens of all, D width.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ISBERT(Objective):
     """Mean over tokens of sp(−x · h_own) + mean over other sentences of sp(x · h_other), sp the softplus.
 
-    Source: Zhang et al., EMNLP 2020, equation 2, as MutualInformationLoss.py scales it; second views are not used.
+    Source: Zhang et al., EMNLP 2020, equation 2, scaled as in MutualInformationLoss.py; second views are not used.
 
     Raises:
         TrainingError: The encoder has modules after pooling.
@@ -55,20 +55,20 @@ class ISBERT(Objective):
 
 @full_precision
 def jensen_shannon(x_ND: torch.Tensor, h_BD: torch.Tensor, *, sentence_N: torch.Tensor) -> torch.Tensor:
-    """Return minus the Jensen-Shannon estimate of the information between tokens and sentences: a scalar > −2 log 2.
+    """Return the negative Jensen-Shannon estimate of the mutual information of tokens and sentences, > −2 log 2.
 
-    Equation 2 as MutualInformationLoss.py scales it: the mean over tokens of softplus(−x) − log 2, x the product with
-    the own sentence, plus the mean over tokens and other sentences of softplus(x) − log 2. A sentence that is alone in
-    its batch has no others, and no second term.
+    Equation 2, scaled as in MutualInformationLoss.py. The first term is the mean over tokens of softplus(−x) − log 2,
+    where x is the token's product with its own sentence. The second is the mean over tokens and other sentences of
+    softplus(x) − log 2; a batch of one sentence has no second term.
 
     Args:
         x_ND: Vectors of the tokens of all sentences, special tokens included.
         h_BD: Vectors of the sentences.
-        sentence_N: Which sentence each token is of.
+        sentence_N: Row in h of each token's sentence.
     """
     scores_NB = x_ND @ h_BD.T
     own_N1 = scores_NB.gather(1, sentence_N[:, None])
-    others_NB = scores_NB.scatter(1, sentence_N[:, None], float("-inf"))  # whose softplus is 0
+    others_NB = scores_NB.scatter(1, sentence_N[:, None], float("-inf"))  # softplus(−inf) = 0
     count, others = len(scores_NB), max(1, len(h_BD) - 1)
     apart = functional.softplus(others_NB).sum() / (count * others) - math.log(2) * (len(h_BD) > 1)
     return functional.softplus(-own_N1).mean() - math.log(2) + apart

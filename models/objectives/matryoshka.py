@@ -1,6 +1,6 @@
-"""Matryoshka training: the first d dimensions of a vector are a vector too (Kusupati et al., 2022).
+"""Matryoshka training: make the first d dimensions of a vector usable alone (Kusupati et al., 2022).
 
-Shapes: B pairs, D width, d dimensions that are kept.
+Shapes: B pairs, D width, d dimensions of truncated vectors.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 class Matryoshka(Objective):
     """L(h) + Σ_d L(h[:d]): another objective's loss of the whole vectors and of their first d dimensions.
 
-    Source: Kusupati et al., 2022, equation 1 with all weights 1. A network above the encoder (predictor, head,
-    classifier) is one for all d: its first layer's columns and its last layer's rows of the first d dimensions are used
-    (the "efficient" form, section 3). All other attributes are those of the wrapped objective.
+    Source: Kusupati et al., 2022, equation 1 with all weights 1. All d share the networks above the encoder (the
+    "efficient" form, section 3): each uses the first d columns of its first layer; a predictor or head also uses only
+    the first d rows of its last layer. All other attributes are those of the wrapped objective.
 
     Raises:
-        TrainingError: A number of dimensions is not below the encoder's.
+        TrainingError: A number in `dims` is not below the encoder's width.
 
     Example:
         >>> plain = Contrastive(encoder, ContrastiveConfig())
@@ -73,7 +73,7 @@ class Matryoshka(Objective):
         return total
 
     def _padded(self, _module: nn.Module, arguments: tuple[object, ...]) -> tuple[object, ...]:
-        """Put zeros behind narrower vectors, so that the network's columns for them count nothing."""
+        """Pad truncated vectors with zeros, so that the network's other columns have no effect."""
         behind = (0, self._width - self._kept)
         return tuple(functional.pad(x, behind) if isinstance(x, torch.Tensor) else x for x in arguments)
 
@@ -81,11 +81,11 @@ class Matryoshka(Objective):
         return found_BD[:, : self._kept]
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
-        """Pass the tokenizer on."""
+        """Pass the tokenizer to the wrapped objective."""
         self.objective.read_vocabulary(tokenizer)
 
     def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:
-        """Pass the teacher on."""
+        """Pass the teacher to the wrapped objective."""
         self.objective.meet_teacher(sample, vectors_ND)
 
     def momentum(self, step: int, total: int) -> float | None:

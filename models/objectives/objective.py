@@ -33,7 +33,7 @@ COLUMN_OF: Final[Mapping[Need, str]] = {
     "groups": "group",
     "teacher": "sentence_id",
 }
-"""What an objective may need of a batch, and the column of the pairs that it comes from."""
+"""Batch field that an objective may need → column of the pairs that fills it."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Objective(nn.Module, ABC):
     """Networks and a loss over batches of pairs; `online` is the encoder that is trained.
 
     Attributes:
-        saved: Names of the modules in a snapshot; together they hold all state.
+        saved: Names of the modules in a snapshot; together they contain all state.
         data_parallel: Names of the modules that run on one process's share of a batch; all others see the whole batch.
         needs: Fields that a batch must have besides the two views.
     """
@@ -101,7 +101,7 @@ class Objective(nn.Module, ABC):
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Hook: receive the tokenizer before the first step."""
 
-    def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:  # for objectives with one
+    def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:  # for objectives with a teacher
         """Hook: receive the teacher before the first step, where pairs come with its vectors.
 
         Args:
@@ -145,8 +145,8 @@ class VectorObjective(Objective):
 def full_precision(loss: Callable[P, torch.Tensor]) -> Callable[P, torch.Tensor]:
     """Run a loss outside autocast, on floating tensors widened to fp32 at least (float64 stays).
 
-    Widening alone is not enough: inside autocast a matrix product of fp32 tensors is taken in bf16, whose third digit
-    divided by a temperature of 0.05 is an error in the first.
+    Widening alone is not enough: autocast also computes products of fp32 matrices in bf16. Dividing by a temperature of
+    0.05 turns their error in the third digit into one in the first.
     """
 
     @functools.wraps(loss)

@@ -25,8 +25,8 @@ class VICReg(TwoBranch):
     """VICReg: L = λ · ‖z − t‖² + μ · ½ hinge(std z) + ν · covariances(z), summed over both views.
 
     Source: Bardes, Ponce and LeCun, ICLR 2022, equations 1 to 6, in BSL's two branches as UNSEE uses it (Çağatan,
-    2024). Each prediction has the gradient of VICReg's own loss (weights, terms and halves of its code) whose second
-    branch is the target of the other view, fixed. Both predictions' distances are summed, as in UNSEE's code.
+    2024). Each prediction's gradient equals that of VICReg's code (its weights, terms and factors ½), with the other
+    view's fixed target as second branch. The distances of both predictions are summed, as in UNSEE's code.
 
     Example:
         >>> objective = VICReg(encoder, VICRegConfig(k=2))
@@ -39,7 +39,7 @@ class VICReg(TwoBranch):
         self.config = config
 
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
-        """Sum over both views of the three weighted terms."""
+        """Return the three weighted terms, summed over both views."""
         return self._branch(self.predictor(h1_BD), t2_BD) + self._branch(self.predictor(h2_BD, 2), t1_BD)
 
     def _branch(self, z_BD: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
@@ -54,19 +54,19 @@ class VICReg(TwoBranch):
 
 @full_precision
 def distance(z_BD: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
-    """Mean squared difference of all elements, as their code takes it: ≥ 0."""
+    """Return the mean squared difference over all elements, as in VICReg's code: ≥ 0."""
     return functional.mse_loss(z_BD, t_BD)
 
 
 @full_precision
 def variance_hinge(z_BD: torch.Tensor) -> torch.Tensor:
-    """Mean over dimensions of how far the standard deviation falls short of 1 (their equation 1): in [0, 1]."""
+    """Return the mean over dimensions of max(0, 1 − standard deviation) (VICReg's equation 1): in [0, 1]."""
     return functional.relu(1.0 - (z_BD.var(dim=0) + VARIANCE_FLOOR).sqrt()).mean()
 
 
 @full_precision
 def covariance_penalty(z_BD: torch.Tensor) -> torch.Tensor:
-    """Sum of squared covariances between different dimensions, over D (their equation 4): ≥ 0."""
+    """Return the sum of squared covariances between different dimensions, divided by D (VICReg's equation 4): ≥ 0."""
     covariance_DD = z_BD.T.cov()
     squared = covariance_DD.square()
     return (squared.sum() - squared.diagonal().sum()) / z_BD.shape[1]
@@ -89,14 +89,14 @@ class Barlow(TwoBranch):
         self.redundancy = config.redundancy
 
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
-        """Sum over both views of the cross-correlation's distance to the identity."""
+        """Return the distance of the cross-correlation from the identity, summed over both views."""
         one = cross_correlation_loss(self.predictor(h1_BD), t2_BD, self.redundancy)
         return one + cross_correlation_loss(self.predictor(h2_BD, 2), t1_BD, self.redundancy)
 
 
 @full_precision
 def cross_correlation_loss(z_BD: torch.Tensor, t_BD: torch.Tensor, redundancy: float) -> torch.Tensor:
-    """Σᵢ (1 − Cᵢᵢ)² + λ Σᵢ Σⱼ≠ᵢ Cᵢⱼ², C the correlation of z's and t's dimensions over the batch (their equation 1)."""
+    """Return Σᵢ (1 − Cᵢᵢ)² + λ Σᵢ Σⱼ≠ᵢ Cᵢⱼ² (equation 1), where C correlates the dimensions of z with those of t."""
     correlation_DD = _standardised(z_BD).T @ _standardised(t_BD) / len(z_BD)
     squared = correlation_DD.square()
     diagonal = correlation_DD.diagonal()

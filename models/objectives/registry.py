@@ -43,12 +43,12 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
 
 
 def build_objective(online: Encoder, config: AnyObjective, tokenizer: Tokenizer | None = None) -> Objective:
-    """Return the objective of a configuration around an encoder; new weights are drawn from torch's generator.
+    """Build the configured objective around an encoder; new weights are drawn from torch's generator.
 
     Args:
         online: The encoder, which becomes a part of the objective.
-        config: Which objective; with `dims`, it is wrapped in `Matryoshka`.
-        tokenizer: The encoder's own, which language modelling needs.
+        config: Settings of the objective; with `dims`, the objective is wrapped in `Matryoshka`.
+        tokenizer: The encoder's tokenizer, which language modelling needs.
 
     Raises:
         TrainingError: The objective cannot train this encoder.

@@ -1,11 +1,11 @@
-"""Supervised contrastive learning (Liao, 2021): hypotheses near the premises that entail them, beside classification.
+"""Supervised contrastive learning (Liao, 2021): classify pairs, and pull premises to hypotheses that they entail.
 
     premise u ─▶ encoder ─┬─▶ classifier on (u, v, |u − v|) ─▶ cross-entropy ─┐
                           │                                                   ├─▶ (1 − λ) · CE + λ · SCL  (equation 3)
     hypothesis v ─────────┴─▶ anchors u against all v of the batch ─▶ SCL ────┘
 
-An anchor is the premise of an entailed row; its positives are the hypotheses of the batch that the same premise
-entails, its negatives all others: those of the same premise that are neutral or contradict, and other premises'.
+An anchor is the premise of an entailed row. Its positives are the hypotheses in the batch that the same premise
+entails. Its negatives are all other hypotheses: neutral or contradicting ones of the same premise, and other premises'.
 
 Shapes: A anchors, B pairs, D width, P further pairs.
 """
@@ -39,12 +39,12 @@ ENTAILMENT, CONTRADICTION = 0, 2
 
 @dataclass(frozen=True)
 class Contrasts:
-    """Who is held against whom in a batch.
+    """Anchors of a batch with their positives and negatives.
 
     Attributes:
         anchors: (A,) rows whose premise is an anchor.
         positives: (A, B), True where the row's hypothesis is a positive of the anchor; at least the anchor's own.
-        negatives: (A, B), True where it is a negative.
+        negatives: (A, B), True where the row's hypothesis is a negative of the anchor.
     """
 
     anchors: NDArray[np.int64]
@@ -79,7 +79,7 @@ class SCL(VectorObjective):
         return vectors, partial(self.loss, batch=batch, contrasts=contrasts_of(batch, self.config))
 
     def loss(self, u_BD: torch.Tensor, v_BD: torch.Tensor, batch: Batch, contrasts: Contrasts) -> torch.Tensor:
-        """Return equation 3 of premises u and hypotheses v; cross-entropy alone where no pair is entailed."""
+        """Return equation 3 for premises u and hypotheses v; only its cross-entropy term where no pair is entailed."""
         labels_B = labels_of(batch, self.config.classes, self.online.device)
         if self.config.control == "augment":
             return self._augmented(u_BD, v_BD, labels_B, batch, contrasts)
@@ -99,9 +99,9 @@ class SCL(VectorObjective):
 
 
 def contrasts_of(batch: Batch, config: SCLConfig) -> Contrasts:
-    """Anchors of a batch, their positives and negatives; as many as configured of each.
+    """Return the anchors of a batch with the configured numbers of positives and negatives.
 
-    What is drawn depends on the batch alone, so that processes agree on it and a resumed run needs no state.
+    The random draw depends on the batch alone, so that processes agree on it and a resumed run needs no state.
     """
     assert batch.labels is not None
     assert batch.groups is not None
@@ -116,7 +116,7 @@ def contrasts_of(batch: Batch, config: SCLConfig) -> Contrasts:
 
 
 def further_pairs(batch: Batch, contrasts: Contrasts) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The control's pairs beside the batch's own: rows of their premises, of their hypotheses, and labels, each (P,).
+    """Return the control's additional pairs: rows of their premises, rows of their hypotheses, and labels, each (P,).
 
     A hypothesis of the same premise keeps its label; one of another premise counts as a contradiction.
     """
@@ -131,7 +131,7 @@ def further_pairs(batch: Batch, contrasts: Contrasts) -> tuple[NDArray[np.int64]
 
 
 def contrast(u_BD: torch.Tensor, v_BD: torch.Tensor, contrasts: Contrasts, config: SCLConfig) -> torch.Tensor:
-    """As `contrastive_error`, with the settings' similarity and temperature."""
+    """Return `contrastive_error` with the configured similarity and temperature."""
     device = u_BD.device
     u_AD = u_BD.index_select(0, uploaded(contrasts.anchors, device))
     if config.similarity == "cosine":
@@ -148,11 +148,11 @@ def contrastive_error(
     negatives_AB: torch.Tensor,
     temperature: float,
 ) -> torch.Tensor:
-    """Mean over anchors of −1/|P| Σ_p log(exp(u·v_p/τ) / Σ_a exp(u·v_a/τ)), a over P and N (equation 2): ≥ 0.
+    """Return the mean over anchors of −1/|P| Σ_p log(exp(u·v_p/τ) / Σ_a exp(u·v_a/τ)), a in P ∪ N (equation 2): ≥ 0.
 
     Args:
         u_AD: Anchors.
-        v_BD: What they are held against.
+        v_BD: Hypotheses that the anchors are compared with.
         positives_AB: P of each anchor, at least one.
         negatives_AB: N of each anchor.
         temperature: τ.
@@ -164,7 +164,7 @@ def contrastive_error(
 
 
 def _drawn(candidates_AB: NDArray[np.bool_], number: int | None, random: np.random.Generator) -> NDArray[np.bool_]:
-    """Candidates of each row, at most `number` of them, drawn without replacement; None for all."""
+    """Draw at most `number` candidates of each row without replacement; None returns all."""
     if number is None:
         return candidates_AB
     keys_AB = np.where(candidates_AB, random.random(candidates_AB.shape), np.inf)

@@ -100,10 +100,10 @@ class CrossObjective(Objective):
         self.train()
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
-        """Check that a text begins and ends with a special token, between which a pair is joined.
+        """Check that the tokenizer starts and ends a text with special tokens, which enclose a joined pair.
 
         Raises:
-            TrainingError: It does not.
+            TrainingError: One of these tokens is missing.
         """
         marks = {tokenizer.cls_token_id, tokenizer.bos_token_id, tokenizer.sep_token_id, tokenizer.eos_token_id}
         ids = tokenizer("a")["input_ids"]
@@ -148,7 +148,7 @@ class CrossRegression(CrossObjective):
 class CrossSoftmax(CrossObjective):
     """Cross-entropy of softmax(x): a pair's values x learn its class.
 
-    Source: Devlin et al., NAACL 2019, section 4.1; SBERT section 4.2 trains BERT-NLI-STSb by it before STS-B.
+    Source: Devlin et al., NAACL 2019, section 4.1; SBERT section 4.2 trains BERT-NLI-STSb with it before STS-B.
 
     Example:
         >>> objective = CrossSoftmax(encoder, CrossSoftmaxConfig(classes=3))
@@ -211,7 +211,7 @@ def labels_of(batch: Batch, classes: int, device: torch.device) -> torch.Tensor:
     """Return the labels (B,) of a batch.
 
     Raises:
-        TrainingError: A label is none of the classes.
+        TrainingError: A label is outside 0 to classes − 1.
     """
     assert batch.labels is not None
     lowest, highest = int(batch.labels.min()), int(batch.labels.max())

@@ -1,4 +1,4 @@
-"""How each embedded model is made: shape, vocabulary, optimizer, schedule, budget, data."""
+"""Settings for making the embedded models: shape, vocabulary, optimizer, schedule, budget, data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LearningConfig(BaseModel):
     minutes: float | None = Field(default=None, gt=0)
     """Wall-clock budget instead of `steps`: the rate falls with elapsed time. Not reproducible."""
     seed: int = Field(default=0, ge=0)
-    """Decides initial weights, order of examples and masks."""
+    """Seed of initial weights, order of examples and masks."""
     precision: Precision = "auto"
     """Arithmetic of matrix products; weights stay fp32. `auto`: bf16 where the device computes in it natively, else
     fp32."""
@@ -53,11 +53,11 @@ class EncoderRecipe(_Recipe):
     """A masked LM."""
 
     multilingual: bool = False
-    """Reads all languages of the translators, with their accents; False is English alone."""
+    """Whether it learns all languages of the translators, with their accents; False is English only."""
     vocabulary: int = Field(default=8192, ge=64)
     """WordPiece entries."""
     held_out: int = Field(default=3000, ge=1)
-    """Sentences that are kept for evaluation."""
+    """Number of held-out sentences for evaluation."""
     model: EncoderShape = EncoderShape()
     """Shape and batches."""
     learning: LearningConfig = LearningConfig(steps=6000, warmup_steps=100, seed=1)
@@ -67,9 +67,9 @@ class TranslatorRecipe(_Recipe):
     """A translator between English and other languages."""
 
     shares: dict[str, float] = {"de": 1.0, "fr": 1.0, "es": 0.3, "tr": 0.25, "ar": 1.0}
-    """Share of each language's pairs drawn in an epoch; languages left out are not learnt."""
+    """Share of each language's pairs drawn in an epoch; other languages are not learnt."""
     near: float = Field(default=1.0, ge=0)
-    """How many times as often the pairs are drawn that are most like captions, three in ten of each language."""
+    """Factor on the share of the pairs most similar to captions, which are 30 % of each language."""
     into_english: bool = False
     """Direction: False is English into the languages."""
     back_translated: float = Field(default=0.0, ge=0)
@@ -77,27 +77,27 @@ class TranslatorRecipe(_Recipe):
     vocabulary: int = Field(default=8000, ge=64)
     """Entries of the joint vocabulary."""
     held_out: int = Field(default=2000, ge=1)
-    """Pairs of each language that are kept for evaluation."""
+    """Number of held-out pairs of each language for evaluation."""
     model: TranslationModelConfig = TranslationModelConfig()
     """Shape and batches."""
     learning: LearningConfig = LearningConfig(steps=8000, seed=1)
 
 
 class StudentRecipe(BaseModel):
-    """A sentence encoder that learns a larger one's vectors, from the masked LM."""
+    """A sentence encoder, initialised from the masked LM, that learns the vectors of a larger one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     teacher: EncoderConfig = EncoderConfig(
         model="sentence-transformers/all-MiniLM-L6-v2", normalize=True, max_length=128
     )
-    """Whose vectors are learnt."""
+    """Encoder whose vectors are learnt."""
     sentences: int = Field(default=380_000, ge=1)
-    """Most sentences that it reads."""
+    """Largest number of training sentences."""
     most_words: int = Field(default=36, ge=4)
-    """Longer sentences are left out: short ones teach more a second."""
+    """Largest number of words in a sentence; short sentences teach more per second."""
     max_length: int = Field(default=128, ge=4)
-    """Tokens kept of a sentence."""
+    """Maximal number of tokens per sentence; longer ones are truncated."""
     training: TrainingConfig = TrainingConfig(
         objective=DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
         lr=1e-3,
@@ -106,4 +106,4 @@ class StudentRecipe(BaseModel):
         length_buckets=16,
         select="last",
     )
-    """How."""
+    """Settings of the training."""

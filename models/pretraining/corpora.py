@@ -1,4 +1,4 @@
-"""The sentences that the small models learn from: licensed collections, free of evaluation texts."""
+"""Training sentences of the small models, from licensed collections without evaluation texts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ PARALLEL: Final = tuple(f"tatoeba_en_{language}/all" for language in LANGUAGES)
 NLI: Final = ("snli_train_part/pairs", "snli_tok/dev", "snli_tok/test")
 MULTINLI: Final = ("multinli_sample/raw_6k", "multinli_sample/train_20k")
 ENGLISH: Final = (*NLI, *PARALLEL, "ni_text/all", "novels/docs", "wikitext2_validtest/all", *MULTINLI)
-"""What the masked LM reads."""
+"""Collections that the masked LM learns from."""
 MULTILINGUAL: Final = (NLI[0], *PARALLEL, "ni_text/all")
-"""What the multilingual masked LM reads."""
+"""Collections that the multilingual masked LM learns from."""
 
 EVALUATION: Final = (
     *(f"sts{year}/test" for year in range(12, 17)),
@@ -33,15 +33,15 @@ EVALUATION: Final = (
 """Sets whose sentences no model may see."""
 
 LIMITS: Final = (200_000, 40_000, 150_000, 220_000, 90_000, 20_000, 60_000)
-"""Most sentences of SNLI, its dev and test, Tatoeba, instructions, novels, WikiText, MultiNLI."""
+"""Largest numbers of sentences of SNLI, its dev and test, Tatoeba, instructions, novels, WikiText, MultiNLI."""
 
 
 def english_sentences(frames: Mapping[str, pl.DataFrame], seed: int) -> list[str]:
-    """The masked LM's sentences: unique, shuffled, none of an evaluation set.
+    """Return the masked LM's sentences: unique, shuffled, none from an evaluation set.
 
     Args:
-        frames: Every collection of `ENGLISH` and `EVALUATION` by name.
-        seed: Decides the draw and the order.
+        frames: All collections of `ENGLISH` and `EVALUATION` by name.
+        seed: Seed of the draw and the order.
     """
     tatoeba = sorted({text for name in PARALLEL for text in frames[name]["en"]})
     multinli = [text for name in MULTINLI for text in _both(frames[name]) if is_sentence(text)]
@@ -58,12 +58,12 @@ def english_sentences(frames: Mapping[str, pl.DataFrame], seed: int) -> list[str
 
 
 def multilingual_sentences(frames: Mapping[str, pl.DataFrame], kept_out: Iterable[str], seed: int) -> list[str]:
-    """The multilingual masked LM's sentences: English of fewer kinds, and the other side of every pair by itself.
+    """Return the multilingual masked LM's sentences: English from fewer collections, and the pairs' other languages.
 
     Args:
-        frames: Every collection of `MULTILINGUAL` and `EVALUATION` by name.
-        kept_out: Further sentences that it may not see.
-        seed: Decides the draw and the order.
+        frames: All collections of `MULTILINGUAL` and `EVALUATION` by name.
+        kept_out: Further sentences to exclude.
+        seed: Seed of the draw and the order.
     """
     groups = [
         sorted(set(_both(frames[NLI[0]]))),
@@ -76,20 +76,20 @@ def multilingual_sentences(frames: Mapping[str, pl.DataFrame], kept_out: Iterabl
 
 
 def evaluation_sentences(frames: Mapping[str, pl.DataFrame]) -> list[str]:
-    """All sentences of the evaluation sets."""
+    """Return all sentences of the evaluation sets."""
     return [text for name in EVALUATION for side in ("sentence1", "sentence2") for text in frames[name][side]]
 
 
 def round_trip_sentences(
     frames: Mapping[str, pl.DataFrame], kept_out: Iterable[str], captions: int, everyday: int
 ) -> list[str]:
-    """English sentences of 4 to 32 words for back-translation: SNLI's captions and Tatoeba's everyday ones.
+    """Return English sentences of 4 to 32 words for back-translation: SNLI's captions and Tatoeba's everyday sentences.
 
     Args:
-        frames: SNLI, every collection of `PARALLEL` and of `EVALUATION` by name.
-        kept_out: Sentences that the translators are measured or used on.
-        captions: Most of SNLI.
-        everyday: Most of Tatoeba.
+        frames: SNLI and all collections of `PARALLEL` and `EVALUATION` by name.
+        kept_out: Sentences that the translators are evaluated or used on.
+        captions: Largest number of sentences from SNLI.
+        everyday: Largest number of sentences from Tatoeba.
     """
     groups = [_both(frames[NLI[0]]), [text for name in PARALLEL for text in frames[name]["en"]]]
     fitting = [sorted({text.strip() for text in group if 4 <= len(text.split()) <= 32}) for group in groups]
@@ -101,12 +101,12 @@ def _both(frame: pl.DataFrame) -> list[str]:
 
 
 def is_sentence(text: str) -> bool:
-    """Whether a text has 4 to 60 words: enough context to predict from, and no run-on."""
+    """Return whether a text has 4 to 60 words: enough context to predict from, and no run-on sentence."""
     return len(text.split()) in WORDS
 
 
 def sentences_of(text: str) -> list[str]:
-    """Sentences of a passage: split at line ends after field prefixes («Fact: ») and at sentence ends."""
+    """Return the sentences of a passage, split at line ends and sentence ends, without field prefixes («Fact: »)."""
     found: list[str] = []
     for line in text.splitlines():
         stripped = FIELD.sub("", line.strip())
@@ -115,7 +115,7 @@ def sentences_of(text: str) -> list[str]:
 
 
 def prose_sentences(text: str) -> list[str]:
-    """Sentences of a book: paragraphs are joined across line ends first; headings in capitals fall away."""
+    """Return the sentences of a book, after joining the lines of paragraphs; headings in capitals are dropped."""
     found: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
         joined = " ".join(paragraph.split())
@@ -124,7 +124,7 @@ def prose_sentences(text: str) -> list[str]:
 
 
 def wiki_sentences(lines: Iterable[str]) -> list[str]:
-    """Sentences of WikiText lines, its ` @-@ ` marks undone; headings and sentences with `<unk>` fall away."""
+    """Return the sentences of WikiText lines without ` @-@ ` marks; headings and sentences with `<unk>` are dropped."""
     found: list[str] = []
     for line in lines:
         if not line.strip().startswith("="):
@@ -134,20 +134,20 @@ def wiki_sentences(lines: Iterable[str]) -> list[str]:
 
 
 def fingerprint(sentence: str) -> str:
-    """Letters and digits only, lower-cased: equal for two copies that differ in case, spaces or punctuation."""
+    """Return a sentence's lower-cased letters and digits, so that case, spaces and punctuation do not matter."""
     return "".join(c for c in sentence.lower() if c.isalnum())
 
 
 def training_sentences(
     groups: Sequence[Sequence[str]], limits: Sequence[int], forbidden: Iterable[str], seed: int
 ) -> list[str]:
-    """Unique sentences of all groups, at most `limits[i]` of group i, none that `forbidden` holds, shuffled.
+    """Return unique sentences of all groups, at most `limits[i]` of group i, none of `forbidden`, shuffled.
 
     Args:
         groups: Sentences by collection.
-        limits: Most sentences of each collection, drawn at random.
+        limits: Largest number of sentences of each collection, drawn at random.
         forbidden: Evaluation sentences, compared by `fingerprint`.
-        seed: Decides the draw and the order.
+        seed: Seed of the draw and the order.
 
     Returns:
         The training sentences.

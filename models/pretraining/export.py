@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def export_half(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Save weights as float16 safetensors, with configuration and tokenizer, to `folder`.
 
-    The configuration says float32: `from_pretrained` then widens the weights, since float16 arithmetic is slow on CPUs.
+    The configuration states float32, so that `from_pretrained` widens the weights; float16 arithmetic is slow on CPUs.
 
     Args:
         model: The trained network.
-        tokenizer: Its tokenizer.
-        folder: Made if absent; files of the same names are replaced.
+        tokenizer: The network's tokenizer.
+        folder: Made if needed; files of the same names are replaced.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
@@ -31,10 +31,10 @@ def export_half(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, fold
 
 
 def halve(folder: Path) -> None:
-    """Turn the weights of a model's folder into float16, and have its configuration say float32 all the same.
+    """Convert the weights in a model's folder to float16, but state float32 in its configuration.
 
     Args:
-        folder: Holds `model.safetensors`; a module of sentence-transformers says nothing of precision.
+        folder: Has `model.safetensors` and `config.json`; modules of sentence-transformers state no precision.
     """
     weights = folder / "model.safetensors"
     tensors = load_file(weights)

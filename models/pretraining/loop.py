@@ -1,4 +1,4 @@
-"""Pre-training by the loop, the step, the optimizers and the snapshots of training; its schedule follows a budget."""
+"""Pre-training, with the loop, step, optimizers and snapshots of training and a schedule that follows a budget."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ COUNTERS = ("step", "epoch", "position", "elapsed_s", "tokens", "losses")
 
 
 class Examples(Protocol):
-    """The examples of a run: which go together, and what they cost."""
+    """The examples of a run: their batches and their loss."""
 
     def plan(self, epoch: int) -> Sequence[np.ndarray]:
-        """Batches of example numbers, in order; equal for equal epochs."""
+        """Return batches of example numbers, in order; equal for equal epochs."""
 
     def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
-        """Mean loss of one batch, and the number of tokens it was taken over."""
+        """Return the mean loss of one batch, and its number of tokens."""
 
 
 @dataclass
 class RunState:
-    """A run between two steps.
+    """State of a pre-training run between two steps.
 
     Attributes:
         model: The network.
-        optimizers: Of its parameters.
+        optimizers: Optimizers of its parameters.
         config: Optimizer, schedule, budget, seed.
         step: Optimizer steps done.
-        epoch: The present pass over the examples, from 0.
-        position: Batches of it already used.
-        elapsed_s: Seconds spent, those of interrupted calls included.
-        tokens: Tokens that the loss was taken over.
+        epoch: Current pass over the examples, from 0.
+        position: Number of this epoch's batches already used.
+        elapsed_s: Seconds spent, with interrupted calls.
+        tokens: Total number of tokens, as `Examples.loss` counts them.
         losses: (step, mean loss since the last entry).
     """
 
@@ -76,7 +76,7 @@ class RunState:
 
     @property
     def spent(self) -> float:
-        """Share of the budget that is spent: elapsed time where `minutes` is set, steps otherwise."""
+        """Spent share of the budget: by elapsed time if `minutes` is set, otherwise by steps."""
         if self.config.minutes is not None:
             return self.elapsed_s / (60.0 * self.config.minutes)
         return self.step / self.config.steps
@@ -87,13 +87,13 @@ class RunState:
         return self.spent >= 1.0
 
     def snapshot(self, fingerprint: str) -> Snapshot:
-        """Copy weights, moments and counters out."""
+        """Return a copy of weights, moments and counters."""
         moments = copied(optimizer_tensors(self.optimizers))
         tensors = {"model": copied(dict(self.model.named_parameters())), "optimizer": moments}
         return Snapshot(fingerprint, self.step, tensors, {name: getattr(self, name) for name in COUNTERS})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Copy everything back in."""
+        """Restore weights, moments and counters from a snapshot."""
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 parameter.copy_(snapshot.tensors["model"][name])
@@ -115,14 +115,15 @@ def pretrain(
         model: The network.
         examples: Batches and loss.
         config: Optimizer, schedule, budget, seed.
-        on_progress: Told (done, total, detail) every 50 steps; seconds where the budget is wall clock.
-        folder: Of this run alone: snapshots every three minutes and at the end; a run found there goes on.
+        on_progress: Called with (done, total, detail) every 50 steps; in seconds if the budget is wall-clock time.
+        folder: Folder for this run's snapshots alone, written every three minutes and at the end. If it has snapshots,
+            the run resumes.
 
     Returns:
-        The run at its end, with its counters and loss curve.
+        The final state of the run, with its counters and loss curve.
 
     Raises:
-        TrainingError: A loss or gradient is not finite, or (ResumeError) `folder` holds the snapshot of another run.
+        TrainingError: A loss or gradient is not finite, or (ResumeError) `folder` has a snapshot of another run.
     """
     config = settled(config, lambda: str(next(model.parameters()).device))
     run = RunState(model, make_optimizers(model, config), config)
@@ -152,10 +153,11 @@ def pretrain(
 def make_optimizers(network: nn.Module, config: LearningConfig) -> list[torch.optim.Optimizer]:
     """Return AdamW for all parameters, or Muon for hidden matrices and AdamW for the others, in a fixed order.
 
+    Muon's updates are scaled to AdamW's size (arXiv 2502.16982). Embeddings, norms and biases have no weight decay.
+
     Args:
-        network: Its input embedding, and what is tied to it, always goes to AdamW.
-        config: Muon's updates are scaled to AdamW's size (arXiv 2502.16982); embeddings, norms and biases are not
-            decayed.
+        network: AdamW always gets its input embedding and parameters tied to that.
+        config: Choice and settings of the optimizer.
     """
     lr, weight_decay = config.peak_lr, config.weight_decay
     embeddings = {id(p) for m in network.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
@@ -172,22 +174,19 @@ def make_optimizers(network: nn.Module, config: LearningConfig) -> list[torch.op
 
 
 def learning_rate(config: LearningConfig, step: int, fraction: float) -> float:
-    """Return the rate of linear warm-up by steps, then linear decay to zero by the share of the budget that is spent.
+    """Return the learning rate of the next step: linear warm-up by steps, linear decay to zero by the spent budget.
 
     Args:
         config: Peak rate and warm-up.
         step: Steps already taken.
-        fraction: Share of the budget spent, in [0, 1].
-
-    Returns:
-        The rate of the next step.
+        fraction: Spent share of the budget, in [0, 1].
     """
     warmup = min(1.0, (step + 1) / config.warmup_steps) if config.warmup_steps else 1.0
     return config.peak_lr * warmup * max(0.0, 1.0 - fraction)
 
 
 def _identity(model: nn.Module, examples: Examples, config: LearningConfig) -> str:
-    """Which run this is: its settings, first weights and the batches of its first epoch."""
+    """Return the digest of a run's settings, initial weights and first epoch's batches."""
     digest = hashlib.sha256()
     for batch in examples.plan(0):
         digest.update(batch.tobytes())

@@ -1,7 +1,7 @@
 """A small masked language model that learns in minutes on a CPU.
 
-ModernBERT architecture (arXiv 2412.13663: pre-norm, rotary positions, no dropout), every layer global. A post-norm
-BERT of the same size stays on the plateau of unigram statistics for longer than a CPU's patience.
+ModernBERT architecture (arXiv 2412.13663: pre-norm, rotary positions, no dropout), with global attention in every
+layer. A post-norm BERT of the same size stays on the plateau of unigram statistics for too long on a CPU.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def length_batches(
 
     Args:
         lengths: (N,) tokens of each example.
-        tokens: Most padded tokens of a batch; a longer example stands alone.
-        generator: Decides the order of examples and of batches.
-        window: Examples that are sorted together; smaller is more random, larger pads less.
+        tokens: Largest number of padded tokens in a batch; a longer example is a batch by itself.
+        generator: Draws the order of examples and of batches.
+        window: Number of examples sorted together; smaller is more random, larger has less padding.
 
     Returns:
-        Arrays of example numbers; together they hold each example once.
+        Arrays of example numbers; together they contain each example once.
     """
     order = generator.permutation(len(lengths))
     batches: list[np.ndarray] = []
@@ -56,7 +56,7 @@ def _cut(part: np.ndarray, lengths: np.ndarray, tokens: int) -> list[np.ndarray]
 
 
 def pad(rows: list[np.ndarray], value: int) -> np.ndarray:
-    """Rows of unequal length as one (rows, longest) matrix, filled up with `value` on the right."""
+    """Return rows of unequal length as one (rows, longest) matrix, padded with `value` on the right."""
     matrix = np.full((len(rows), max(len(row) for row in rows)), value, dtype=np.int64)
     for number, row in enumerate(rows):
         matrix[number, : len(row)] = row
@@ -80,15 +80,15 @@ class EncoderShape(BaseModel):
     feed_forward: int = Field(default=512, ge=8)
     """Inner width of the gated feed-forward block."""
     max_tokens: int = Field(default=64, ge=8)
-    """Longest training sequence, [CLS] and [SEP] included; rotary positions reach further."""
+    """Longest training sequence, [CLS] and [SEP] included; rotary positions allow longer ones later."""
     batch_tokens: int = Field(default=2048, ge=16)
-    """Most padded tokens of a batch."""
+    """Largest number of padded tokens in a batch."""
     masked: float = Field(default=0.3, gt=0, lt=1)
     """Share of tokens to predict (ModernBERT section 2.1)."""
 
 
 def build_masked_lm(config: EncoderShape, tokenizer: PreTrainedTokenizerFast, seed: int) -> ModernBertForMaskedLM:
-    """A randomly initialised encoder with its masked-LM head, decided by `seed`."""
+    """Return an encoder with its masked-LM head, initialised at random by `seed`."""
     torch.manual_seed(seed)
     shape = {
         "vocab_size": len(tokenizer),
@@ -109,24 +109,24 @@ def build_masked_lm(config: EncoderShape, tokenizer: PreTrainedTokenizerFast, se
 
 
 class MaskedSentences:
-    """Examples of single sentences, each its own sequence, as the encoder will meet them."""
+    """Examples of one sentence per sequence, as in the encoder's later use."""
 
     def __init__(
         self, sentences: Sequence[np.ndarray], tokenizer: PreTrainedTokenizerFast, config: EncoderShape, seed: int
     ) -> None:
-        """Hold token ids of sentences, [CLS] and [SEP] included."""
+        """Store the token ids of sentences, [CLS] and [SEP] included."""
         self.sentences = sentences
         self.lengths = np.fromiter((len(s) for s in sentences), dtype=np.int64, count=len(sentences))
         self.config, self.seed = config, seed
         self.pad_id, self.masking = int(tokenizer.pad_token_id), Masking.of(tokenizer)
 
     def plan(self, epoch: int) -> list[np.ndarray]:
-        """Batches of like length, shuffled anew each epoch."""
+        """Return batches of similar length, shuffled again each epoch."""
         generator = np.random.default_rng([self.seed, epoch])
         return length_batches(self.lengths, self.config.batch_tokens, generator, window=50_000)
 
     def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
-        """Cross-entropy of the masked tokens; the count is of all tokens read."""
+        """Return the cross-entropy of the masked tokens, and the number of all tokens read."""
         tokens_BT = pad([self.sentences[i] for i in batch], self.pad_id)
         encoder: Any = model  # typed as the loop knows it; a ModernBertForMaskedLM
         logits_NV, labels_N = masked_logits(encoder, tokens_BT, *self.mask(tokens_BT, generator), self.pad_id)
@@ -134,10 +134,10 @@ class MaskedSentences:
         return loss, int((tokens_BT != self.pad_id).sum())
 
     def mask(self, tokens_BT: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Choose tokens to predict and hide them.
+        """Choose tokens to predict and mask them.
 
         Returns:
-            (B, T) input and (B, T) labels, −100 where nothing is asked.
+            (B, T) input and (B, T) labels, −100 for tokens that are not predicted.
         """
         hidden, chosen = self.masking.hide(tokens_BT, self.config.masked, generator)
         return hidden, np.where(chosen, tokens_BT, IGNORED)
@@ -146,7 +146,7 @@ class MaskedSentences:
 def masked_logits(
     model: ModernBertForMaskedLM, tokens_BT: np.ndarray, hidden_BT: np.ndarray, labels_BT: np.ndarray, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Scores of the vocabulary at the masked places only: the other 70 % of the head's work is not done.
+    """Return the logits of masked tokens only, which saves 70 % of the head's work.
 
     Returns:
         (N, vocabulary) logits and (N,) labels of the N masked tokens.
@@ -161,7 +161,7 @@ def masked_logits(
 
 @torch.no_grad()
 def evaluate_masked_lm(model: ModernBertForMaskedLM, sentences: MaskedSentences, seed: int) -> dict[str, float]:
-    """Loss (nats), perplexity and accuracy over masked tokens of held-out sentences, with fixed masks."""
+    """Return loss (nats), perplexity and accuracy over masked tokens of held-out sentences, with fixed masks."""
     model.eval()  # type: ignore[no-untyped-call]
     total, right, count = 0.0, 0, 0
     for number, examples in enumerate(sentences.plan(0)):

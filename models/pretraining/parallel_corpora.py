@@ -1,6 +1,6 @@
-"""Sentence pairs of several languages with English: held-out pairs share no side with training, and the nearest pairs.
+"""Parallel sentence pairs with English: split off held-out pairs, and select pairs near a domain.
 
-Nearness to a domain is Moore and Lewis's (2010), with unigrams.
+Closeness to a domain is that of Moore and Lewis (2010), with unigrams.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class ParallelSplit:
-    """Pairs by language: frames with the columns `en` and `other`."""
+    """Training and held-out pairs by language: frames with the columns `en` and `other`."""
 
     train: dict[str, pl.DataFrame]
     held: dict[str, pl.DataFrame]
 
 
 def split_pairs(pairs: dict[str, pl.DataFrame], held_out: int, seed: int) -> ParallelSplit:
-    """Hold pairs out of every language; no sentence of theirs, on either side, is in any language's training pairs.
+    """Split off held-out pairs of every language that share no sentence with the training pairs.
+
+    English sides are compared across all languages. Sentences are compared by letters and digits alone.
 
     Args:
         pairs: By language, frames with the columns `en` and `other`.
-        held_out: Pairs to hold out of each language (at most a twelfth of it), each with another English side.
-        seed: Decides the draw.
+        held_out: Number of held-out pairs per language (at most a twelfth of its pairs), with unique English sides.
+        seed: Seed of the draw.
 
     Returns:
-        Both parts; sentences are compared by letters and digits alone.
+        Training and held-out pairs.
     """
     marked = {language: _mark(frame) for language, frame in sorted(pairs.items())}
     held: dict[str, pl.DataFrame] = {}
@@ -63,12 +65,12 @@ def _mark(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def closeness(texts: Sequence[str], domain: Iterable[str], general: Iterable[str]) -> np.ndarray:
-    """How much likelier each text is in one domain than in general.
+    """Score how much more likely each text is in a domain than in a general corpus.
 
     Args:
         texts: Sentences to judge.
         domain: Sentences of the domain.
-        general: Sentences of the corpus at large.
+        general: Sentences of the general corpus.
 
     Returns:
         (N,) mean over words of log p(word | domain) − log p(word | general), add-one smoothed; higher is closer.
@@ -80,7 +82,7 @@ def closeness(texts: Sequence[str], domain: Iterable[str], general: Iterable[str
 
 
 def nearest(scores: np.ndarray, share: float) -> np.ndarray:
-    """Mask of the `share` of scores that are highest, ties included."""
+    """Return a mask of the highest `share` of scores, ties included."""
     mask: np.ndarray = scores >= np.quantile(scores, 1.0 - share)
     return mask
 

@@ -1,10 +1,9 @@
-"""A small MarianMT model, of OPUS-MT's architecture at a size that a CPU can train, and the pairs that it learns from.
+"""Train a small MarianMT model (OPUS-MT's architecture, at a size for a CPU), and measure its quality.
 
-How good a small translator is: against references, and after a round trip against what went out.
+Quality is measured against references, and after a round trip against the original sentences. BLEU and chrF are
+sacreBLEU's with its default settings (13a tokenisation; chrF2), from 0 to 100.
 
-BLEU and chrF are sacreBLEU's with its default settings (13a tokenisation; chrF2), from 0 to 100.
-
-Shapes: B examples, S source tokens, T target tokens, D width, V vocabulary, N target tokens that are no padding.
+Shapes: B examples, S source tokens, T target tokens, D width, V vocabulary, N target tokens without padding.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from transformers import MarianTokenizer
 
 
-LONGEST = 100  # tokens of a side
-RATIO = 4.0  # of the sides' lengths, three tokens added to each
+LONGEST = 100  # tokens per side
+RATIO = 4.0  # limit of the ratio of both lengths, with three tokens added to each
 
 
 class TranslationModelConfig(BaseModel):
@@ -43,7 +42,7 @@ class TranslationModelConfig(BaseModel):
     encoder_layers: int = Field(default=3, ge=1)
     """Encoder layers."""
     decoder_layers: int = Field(default=2, ge=1)
-    """Decoder layers; fewer than the encoder's, since they run once per token."""
+    """Decoder layers; fewer than the encoder's, because they run once per token."""
     width: int = Field(default=256, ge=8)
     """Model width D."""
     heads: int = Field(default=4, ge=1)
@@ -51,17 +50,18 @@ class TranslationModelConfig(BaseModel):
     feed_forward: int = Field(default=1024, ge=8)
     """Inner width of feed-forward blocks."""
     batch_tokens: int = Field(default=5000, ge=32)
-    """Most padded source + target tokens of a batch."""
+    """Largest number of padded source and target tokens in a batch."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """Probability mass spread over the vocabulary."""
     joined: float = Field(default=0.15, ge=0, lt=1)
-    """Share of examples that are two pairs of one language in a row: teaches longer inputs than the corpus has."""
+    """Share of examples made of two pairs of one language, which teach longer inputs than the corpus has."""
 
 
 def build_translator(config: TranslationModelConfig, tokenizer: MarianTokenizer, seed: int) -> MarianMTModel:
-    """A randomly initialised MarianMTModel with the conventions of OPUS-MT, decided by `seed`.
+    """Return a MarianMTModel with the conventions of OPUS-MT, initialised at random by `seed`.
 
-    The embedding of `<pad>`, which starts decoding, is zero and stays so: CTranslate2 starts Marian models from zeros.
+    The embedding of `<pad>`, which starts decoding, is always zero, because CTranslate2 starts Marian models from
+    zeros.
     """
     torch.manual_seed(seed)
     size, pad_id = len(tokenizer.get_vocab()), tokenizer.pad_token_id
@@ -119,12 +119,12 @@ def _initialise(model: MarianMTModel) -> None:
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Token ids of one language direction, without framing."""
+    """Token ids of one language direction, without special tokens."""
 
     sources: list[np.ndarray]
     targets: list[np.ndarray]
     prefix: int | None
-    """Id of the target-language token that starts each source; none where the model has one target."""
+    """Id of the target-language token that starts each source; None if the model has one target."""
     share: float
     """Share of the pairs drawn in each epoch; above 1, pairs repeat."""
 
@@ -145,7 +145,7 @@ class TranslationPairs:
     def __init__(
         self, directions: list[EncodedPairs], tokenizer: MarianTokenizer, config: TranslationModelConfig, seed: int
     ) -> None:
-        """Hold the pairs of all directions."""
+        """Store the pairs of all directions."""
         self.directions, self.config, self.seed = directions, config, seed
         self.sources = [row for d in directions for row in d.sources]
         self.targets = [row for d in directions for row in d.targets]
@@ -156,7 +156,7 @@ class TranslationPairs:
         self.end_id, self.pad_id = int(tokenizer.eos_token_id), int(tokenizer.pad_token_id)
 
     def plan(self, epoch: int) -> list[np.ndarray]:
-        """Batches of (examples, 2) pair numbers: a pair and the one that follows it, or −1."""
+        """Return batches of (examples, 2) pair numbers: a pair, and a second pair joined to it or −1."""
         generator = np.random.default_rng([self.seed, epoch])
         first = self._draw(generator)
         second = self._partners(first, generator)
@@ -176,7 +176,7 @@ class TranslationPairs:
         return np.concatenate(chosen)
 
     def _partners(self, first: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """For a share of the examples another one of the same direction, −1 for the rest."""
+        """Return a random pair of the same direction for a share of the examples, −1 for the others."""
         ends = np.cumsum([len(d.sources) for d in self.directions])
         owner = np.searchsorted(ends, first, side="right")
         starts = ends - np.array([len(d.sources) for d in self.directions])
@@ -184,12 +184,12 @@ class TranslationPairs:
         return np.where(generator.random(len(first)) < self.config.joined, partner, -1)
 
     def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:  # noqa: ARG002
-        """Label-smoothed cross-entropy per target token; the count is of target tokens."""
+        """Return the label-smoothed cross-entropy per target token, and the number of target tokens."""
         sources = pad([self._source(*e) for e in batch], self.pad_id)
         targets = pad([self._target(*e) for e in batch], self.pad_id)
         translator: Any = model  # typed as the loop knows it; a MarianMTModel
         states_ND, labels_N = target_states(translator, sources, targets, self.pad_id)
-        candidates = translator.model.shared.weight[:-1]  # the last row is <pad>: no candidate, and zero for ever
+        candidates = translator.model.shared.weight[:-1]  # the last row is <pad>: not a candidate, and always zero
         return linear_cross_entropy(states_ND, candidates, labels_N, self.config.label_smoothing), len(labels_N)
 
     def _source(self, first: int, second: int) -> np.ndarray:
@@ -205,10 +205,10 @@ class TranslationPairs:
 def target_states(
     model: MarianMTModel, sources_BS: np.ndarray, targets_BT: np.ndarray, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """The decoder's last states where there is a next target token.
+    """Return the decoder's last hidden states for all target tokens.
 
     Returns:
-        (N, D) states and (N,) labels of the N target tokens that are no padding.
+        (N, D) states and (N,) labels of the N target tokens without padding.
     """
     device = next(model.parameters()).device
     sources, targets = torch.from_numpy(sources_BS).to(device), torch.from_numpy(targets_BT).to(device)
@@ -222,7 +222,7 @@ MAX_REPEATS = 3
 
 
 def translation_quality(translations: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Corpus BLEU and chrF of translations with one reference each."""
+    """Return corpus BLEU and chrF of translations with one reference each."""
     return {
         "bleu": round(sacrebleu.corpus_bleu(list(translations), [list(references)]).score, 2),
         "chrf": round(sacrebleu.corpus_chrf(list(translations), [list(references)]).score, 2),
@@ -230,14 +230,14 @@ def translation_quality(translations: Sequence[str], references: Sequence[str]) 
 
 
 def round_trip_quality(originals: Sequence[str], returned: Sequence[str]) -> dict[str, float]:
-    """What is left of sentences that went to another language and back.
+    """Measure back-translations against the original sentences.
 
     Args:
-        originals: Sentences that were translated.
-        returned: What came back.
+        originals: Original sentences.
+        returned: Their back-translations.
 
     Returns:
-        `chrf` against the originals; `copies`, the share in [0, 1] that came back the same but for case, spaces and
+        `chrf` against the originals; `copies`, the share in [0, 1] that equal the original except for case, spaces and
         punctuation; `loops`, the number that repeat a phrase more than three times in a row.
     """
     same = sum(fingerprint(a) == fingerprint(b) for a, b in zip(originals, returned, strict=True))

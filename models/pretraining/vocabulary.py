@@ -1,4 +1,4 @@
-"""Vocabularies learnt from text: lower-cased WordPiece for encoders, joint SentencePiece in OPUS-MT's layout."""
+"""Learn vocabularies from text: lower-cased WordPiece for encoders, joint SentencePiece in OPUS-MT's layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CAPTIONS = 60_000
 PROPORTIONS = {"de": 170_000, "fr": 140_000, "es": 40_000, "ar": 11_000, "tr": 30_000}
-"""Most sentences of each language; German and French, which recipes use most, get the most entries."""
+"""Largest number of sentences of each language; German and French, which recipes use most, get the most entries."""
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
 
@@ -32,10 +32,10 @@ def train_vocabulary(texts: Iterable[str], size: int, target_codes: Sequence[str
     Ids follow OPUS-MT: `</s>` 0, `<unk>` 1, the pieces, the target tokens, `<pad>` last (CTranslate2 cuts it off).
 
     Args:
-        texts: Sentences of all languages, in the proportion the vocabulary should serve them.
-        size: Entries in all, a multiple of 8 for the sake of matrix kernels.
+        texts: Sentences of all languages, in the desired proportions.
+        size: Total number of entries; a multiple of 8 suits matrix kernels.
         target_codes: `deu`, `fra`, …, each an entry `>>deu<<`; empty for a single target.
-        folder: Receives source.spm, target.spm (equal), vocab.json and the tokenizer's configuration.
+        folder: Folder for source.spm, target.spm (equal), vocab.json and the tokenizer's configuration.
 
     Returns:
         The tokenizer, read back from `folder`.
@@ -46,10 +46,10 @@ def train_vocabulary(texts: Iterable[str], size: int, target_codes: Sequence[str
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
         model_writer=model,
-        vocab_size=size - len(tokens),  # SentencePiece counts <s>, which we leave out, where we add <pad>
+        vocab_size=size - len(tokens),  # SentencePiece counts <s>, which we replace by <pad>
         character_coverage=0.9998,
         model_type="unigram",
-        num_threads=1,  # the order of threads must not decide the vocabulary
+        num_threads=1,  # with more threads, their order would affect the vocabulary
         minloglevel=2,
     )
     processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
@@ -70,12 +70,12 @@ def train_vocabulary(texts: Iterable[str], size: int, target_codes: Sequence[str
 
 
 def vocabulary_texts(pairs: Mapping[str, pl.DataFrame], captions: pl.Series, seed: int) -> list[str]:
-    """What the joint vocabulary is learnt from: captions, and of each language what `PROPORTIONS` says.
+    """Return the texts for the joint vocabulary: captions, and sentences of each language by `PROPORTIONS`.
 
     Args:
         pairs: By language, frames with the columns `en` and `other`.
         captions: English sentences of the kind that will be translated most.
-        seed: Decides the draw.
+        seed: Seed of the draw.
     """
     generator = np.random.default_rng(seed)
     texts: list[str] = []
@@ -89,7 +89,7 @@ def vocabulary_texts(pairs: Mapping[str, pl.DataFrame], captions: pl.Series, see
 
 
 def without_targets(folder: Path) -> None:
-    """Rename the target tokens in a model's vocabulary to `<unused-…>`: English is its one target."""
+    """Rename the target tokens in the vocabulary of a model into English to `<unused-…>`."""
     path = folder / "vocab.json"
     entries: dict[str, int] = json.loads(path.read_text())
     renamed = {f"<unused-{name[2:-2]}>" if name.startswith(">>") else name: i for name, i in entries.items()}
@@ -97,7 +97,7 @@ def without_targets(folder: Path) -> None:
 
 
 def encode_pieces(tokenizer: MarianTokenizer, texts: Iterable[str]) -> list[np.ndarray]:
-    """Token ids of each text without framing; the same as the tokenizer's, some fifty times faster."""
+    """Return the token ids of each text without special tokens, as the tokenizer does, but about fifty times faster."""
     processor = tokenizer.spm_source
     entries = tokenizer.get_vocab()
     size = processor.get_piece_size()
@@ -106,15 +106,15 @@ def encode_pieces(tokenizer: MarianTokenizer, texts: Iterable[str]) -> list[np.n
 
 
 def train_wordpiece(texts: Iterable[str], size: int, *, accents: bool = False) -> PreTrainedTokenizerFast:
-    """Learn `size` pieces, the five special ones (ids 0–4) included.
+    """Learn a WordPiece vocabulary of `size` pieces, with the five special ones (ids 0–4).
 
     Args:
         texts: Sentences; lower-cased here.
         size: Entries of the vocabulary.
-        accents: Keep them, since in most languages they tell words apart; without, as BERT-uncased does.
+        accents: Whether to keep accents, which distinguish words in most languages; False strips them as BERT-uncased.
 
     Returns:
-        A tokenizer that frames a sentence as `[CLS] … [SEP]`.
+        A tokenizer that encodes a sentence as `[CLS] … [SEP]`.
     """
     tokenizer = Tokenizer(WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=not accents)
@@ -139,8 +139,8 @@ def train_wordpiece(texts: Iterable[str], size: int, *, accents: bool = False) -
 
 
 def encode_wordpieces(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], max_tokens: int) -> list[np.ndarray]:
-    """Token ids of each text, framed and cut to `max_tokens`; texts of fewer than three inner tokens fall away."""
-    # Cut here: the tokenizer would remember its own truncation and carry it into every later export.
+    """Return the token ids of each text, truncated to `max_tokens`; drop texts of fewer than three inner tokens."""
+    # Truncated here, because the tokenizer would save its own truncation in every later export.
     rows = tokenizer(list(texts), return_attention_mask=False)["input_ids"]
     end = [tokenizer.sep_token_id]
     cut = (row if len(row) <= max_tokens else row[: max_tokens - 1] + end for row in rows)

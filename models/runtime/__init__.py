@@ -1,1 +1,1 @@
-"""What all arithmetic stands on: precision, devices, processes, random state, tables larger than memory, progress."""
+"""Base of all computation: precision, devices, processes, random state, tables larger than memory, progress."""

@@ -1,16 +1,15 @@
-"""Devices: arrays on their way to one and back, what forward passes compute with, and processes that share a batch.
+"""Devices: copies to and from them, the arithmetic of forward passes, and processes that share a batch.
 
-Arithmetic is bf16 where asked for, else fp32, on a CPU by oneDNN.
-torch leaves fp32 products on x86 to MKL, which takes half of the vector width on processors that are not Intel's;
-oneDNN, which torch carries too and uses for bf16, takes all of it: 2.1 times as fast on an AMD EPYC. The precision is
-the same, only the order of a sum differs.
+Arithmetic is bf16 if requested, else fp32, on a CPU by oneDNN. On x86, torch computes fp32 products by MKL, which uses
+half of the vector width on processors that are not Intel's. oneDNN, which torch includes and uses for bf16, uses all of
+it: 2.1 times as fast on an AMD EPYC. The precision is the same; only the order of sums differs.
 
-fp32 on a GPU is IEEE's single precision. TF32, torch's default for convolutions, rounds each factor to 10 of 23 bits
-and is switched off. The switch is the process's and stays, as other threads may compute.
+fp32 on a GPU is IEEE single precision. TF32, torch's default for convolutions, rounds each factor to 10 of 23 bits and
+is switched off. The switch applies to the whole process and is never restored, because other threads may compute.
 
-Processes embed a batch together: each its share of the rows, and all receive all vectors. What follows (predictor,
-batch statistics, negatives, loss) every process computes on the whole batch, so it equals one process by construction
-and no objective needs to know. It is a small part of a step; the encoder is shared.
+Processes embed a batch together: each embeds its share of the rows, and all receive all vectors. Every process computes
+the rest (predictor, batch statistics, negatives, loss) on the whole batch. So the result equals that of one process,
+and objectives do not depend on the number of processes. The rest is a small part of a step.
 
 Shapes: N rows, D features in, E features out; rows may have more dimensions than one; B rows of all
 processes, S of one.
@@ -41,9 +40,9 @@ T = TypeVar("T")
 
 
 def uploaded(array: NDArray[np.generic] | torch.Tensor, device: torch.device) -> torch.Tensor:
-    """An array as a tensor on a device, without waiting for what the device is busy with.
+    """Copy an array to a device as a tensor, without waiting for work queued on the device.
 
-    From memory that the system may move, a copy to a GPU waits until all that was asked of the GPU before is done.
+    A copy to a GPU from memory that is not pinned would wait for all work queued before.
     """
     tensor = array if isinstance(array, torch.Tensor) else torch.from_numpy(array)
     if device.type != "cuda" or tensor.is_cuda:
@@ -52,13 +51,13 @@ def uploaded(array: NDArray[np.generic] | torch.Tensor, device: torch.device) ->
 
 
 def wait(device: torch.device) -> None:
-    """Return once the device has done all work that was queued on it; before a clock is read, for example."""
+    """Wait until the device has finished all queued work; for example, before reading a clock."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 class Download:
-    """A tensor on its way from the device; the copy is asked for at once, and waited for when it is read."""
+    """Asynchronous copy of a tensor from the device: started at once, and waited for when read."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._tensor, self._done = tensor, None
@@ -69,7 +68,7 @@ class Download:
             self._done.record()
 
     def numpy(self) -> NDArray[np.float32]:
-        """The numbers, once they are there."""
+        """Wait for the copy and return it."""
         if self._done is not None:
             self._done.synchronize()
         array: NDArray[np.float32] = self._tensor.numpy()
@@ -77,12 +76,12 @@ class Download:
 
 
 def one_ahead(items: Iterable[T]) -> Iterator[T]:
-    """The items, each once the next one is made: a device has its next work before the result of the last is read."""
+    """Yield each item after the next one is made, so that a device has work while the last result is read."""
     return (item for item, _ in itertools.pairwise(itertools.chain(items, (None,))) if item is not None)
 
 
 def arithmetic(device: torch.device, *, bf16: bool) -> contextlib.AbstractContextManager[Any]:
-    """Around a forward pass, also of training: bf16 autocast, or fp32 by the fastest products that the device has."""
+    """Return the context manager for a forward pass: bf16 autocast, or fp32 by the device's fastest products."""
     if bf16:
         return torch.autocast(device.type, dtype=torch.bfloat16)
     if device.type == "cuda":
@@ -91,20 +90,20 @@ def arithmetic(device: torch.device, *, bf16: bool) -> contextlib.AbstractContex
 
 
 def leave_tf32() -> None:
-    """Have this process multiply fp32 numbers of a GPU in IEEE's single precision."""
+    """Switch TF32 off in this process, so that a GPU multiplies fp32 in IEEE single precision."""
     backends: Any = torch.backends
     for switch in (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn):
         switch.fp32_precision = "ieee"
 
 
 def _offered() -> bool:
-    # The operator that torch's own compiler calls; elsewhere than on x86 torch's choice of library is as good.
+    # The operator that torch's own compiler calls; on other platforms than x86, torch's choice of library is as good.
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     return x86 and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 class _Products(TorchFunctionMode):
-    """Takes every `linear` of fp32 tensors on the CPU to oneDNN and leaves all else as it is."""
+    """Compute every `linear` of fp32 tensors on the CPU by oneDNN, without changing other functions."""
 
     def __torch_function__(
         self,
@@ -124,7 +123,7 @@ def _linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 
 
 def _suits(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
-    """Whether oneDNN's operator is sure to see what torch's would: it checks no shapes and no strides of a bias."""
+    """Return whether oneDNN's operator is safe for these tensors; it checks neither shapes nor strides of a bias."""
     shapes = x.ndim >= 2 and weight.ndim == 2 and x.shape[-1] == weight.shape[1] and x.numel() > 0
     fits = bias is None or (bias.shape == weight.shape[:1] and bias.is_contiguous())
     given = [each for each in (x, weight, bias) if each is not None]
@@ -132,7 +131,7 @@ def _suits(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> 
 
 
 class _Linear(torch.autograd.Function):
-    """x·Wᵀ + b and its gradients, each one product of oneDNN."""
+    """x·Wᵀ + b and its gradients, each as one oneDNN product."""
 
     @staticmethod
     def forward(
@@ -163,15 +162,15 @@ def _product(x_ND: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor |
 
 
 def processes() -> int:
-    """Processes that train together; 1 if this one is alone."""
+    """Return the number of processes that train together; 1 for a single process."""
     return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 
 def own_share(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """This process's part of the rows of a batch.
+    """Return this process's share of the rows of a batch.
 
     Raises:
-        TrainingError: The rows cannot be shared equally.
+        TrainingError: The number of rows is not a multiple of the number of processes.
     """
     share, left = divmod(len(rows), processes())
     if left:
@@ -184,10 +183,10 @@ def own_share(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def gather_shares(x_SD: torch.Tensor) -> torch.Tensor:
-    """The vectors of all processes in the order of the rows, (B, D), from each one's share (S, D); differentiable.
+    """Gather the shares (S, D) of all processes, in the order of the rows: (B, D); differentiable.
 
-    Each process must go on to compute the same loss. Its own rows then carry the gradient of the whole loss, and
-    the gradients of shared weights have to be summed over the processes.
+    Every process must then compute the same loss. Its own rows get the gradient of the whole loss, and the gradients of
+    data-parallel weights must be summed over the processes.
     """
     if processes() == 1:
         return x_SD

@@ -1,8 +1,8 @@
-"""Settings of which there are several kinds (objectives, transforms, rewritings): `name` says which one it is."""
+"""Settings with several kinds (objectives, transforms, rewritings), selected by `name`."""
 
 from __future__ import annotations
 
 
 def named(value: object) -> object:
-    """A bare name as the section that takes that kind's defaults; to be used as a `BeforeValidator`."""
+    """Convert a bare name to a section with that kind's defaults; for use as a `BeforeValidator`."""
     return {"name": value} if isinstance(value, str) else value

@@ -1,11 +1,11 @@
-"""Rows held in memory up to a budget and beyond it on disk, so that tables of any size are put in order and joined.
+"""Sort and join tables of any size, with rows in memory up to a budget and on disk beyond it.
 
 Design choices
-- Ids are hashes, so their top bits cut a table into ranges of about equal size. Ranges are worked on one after the
+- Ids are hashes, so their top bits cut a table into ranges of about equal size. Ranges are processed one after the
   other, equal ranges of two tables are joined, and the results in sequence are in id order.
-- What comes out does not depend on the budget, on the number of ranges or on how the rows came in.
-- Nothing is left to the engine's own spilling: with `POLARS_OOC_MEMORY_BUDGET_MB=300` Polars 2.1 still took 660 MB to
-  join two tables of 4 M rows (910 MB without), and the setting is the whole process's.
+- The result does not depend on the budget, the number of ranges or the order of the input rows.
+- Polars' own spilling is not used: with `POLARS_OOC_MEMORY_BUDGET_MB=300` Polars 2.1 still took 660 MB to join two
+  tables of 4 M rows (910 MB without), and the setting applies to the whole process.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Ranges = Callable[[int], pl.LazyFrame]
-"""The rows of a table whose id is in the range of that number."""
+"""Function from the number of a range to the table's rows with ids in that range."""
 
 MEMORY_BYTES: Final = 256 << 20
-RANGE_ROWS: Final = 250_000  # with their text, and with all that is made of them on the way, some 200 MB
-MOST_BITS: Final = 9  # beyond it ranges grow instead of files: 512 of each table that is under way
+RANGE_ROWS: Final = 250_000  # about 200 MB with text and intermediate results
+MOST_BITS: Final = 9  # at most 512 files per table; larger tables have larger ranges
 
 
 def bits_for(rows: int) -> int:
-    """The number of bits that cuts so many rows into ranges of at most `RANGE_ROWS`, as far as there are bits."""
+    """Return the number of id bits for ranges of at most `RANGE_ROWS` rows, up to `MOST_BITS`."""
     return min(MOST_BITS, max(0, math.ceil(math.log2(max(1, rows) / RANGE_ROWS))))
 
 
 def in_range(frame: pl.LazyFrame, number: int, bits: int, column: str = "sentence_id") -> pl.LazyFrame:
-    """The rows whose id has `number` in its top `bits` bits; of a Parquet file that is sorted few groups are read."""
+    """Return the rows with `number` in the top `bits` bits of their id; a sorted Parquet file is read only in part."""
     if not bits:
         return frame
     low = number << (64 - bits)
@@ -44,13 +44,13 @@ def in_range(frame: pl.LazyFrame, number: int, bits: int, column: str = "sentenc
 
 
 def scratch_folder(folder: Path, name: str) -> Path:
-    """A new folder inside a scratch folder, with which it is removed."""
+    """Make a new folder inside a scratch folder; removing the scratch folder removes it too."""
     (folder / name).mkdir(parents=True)
     return folder / name
 
 
 def equal_frames(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
-    """The same rows in frames of exactly `rows` rows, the last one shorter."""
+    """Yield the same rows in frames of exactly `rows` rows; the last one may be shorter."""
     waiting: list[pl.DataFrame] = []
     held = 0
     for frame in frames:
@@ -66,16 +66,16 @@ def equal_frames(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataF
 
 
 class Partitions:
-    """A table that grows by frames and is read back range by range.
+    """A table that is written frame by frame and read range by range.
 
     Args:
-        scratch: an empty folder for what does not fit; the caller removes it.
-        schema: the columns.
-        by: a UInt64 column whose top bits say the range.
-        bits: how many bits; 2^bits ranges.
-        memory_bytes: how much is held before it is written to `scratch`.
-        tidy: sorts rows as they are wanted and drops those that are not; tidying pieces, then what they give, must
-            come to the same as tidying all at once.
+        scratch: An empty folder for rows beyond the memory budget; the caller removes it.
+        schema: Columns of the table.
+        by: A UInt64 column whose top bits are the number of the range.
+        bits: Number of these bits; there are 2^bits ranges.
+        memory_bytes: Memory budget, beyond which rows are written to `scratch`.
+        tidy: Sorts rows, and may drop some; applying it to parts and then to the joined results must equal applying it
+            to all rows at once.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Partitions:
         self._spills = 0
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Take rows that come after all rows taken before."""
+        """Append rows after all rows added before."""
         self._frames.append(frame)
         self._pieces = None
         self._held += int(frame.estimated_size())
@@ -108,11 +108,11 @@ class Partitions:
             self._spill()
 
     def __len__(self) -> int:
-        """How many ranges there are, empty ones counted."""
+        """Return the number of ranges, empty ones included."""
         return 1 << self._bits
 
     def __getitem__(self, number: int) -> pl.DataFrame:
-        """The rows of a range."""
+        """Return the rows of a range."""
         if not 0 <= number < len(self):
             raise IndexError(f"there are {len(self)} ranges, numbered from 0, and no range {number}")
         if not self._spills:
@@ -124,11 +124,11 @@ class Partitions:
         return self._tidy(pl.concat([self._empty, *(pl.read_ipc(file.read_bytes()) for file in files)]))
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
-        """The ranges in order, empty ones too."""
+        """Yield the rows of all ranges in order, empty ones included."""
         return (self[number] for number in range(len(self)))
 
     def _in_order(self) -> list[pl.DataFrame]:
-        """What is held, cut into ranges; it is put in order once, however many of them are read."""
+        """Return the rows in memory, cut into ranges; they are sorted once and then cached."""
         if self._pieces is None:
             ordered = self._tidy(pl.concat([self._empty, *self._frames]))
             starts = pl.Series([number << (64 - self._bits) for number in range(len(self))], dtype=pl.UInt64)

@@ -1,7 +1,7 @@
-"""Which precision a device computes in: `auto` becomes bf16 or fp32 before anything is keyed.
+"""Resolve precision `auto` to bf16 or fp32 for a device, before artifact keys are computed.
 
-bf16 pays only where the device multiplies in it natively. Elsewhere libraries emulate it: on a CPU with AVX2 a product
-in bf16 takes seven times as long as one in fp32.
+bf16 is faster only where the device multiplies in it natively. Elsewhere libraries emulate it: on a CPU with AVX2, a
+bf16 product takes seven times as long as one in fp32.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Precision = Literal["auto", "fp32", "bf16"]
-"""What a setting may say: `auto` is bf16 where the device computes in it natively, else fp32."""
+"""Precision in settings: `auto` is bf16 where the device computes in it natively, else fp32."""
 Computed = Literal["fp32", "bf16"]
-"""What a device computes in, and what artifact keys hold."""
+"""Resolved precision, as in artifact keys."""
 
 T = TypeVar("T")
 
-_UNITS: Final = {"avx512_bf16", "amx_bf16", "bf16"}  # as /proc/cpuinfo calls those of x86 and, last, of ARM
+_UNITS: Final = {"avx512_bf16", "amx_bf16", "bf16"}  # names in /proc/cpuinfo: two of x86, one of ARM
 _AMPERE: Final = (8, 0)  # the first compute capability with bf16
-# oneDNN obeys the first of these that is set, torch's own kernels the last.
+# Variables that limit instruction sets (first: of oneDNN, second: of torch's own kernels) → values without bf16.
 _LIMITS: Final[Mapping[str, frozenset[str]]] = {
     "ONEDNN_MAX_CPU_ISA": frozenset(
         {"sse41", "avx", "avx2", "avx2_vnni", "avx2_vnni_2", "avx512_core", "avx512_core_vnni"}
@@ -36,11 +36,11 @@ _LIMITS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def settled(value: T, device: Callable[[], str]) -> T:
-    """A configuration in which every `auto` precision is the one that the device computes in; idempotent.
+    """Replace every precision `auto` in a configuration by the device's precision; idempotent.
 
     Args:
-        value: A pydantic model, or a tuple, list or mapping of such; anything else is returned as it is.
-        device: Gives the torch device. It is called only where something says `auto`.
+        value: A pydantic model, or a tuple, list or mapping of such; anything else is returned unchanged.
+        device: Returns the torch device; called only if a precision is `auto`.
     """
     if isinstance(value, BaseModel):
         return cast("T", _settled_model(value, device))
@@ -53,10 +53,10 @@ def settled(value: T, device: Callable[[], str]) -> T:
 
 
 def computed(asked: Precision, device: str) -> Computed:
-    """The precision to compute in.
+    """Return the precision to compute in.
 
     Args:
-        asked: As a setting says it.
+        asked: Precision in the settings.
         device: `cpu`, `cuda`, `cuda:1` or another torch device.
     """
     if asked != "auto":
@@ -65,7 +65,7 @@ def computed(asked: Precision, device: str) -> Computed:
 
 
 def explained(asked: Precision, device: str) -> str:
-    """The precision with its reason, for the first lines of a run."""
+    """Return the precision with its reason, for the first lines of a run."""
     lacking, kind = emulates_bf16(device), "processor" if device == "cpu" else "device"
     if asked == "auto":
         return f"fp32 ({lacking})" if lacking else f"bf16 (this {kind} has bf16 units)"
@@ -75,10 +75,10 @@ def explained(asked: Precision, device: str) -> str:
 
 
 def emulates_bf16(device: str) -> str:
-    """Why a device does not compute natively in bf16; empty if it does.
+    """Return why a device does not compute natively in bf16; empty if it does.
 
     Args:
-        device: As `computed` takes it.
+        device: As for `computed`.
     """
     kind = device.partition(":")[0]
     if kind == "cpu":
@@ -90,7 +90,7 @@ def emulates_bf16(device: str) -> str:
 
 @cache
 def cpu_features() -> frozenset[str]:
-    """Instruction sets of this processor as Linux lists them; empty on other systems."""
+    """Return the instruction sets of this processor as Linux lists them; empty on other systems."""
     listing = Path("/proc/cpuinfo")
     if not listing.exists():
         return frozenset()
@@ -100,7 +100,7 @@ def cpu_features() -> frozenset[str]:
 
 
 def _cpu_lacks(features: frozenset[str], environment: Mapping[str, str]) -> str:
-    """Why a CPU does not compute natively in bf16; empty if it does."""
+    """Return why a CPU does not compute natively in bf16; empty if it does."""
     if not features & _UNITS:
         return "no bf16 units on this processor"
     for name, low in _LIMITS.items():
@@ -119,7 +119,7 @@ def _settled_model(config: Any, device: Callable[[], str]) -> Any:  # noqa: ANN4
     changes: dict[str, object] = {}
     for name, field in type(config).model_fields.items():
         before = getattr(config, name)
-        # A translator's precision has other values, and its backend decides it.
+        # A translator's precision is of another type, and its backend resolves it.
         asks = field.annotation == Precision and before == "auto"
         after = computed("auto", device()) if asks else settled(before, device)
         if after is not before:

@@ -1,4 +1,4 @@
-"""The progress of long work: how much is done, at what rate, and how long the rest will take."""
+"""Progress of long work: the amount done, the rate, and the estimated time left."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 OnProgress: TypeAlias = Callable[[int, int, str], None]
-"""Called as (done, in all, detail)."""
+"""Callback with (done, total, detail)."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a count has come.
+    """Progress of one count.
 
     Attributes:
-        what: what is counted, such as `translation en→de, sentences`.
-        done, total: how many, and of how many.
-        detail: what else there is to say; may be empty.
-        rate: units a second; None before the second report.
-        left: seconds to the end of the stage, by that rate; None where the rate or what follows is not known.
+        what: Name of the count, such as `translation en→de, sentences`.
+        done: Units done.
+        total: Units in total.
+        detail: Further information; may be empty.
+        rate: Units per second; None before the second report.
+        left: Seconds to the end of the stage at that rate; None if the rate or the following counts are unknown.
     """
 
     what: str
@@ -31,21 +32,20 @@ class Progress:
 
     @property
     def pace(self) -> str:
-        """`120/s`; empty where it is not known."""
+        """The rate as text, such as `120/s`; empty if it is unknown."""
         if self.rate is None:
             return ""
         return f"{self.rate:,.0f}/s" if self.rate >= 10 else f"{self.rate:.2g}/s"
 
 
 class Count:
-    """Turns a count's reports into `Progress`.
+    """Convert a count's reports into `Progress`.
 
-    The rate is that from the first report to the last: what came before the first was loading, or was done by a run
-    that was killed.
+    The rate is measured from the first report on, because units before it were loaded, or done by a killed run.
 
     Args:
-        what: what is counted.
-        following: counts of the same size that follow in the same stage; None where nobody knows.
+        what: Name of the count.
+        following: Number of counts of the same size that follow in the same stage; None if unknown.
     """
 
     def __init__(self, what: str, following: int | None = 0) -> None:
@@ -54,7 +54,7 @@ class Count:
         self._last = 0
 
     def told(self, done: int, total: int, detail: str, now: float) -> Progress:
-        """A report at `now`, in seconds; one that falls behind the last begins another count."""
+        """Return the progress for a report at `now`, in seconds; a smaller `done` than before starts a new count."""
         if self._first is None or done < self._last:
             self._first = done, now
         self._last = done
@@ -63,14 +63,14 @@ class Count:
         return Progress(self._what, done, total, detail, rate, self._left(done, total, rate))
 
     def _left(self, done: int, total: int, rate: float | None) -> float | None:
-        # A total that only grows with what is done, as that of a Hub's table, says nothing once it is reached.
+        # A total that grows with `done`, as for tables of the Hub, gives no estimate once `done` reaches it.
         if rate is None or self._following is None or done >= total:
             return None
         return (total - done + self._following * total) / rate
 
 
 def spelled(seconds: float) -> str:
-    """An estimate in round numbers: `~40 s`, `~6 min`, `~2.5 h`."""
+    """Return a duration in round numbers: `~40 s`, `~6 min`, `~2.5 h`."""
     if seconds < 90:
         return f"~{max(5, 5 * round(seconds / 5))} s"
     return f"~{seconds / 60:.0f} min" if seconds < 90 * 60 else f"~{seconds / 3600:.1f} h"

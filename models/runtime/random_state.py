@@ -1,9 +1,9 @@
-"""Seeding, saving and restoring every random generator that training may touch: torch's and numpy's global one.
+"""Seed, save and restore the random generators that training uses: the global ones of torch and numpy.
 
-They are the process's, so of several threads that want them seeded one has them at a time.
+They belong to the process, so only one thread at a time can have them seeded.
 
-Python's own is left alone. Nothing below draws from it, and threads of an orchestrator beside the training do (Prefect
-jitters its pauses), so that saved it would differ between equal runs.
+Python's own generator is not included. Training does not draw from it, but other threads do (Prefect jitters its
+pauses), so its saved state would differ between equal runs.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _turn = threading.RLock()
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed numpy and torch for the block; afterwards the caller's generators go on as if nothing happened.
+    """Seed numpy and torch inside the `with` block, and restore the caller's generators afterwards.
 
-    A block of another thread begins when this one has ended: trainings that are threads of one process, as on a worker
-    of Dask that has several, draw what each would draw alone.
+    Blocks of other threads wait until this one has ended. So trainings in threads of one process, as on a Dask worker
+    with several threads, draw the same numbers as each would alone.
     """
     with _turn:
         before = capture_rng()
@@ -41,7 +41,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def capture_rng() -> RngState:
-    """The state of all generators as tensors, ready for safetensors."""
+    """Return the state of all generators as tensors, ready for safetensors."""
     state: dict[str, Any] = np.random.get_state(legacy=False)  # noqa: NPY002
     out = {
         "torch": torch.get_rng_state(),
@@ -55,7 +55,7 @@ def capture_rng() -> RngState:
 
 
 def restore_rng(state: RngState) -> None:
-    """Put all generators back to a captured state; GPUs that the state does not know keep theirs."""
+    """Restore all generators to a captured state; generators of GPUs that it does not contain are not changed."""
     place, has_gauss = state["numpy_place"].tolist()
     np.random.set_state(  # noqa: NPY002
         {

@@ -1,8 +1,8 @@
-"""Seeded order without a generator: a number of each row's own, mixed with the seed.
+"""Shuffle rows without a generator: sort them by a hash of id and seed.
 
-A shuffle by `Generator.permutation` changes completely when one row is added, and with the library's version. A mix
-of the row's id and the seed does not: the same rows fall into the same order for ever, wherever they are computed, and
-the sort can stream.
+A shuffle by `Generator.permutation` changes completely when one row is added, and may change with the library's
+version. A hash of id and seed gives the same rows the same order in every version and on every machine, and the sort
+can stream.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: the step of sp
 
 
 def mix(numbers: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
-    """The output function of splitmix64 (Steele, Lea, Flood 2014) on `numbers` moved on by `seed + 1` steps.
+    """Apply the output function of splitmix64 (Steele, Lea, Flood 2014) to `numbers` advanced by `seed + 1` steps.
 
-    A bijection for each seed: distinct numbers stay distinct.
+    It is a bijection for each seed, so distinct numbers stay distinct.
     """
     z = numbers + np.uint64(_GOLDEN * (seed + 1) % 2**64)  # in Python: NumPy warns when a scalar product wraps
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -30,7 +30,7 @@ def mix(numbers: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
 
 
 def scattered(ids: pl.Expr, seed: int) -> pl.Expr:
-    """`mix` of a column of ids, as UInt64; sort by it for a shuffle that the seed decides."""
+    """Return `mix` of a column of ids, as UInt64; sorting by it is a seeded shuffle."""
     return ids.map_batches(
         lambda column: pl.Series(mix(column.to_numpy(), seed)), return_dtype=pl.UInt64, is_elementwise=True
     )

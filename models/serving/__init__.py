@@ -1,1 +1,1 @@
-"""Small and fast forms of an encoder: ONNX graphs, int8, fewer dimensions, a table of tokens."""
+"""Small and fast forms of an encoder (ONNX graphs, int8, fewer dimensions, token tables), and nearest neighbours."""

@@ -1,10 +1,10 @@
-"""Fewer dimensions of an encoder's vectors: its own first ones, or those in which its vectors differ most.
+"""Reduce the dimensions of an encoder's vectors: keep the first ones, or rotate onto principal axes first.
 
-An encoder that was trained with nested dimensions (`training.objective.dims`) keeps most of what it knows in the first.
-Of any other, the first K of its dimensions are any K; there, vectors are turned first, by a rotation that changes no
-cosine, so that their dimensions stand in the order of what they hold (PCA, with the mean left in).
+An encoder trained with nested dimensions (`training.objective.dims`) has most information in its first dimensions.
+Otherwise the order of dimensions is arbitrary, so vectors are first rotated onto principal axes (PCA without removing
+the mean), which does not change cosines.
 
-Shapes: N vectors, D their width, K the width that is kept.
+Shapes: N vectors, D their width, K the reduced width.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def principal_axes(vectors_ND: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Orthonormal columns (D, D), that along which the vectors are longest first; equal vectors give equal signs."""
+    """Return the principal axes as orthonormal columns (D, D), the largest first; their signs are deterministic."""
     wide_ND = vectors_ND.astype(np.float64)
     _, axes_DD = np.linalg.eigh(wide_ND.T @ wide_ND)
     axes_DD = axes_DD[:, ::-1]
@@ -34,34 +34,34 @@ def principal_axes(vectors_ND: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def first_axes(width: int) -> NDArray[np.float64]:
-    """The dimensions as they are, (D, D)."""
+    """Return the original dimensions as axes, (D, D)."""
     return np.eye(width)
 
 
 def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Encoder:
-    """The encoder followed by x ↦ W (x − μ), scaled to length 1: two Dense modules of sentence-transformers, in fp32.
+    """Append x ↦ W (x − μ), scaled to length 1, to an encoder: two Dense modules of sentence-transformers, in fp32.
 
-    W may divide by small deviations. So μ is taken out in a module of its own: in W x − W μ, which one module would
-    compute, both terms are many times as long as their difference, and so is their rounding.
+    W may divide by small deviations, so μ is subtracted in a separate module. One module would compute W x − W μ, where
+    both terms, and thus their rounding errors, are many times larger than the difference.
 
     Raises:
-        EncoderError: The map takes vectors of another width.
+        EncoderError: The map needs vectors of another width.
     """
     single_D = mean_D.float()
     centred = dense_of(torch.eye(len(mean_D)), -single_D)
-    # What μ lost as fp32 is made up for behind W, where it is small beside the vectors.
+    # The bias of W corrects the rounding of μ to fp32, because it is small relative to the vectors there.
     mapped = dense_of(weight_KD, weight_KD @ (single_D.double() - mean_D))
-    # What scaled the vectors before stays, as a head; it is no longer the last.
+    # An earlier scaling to length 1 stays, as a head that is no longer the last.
     config = encoder.config.model_copy(update={"normalize": True})
     heads = [*encoder.sentence_heads, centred, mapped, Normalize()]
     return encoder.with_heads(config, encoder.token_heads, heads).eval()
 
 
 def check_fewer(encoder: Encoder, kept: int) -> None:
-    """Refuse to keep more dimensions than an encoder has.
+    """Refuse to keep as many dimensions as an encoder has, or more.
 
     Raises:
-        EncoderError: There are not more than are to be kept.
+        EncoderError: `kept` is not below the encoder's width.
     """
     if kept >= encoder.width:
         raise EncoderError(
@@ -71,7 +71,7 @@ def check_fewer(encoder: Encoder, kept: int) -> None:
 
 
 def shortened(encoder: Encoder, axes_DD: NDArray[np.float64], kept: int) -> Encoder:
-    """The encoder followed by the first `kept` of some axes and by scaling to length 1.
+    """Append the projection on the first `kept` axes, and scaling to length 1, to an encoder.
 
     Raises:
         EncoderError: As `check_fewer`.

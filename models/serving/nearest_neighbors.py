@@ -1,4 +1,4 @@
-"""Exact nearest neighbours by cosine, block by block: memory holds one block of products, however many vectors.
+"""Exact nearest neighbours by cosine, computed in blocks, so that only one block of products is in memory.
 
 Shapes: Q queries, N targets, D width, K neighbours.
 """
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-ROWS: Final = 1024  # of a block of queries
-COLUMNS: Final = 1 << 16  # of a block of targets: 256 MB of products at most
+ROWS: Final = 1024  # queries per block
+COLUMNS: Final = 1 << 16  # targets per block: at most 256 MB of products
 
 
 def unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Vectors of length 1 in the same directions; zeros stay zeros."""
+    """Scale vectors to length 1; zero vectors stay zero."""
     norms_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
     return (vectors_ND / np.where(norms_N1 > 0, norms_N1, 1)).astype(np.float32, copy=False)
 
@@ -28,12 +28,12 @@ def unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:
 def nearest(
     queries_QD: NDArray[np.float32], targets_ND: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The k targets nearest to each query: cosines (Q, K), falling, and rows (Q, K); K = min(k, N).
+    """Return the k nearest targets of each query: cosines (Q, K), descending, and rows (Q, K); K = min(k, N).
 
     Args:
         queries_QD: Unit vectors.
         targets_ND: Unit vectors.
-        k: Neighbours, 1 or more.
+        k: Number of neighbours, at least 1.
     """
     k = min(k, len(targets_ND))
     blocks = [_best(queries_QD[first : first + ROWS], targets_ND, k) for first in range(0, len(queries_QD), ROWS)]
@@ -55,12 +55,12 @@ def _best(queries_QD: NDArray[np.float32], targets_ND: NDArray[np.float32], k: i
 def nearest_pairs(
     vectors_ND: NDArray[np.float32], count: int, above: float = -1.0
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The pairs of different rows with the highest cosines: (P,), falling, and rows (P, 2), the lower first.
+    """Return the pairs of different rows with the highest cosines: (P,), descending, and rows (P, 2), the lower first.
 
     Args:
         vectors_ND: Unit vectors.
-        count: Pairs at most.
-        above: The cosine of a pair is greater.
+        count: Largest number of pairs.
+        above: Lower bound of the cosines, exclusive.
     """
     scores, rows = torch.empty(0), torch.empty(0, 2, dtype=torch.int64)
     for own, places in _blocks_of_pairs(torch.from_numpy(vectors_ND)):
@@ -73,7 +73,7 @@ def nearest_pairs(
 
 
 def _blocks_of_pairs(vectors_ND: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Each pair once: cosines (P,) and rows (P, 2)."""
+    """Yield each pair once, in blocks: cosines (P,) and rows (P, 2)."""
     for first in range(0, len(vectors_ND), ROWS):
         block = vectors_ND[first : first + ROWS]
         for left in range(first, len(vectors_ND), ROWS):

@@ -1,7 +1,7 @@
 """Write an encoder as an ONNX graph, for runtimes without PyTorch, in fp32 or with int8 products.
 
-The graph takes what the tokenizer gives and returns sentence vectors, pooled inside, beside the token vectors that
-sentence-transformers pools itself; batch size and length are free.
+The graph maps the tokenizer's output to pooled sentence vectors, and to token vectors, which sentence-transformers
+pools itself. Batch size and length are dynamic.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ INPUTS, OUTPUT = ("input_ids", "attention_mask"), "sentence_embedding"
 def export_onnx(encoder: Encoder, path: Path) -> None:
     """Write `encoder` to `path`: input_ids and attention_mask (B, T) int64 → sentence_embedding (B, D) fp32.
 
-    A second output, last_hidden_state (B, T, D), holds the token vectors before the heads on them. Weights stand in the
-    file itself. The encoder is moved nowhere; it must be on the CPU, in evaluation mode.
+    A second output, last_hidden_state (B, T, D), has the token vectors before their heads. The file contains the
+    weights. The encoder must be on the CPU, in evaluation mode.
 
     Raises:
         EncoderError: The exporter's packages are not installed, or it cannot express this architecture.
     """
     _need("onnxscript")
-    # Two rows of different length: sizes of 1 would be taken for constants.
+    # Two rows of different length, because the exporter treats sizes of 1 as constants.
     ids_BT = torch.ones(2, min(8, encoder.config.length), dtype=torch.int64)
     mask_BT = torch.ones_like(ids_BT)
     mask_BT[1, 3:] = 0
@@ -72,21 +72,21 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
 def quantise_onnx(
     path: Path, made: Path, batches: Sequence[Mapping[str, NDArray[np.int64]]], target: Target
 ) -> None:  # fmt: skip
-    """Write a graph of `export_onnx` with weights and their products in int8 to `made`; its metadata states the target.
+    """Quantise a graph of `export_onnx` to int8 weights and products; its metadata states the target.
 
-    Weights are signed with a scale for each column; the scale of what they are multiplied by is taken anew in each run,
-    from all of the batch, so that a sentence's vector depends a little on its neighbours. Attention stays apart: the
-    operator that ONNX Runtime has for all of it in int8 multiplies each head of each sentence by itself.
+    Weights are signed, with one scale per column. The scale of their inputs is computed in each run from the whole
+    batch, so a sentence's vector depends slightly on the other sentences. Attention is not quantised, because ONNX
+    Runtime's int8 attention operator multiplies each head of each sentence separately.
 
     Args:
         path: A graph of `export_onnx`.
-        made: Where the other is written.
-        batches: Examples, by which columns that are much larger than others are evened out (`smooth`): input_ids and
+        made: Path of the quantised graph.
+        batches: Examples for evening out columns that are much larger than others (`smooth`): input_ids and
             attention_mask (B, T).
-        target: Processors that it is made for: `avx2` takes one bit less of each weight, so that no sum saturates.
+        target: Target processors: `avx2` has one bit less per weight, so that no sum saturates.
 
     Raises:
-        EncoderError: The packages for it are not installed.
+        EncoderError: The required packages are not installed.
     """
     _need("onnxruntime")
     import onnx
@@ -95,7 +95,7 @@ def quantise_onnx(
     from models.serving.smoothquant import smooth
 
     graph = onnx.load(path)
-    graph.graph.ClearField("value_info")  # widths of heads, as the exporter notes them, are not those that are inferred
+    graph.graph.ClearField("value_info")  # the exporter's widths of heads contradict shape inference
     left = _after(graph, OUTPUTS[0])
     smooth(graph, batches, left)
     onnx.helper.set_model_props(graph, {NOTE: target})
@@ -107,15 +107,15 @@ def quantise_onnx(
             weight_type=QuantType.QInt8,
             per_channel=True,
             reduce_range=target == "avx2",
-            # By name what is, not what is not: of a head, a Gemm, the quantiser makes a product of another name.
+            # List included nodes, not excluded ones: the quantiser converts a head's Gemm to a product of another name.
             nodes_to_quantize=[node.name for node in graph.graph.node if node.name not in left],
-            # Products with weights, not those of attention; the type is that of what has no note any more.
+            # Only products with weights, not those of attention; the type is for values without type information.
             extra_options={"MatMulConstBOnly": True, "DefaultTensorType": onnx.TensorProto.FLOAT},
         )
 
 
 class _Outputs(nn.Module):
-    """An encoder that gives the transformer's token vectors beside its sentence vectors."""
+    """An encoder with two outputs: the transformer's token vectors and the sentence vectors."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -126,9 +126,9 @@ class _Outputs(nn.Module):
 
 
 def _part_sums(program: torch.onnx.ONNXProgram) -> None:
-    """Name additions whose sum is normalised so that ONNX Runtime does not join the two.
+    """Rename additions before layer norms to `Sum`, so that ONNX Runtime does not fuse the two.
 
-    Its joint operator takes eight times as long as the two of them (1.31, 256 tokens of width 384 on an AMD EPYC).
+    Its fused operator takes eight times as long as both (1.31, 256 tokens of width 384 on an AMD EPYC).
     """
     for node in program.model.graph:
         if node.op_type == "LayerNormalization" and node.inputs[0] is not None:
@@ -138,9 +138,9 @@ def _part_sums(program: torch.onnx.ONNXProgram) -> None:
 
 
 def _after(graph: ModelProto, value: str) -> list[str]:
-    """Nodes that depend on a value: heads, which sentence-transformers and this package compute in fp32."""
+    """Return the nodes that depend on a value: heads, which sentence-transformers and this package compute in fp32."""
     known, names = {value}, []
-    for node in graph.graph.node:  # in an order in which each comes after those that it depends on
+    for node in graph.graph.node:  # in topological order
         if known & set(node.input):
             known |= set(node.output)
             names.append(node.name)
@@ -149,14 +149,14 @@ def _after(graph: ModelProto, value: str) -> list[str]:
 
 def _need(package: str) -> None:
     try:
-        __import__(package)  # of an optional extra, asked for before the work begins
+        __import__(package)  # from an optional extra, checked before the export starts
     except ImportError as error:
         raise EncoderError(f"ONNX export needs {error.name}; pip install 'bsl-pipeline[onnx]'") from error
 
 
 @contextlib.contextmanager
 def _plain_attention(backbone: object) -> Iterator[None]:
-    """Eager attention, which is plain algebra; fused kernels choose by looking at the mask, which a graph cannot."""
+    """Use eager attention inside the block, because fused kernels branch on the mask, which a graph cannot."""
     if not isinstance(backbone, PreTrainedModel):
         yield
         return
@@ -170,7 +170,7 @@ def _plain_attention(backbone: object) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporters say about themselves."""
+    """Silence warnings and log messages of the exporters inside the block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         logging.disable(logging.WARNING)

@@ -1,8 +1,8 @@
-"""Even out what int8 products multiply: SmoothQuant (Xiao et al., 2023, arXiv 2211.10438).
+"""SmoothQuant: even out the columns that int8 products multiply (Xiao et al., 2023, arXiv 2211.10438).
 
-A few columns of what a layer norm gives are ten times as large as the rest, and one scale must hold them all. Each
-column is divided by s_j = max|X_j|^α / max|W_j|^(1 − α) (equation 4) and its row of the weights multiplied by it
-(equation 3): the products are what they were, and the columns come nearer to each other.
+A few output columns of a layer norm are ten times as large as the rest, but all share one scale. Each column is divided
+by s_j = max|X_j|^α / max|W_j|^(1 − α) (equation 4), and its row of the weights is multiplied by s_j (equation 3). The
+products do not change, but the columns become similar in size.
 
 Shapes: B sentences, T tokens, D columns.
 """
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 ALPHA: Final = 0.5
-"""How much of the difference between columns the weights take over: half, as in the paper."""
-_LEAST: Final = 1e-5  # of a column's largest number, so that one that is always 0 is not divided by
+"""Share of the difference between columns that moves to the weights: half, as in the paper."""
+_LEAST: Final = 1e-5  # least value of a column's maximum, to avoid division by 0
 
 
 def smooth(graph: ModelProto, batches: Sequence[Mapping[str, NDArray[np.int64]]], left: Container[str]) -> None:
-    """Even out, in place, all that layer norms give to products with weights.
+    """Even out, in place, all outputs of layer norms that are multiplied by weights.
 
     Args:
-        graph: Of an encoder.
-        batches: What it is run on to see its columns: input_ids and attention_mask (B, T), each by its name.
-        left: Names of products that stay as they are.
+        graph: Graph of an encoder.
+        batches: Inputs for measuring the columns: input_ids and attention_mask (B, T), by name.
+        left: Names of products that are not changed.
     """
     users = _users(graph)
     weights = {weight.name: weight for weight in graph.graph.initializer if len(users[weight.name]) == 1}
@@ -75,7 +75,7 @@ def _is_product(node: NodeProto, weights: Container[str], left: Container[str]) 
 def _largest(
     graph: ModelProto, values: Sequence[str], batches: Sequence[Mapping[str, NDArray[np.int64]]]
 ) -> dict[str, Vectors]:
-    """Value → the largest magnitude of each of its columns over all tokens, (D,)."""
+    """Return the largest magnitude of each column over all tokens, (D,), for each value."""
     seen = onnx.ModelProto()
     seen.CopyFrom(graph)
     seen.graph.output.extend(onnx.ValueInfoProto(name=value) for value in values)
@@ -84,14 +84,14 @@ def _largest(
     for batch in batches:
         real_BT = batch["attention_mask"].astype(bool)
         for value, x in zip(values, session.run(values, dict(batch)), strict=True):
-            of_tokens = x.shape[:2] == real_BT.shape  # others are of positions, as DeBERTa's
+            of_tokens = x.shape[:2] == real_BT.shape  # others are per position, as in DeBERTa
             found_D = np.abs(x[real_BT] if of_tokens else x.reshape(-1, x.shape[-1])).max(axis=0)
             largest[value] = np.maximum(largest.get(value, found_D), found_D)
     return largest
 
 
 def _divide(graph: ModelProto, value: str, s_D: Vectors, products: Sequence[NodeProto]) -> None:
-    """Let products read a value with columns divided; others, such as the sum around a layer, read it as it was."""
+    """Give products a value with divided columns; other nodes, such as residual sums, read the original value."""
     even, inverse = f"{value}_even", f"{value}_inverse"
     divide = helper.make_node("Mul", [value, inverse], [even], name=even)
     graph.graph.initializer.append(numpy_helper.from_array((1 / s_D).astype(np.float32), inverse))

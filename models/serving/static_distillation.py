@@ -1,9 +1,9 @@
-"""Distil an encoder into a static table: no transformer is left, a sentence's vector is the mean of its tokens' rows.
+"""Distil an encoder into a static token table, where a sentence's vector is the mean of its tokens' rows.
 
-A row starts as what the encoder makes of the token alone, centred and weighted by how rare the token is (a / (a + p):
-Arora, Liang and Ma, 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings", equation 3). Then all rows are
-moved to where the means over the sentences of a text come nearest to the encoder's own vectors of them, in squares,
-held to their start by a ridge; tokens that the text does not have stay where they are.
+A row is initialised with the encoder's vector of the token alone, centred and weighted by the token's rarity
+(a / (a + p): Arora, Liang and Ma, 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings", equation 3).
+Then ridge regression fits the rows, so that their means over a text's sentences approximate the encoder's vectors. The
+ridge pulls rows to their initial values; rows of tokens that are not in the text do not change.
 
 Shapes: N sentences, V tokens of the vocabulary, D width of the encoder, K width of the table.
 """
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 RARE: Final = 1e-3  # a of the weights (Arora et al.: 1e-3 to 1e-4)
 RIDGE: Final = 0.03
-STEPS: Final = 60  # of conjugate gradients; the residual is below 1e-4 of the start's on 20,000 sentences
+STEPS: Final = 60  # of conjugate gradients; the residual falls below 1e-4 of the initial one on 20,000 sentences
 
 
 def tabulate(
     encoder: SentenceEncoder, texts: Sequence[str], vectors_ND: NDArray[np.float32], width: int
 ) -> SentenceEncoder:
-    """Make the static table of an encoder, with unit vectors of `width` dimensions at most.
+    """Make the static table of an encoder, with unit vectors of at most `width` dimensions.
 
     Args:
-        encoder: Any that has a fast tokenizer; on a CPU.
-        texts: Different sentences such as the table is for.
-        vectors_ND: What the encoder makes of them.
-        width: Its vectors are the projections on as many directions in which the encoder's differ most.
+        encoder: A transformer with a fast tokenizer, on a CPU.
+        texts: Distinct sentences, similar to those of the table's use.
+        vectors_ND: The encoder's vectors of these sentences.
+        width: Number of principal axes of the encoder's vectors to project on.
 
     Raises:
         EncoderError: As `check_transformer`.
@@ -79,7 +79,7 @@ def check_transformer(encoder: SentenceEncoder) -> PreTrainedTokenizerBase:
 
 
 def _alone(encoder: SentenceEncoder, vocabulary: int) -> NDArray[np.float32]:
-    """The encoder's vector (V, D) of each token between prompt and special tokens that stand around a text."""
+    """Return the encoder's vector (V, D) of each token alone, with the prompt and special tokens around it."""
     before, after = encoder.surrounding_ids()
     ids = np.array([[*before, token, *after] for token in range(vocabulary)], dtype=np.int32)
     offsets = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
@@ -87,7 +87,7 @@ def _alone(encoder: SentenceEncoder, vocabulary: int) -> NDArray[np.float32]:
 
 
 def _counts(tokens: Tokens, vocabulary: int) -> sparse.csr_matrix:
-    """How much of each sentence a token is, (N, V); rows sum to 1."""
+    """Return each token's share of each sentence, (N, V); rows sum to 1."""
     shares = np.repeat(1.0 / tokens.lengths, tokens.lengths)
     return sparse.csr_matrix((shares, tokens.ids, tokens.offsets), shape=(len(tokens), vocabulary))
 
@@ -99,9 +99,9 @@ def _start(alone_VK: Matrix, counts_NV: sparse.csr_matrix) -> Matrix:
 
 
 def _fitted(start_VK: Matrix, counts_NV: sparse.csr_matrix, wanted_NK: Matrix) -> Matrix:
-    """Argmin over E of ‖X·E − Y‖² + λ‖E − E₀‖², by conjugate gradients in each dimension at once.
+    """Return argmin over E of ‖X·E − Y‖² + λ‖E − E₀‖², by conjugate gradients in all dimensions at once.
 
-    E₀ is the start, scaled to the size of Y and moved to its mean.
+    E₀ is the initial table, scaled to the size of Y and shifted to its mean.
     """
     mean_K = wanted_NK.mean(axis=0)
     made_NK = counts_NV @ start_VK

@@ -1,6 +1,6 @@
-"""Pairs as tokens, what is asked of them, and which of them form the batch of a step.
+"""Tokenise and check training pairs, and choose the pairs of each step's batch.
 
-The order is a function of seed, epoch and step alone, so a resumed run needs no iterator state.
+The order depends on seed, epoch and step alone, so a resumed run needs no iterator state.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from models.training.config import TrainingConfig
 
 VIEWS = ("text_1", "text_2")
-FEWEST: Final = 2  # pairs of a batch
+FEWEST: Final = 2  # pairs in a batch
 LengthsOf: TypeAlias = "Callable[[NDArray[np.int64]], NDArray[np.int64]]"  # rows → tokens of each
 
 
 def tokenise_pairs(encoder: SentenceEncoder, pairs: pl.DataFrame, first_row: int = 0) -> Batch:
-    """The texts of some pairs as one batch, every different text tokenised once.
+    """Return the texts of some pairs as one batch, with each distinct text tokenised once.
 
     Args:
-        encoder: Its tokenizer, prompt and maximal length count.
+        encoder: Provides tokenizer, prompt and maximal length.
         pairs: Columns `text_1` and `text_2`; others are ignored.
-        first_row: Number of the first of them, for messages.
+        first_row: Row number of the first pair, for messages.
 
     Raises:
-        TrainingError: A column is missing or holds nulls, or a text gives no token.
+        TrainingError: A column is missing or contains nulls, or a text gives no token.
     """
     check_pairs(pairs)
     both = pl.concat([pairs[name].rename("text") for name in VIEWS]).to_frame()
@@ -51,15 +51,15 @@ def tokenise_pairs(encoder: SentenceEncoder, pairs: pl.DataFrame, first_row: int
 
 
 def check_pairs(pairs: pl.DataFrame, first_row: int = 0, needs: frozenset[Need] = frozenset()) -> None:
-    """Refuse pairs without both texts, or without what the objective needs of them.
+    """Refuse pairs without both texts, or without a field that the objective needs.
 
     Args:
         pairs: Some rows.
-        first_row: Number of the first of them, for the message.
-        needs: What the objective needs besides the texts.
+        first_row: Row number of the first pair, for the message.
+        needs: Fields that the objective needs besides the texts.
 
     Raises:
-        TrainingError: A column is missing or holds nulls, or a score is not in [0, 1].
+        TrainingError: A column is missing or contains nulls, or a score is not in [0, 1].
     """
     missing = [name for name in VIEWS if name not in pairs.columns]
     if missing:
@@ -94,17 +94,18 @@ def _first(bad: pl.Series) -> int | None:
 
 
 def order_needs(config: TrainingConfig) -> frozenset[Need]:
-    """What the order of batches needs of the pairs."""
+    """Return the fields of pairs that the batch order needs."""
     return frozenset({"groups"}) if config.order == "groups" else frozenset()
 
 
 def steps_per_epoch(pairs: int, config: TrainingConfig) -> int:
-    """Batches of one pass over the pairs: the full ones, and the smaller last one unless it is dropped.
+    """Return the number of batches in an epoch: all full ones, and the smaller last one unless it is dropped.
 
-    Deviation: one pair alone is no batch. It has no negatives and no statistics, and batch normalisation refuses it.
+    Deviation: a batch has at least two pairs. One pair has no negatives and no statistics, and batch normalisation
+    refuses it.
 
     Raises:
-        TrainingError: Not even one.
+        TrainingError: The pairs do not fill one batch.
     """
     full, left = divmod(pairs, config.batch_size)
     steps = full + (left >= FEWEST and not config.drop_last)
@@ -116,32 +117,32 @@ def steps_per_epoch(pairs: int, config: TrainingConfig) -> int:
 
 
 def count_steps(pairs: int, config: TrainingConfig) -> int:
-    """Optimizer steps of the run: the batches of every epoch, at most `max_steps`.
+    """Return the number of optimizer steps of the run: the batches of all epochs, at most `max_steps`.
 
     Raises:
-        TrainingError: Not even one batch.
+        TrainingError: The pairs do not fill one batch.
     """
     steps = steps_per_epoch(pairs, config) * config.epochs
     return steps if config.max_steps is None else min(steps, config.max_steps)
 
 
 class BatchOrder:
-    """Rows of each step: an order of the rows every epoch, cut into batches.
+    """Rows of each step: every epoch orders all rows and cuts them into batches.
 
-    `random` order is a new seeded permutation every epoch. With `length_buckets` the pairs of so many batches in a row
-    are shared out by length, and the batches shuffled. `groups` are permuted whole, and cuts fall between them: a
-    batch ends where the last group ends that fits into the pairs of all batches so far, so there are as many batches as
-    of random pairs. A group of more than a batch's pairs is cut into such pieces. `given` is the order of the rows.
-    No batch is of one pair: the last of an epoch is left out, or with groups goes with the batch before.
+    `random` is a new seeded permutation each epoch. With `length_buckets`, the pairs of that many consecutive batches
+    are sorted by length, cut into batches again, and the batches shuffled. `groups` permutes whole groups and cuts only
+    between them: a batch ends with the last group that fits into the pairs of all batches so far. So there are as many
+    batches as with random pairs. A group larger than a batch is cut into pieces of a batch. `given` is the order of the
+    rows. No batch has a single pair: at the end of an epoch it is left out, or with groups joins the batch before.
 
     Args:
-        pairs: How many there are.
-        config: Size, seed and kind of order.
-        lengths_of: Rows to tokens of each, for buckets.
-        groups: (pairs,) each pair's group, for the order of that name.
+        pairs: Number of pairs.
+        config: Batch size, seed and kind of order.
+        lengths_of: Rows → tokens of each row, for buckets.
+        groups: (pairs,) each pair's group, for the order `groups`.
 
     Raises:
-        TrainingError: Not even one batch.
+        TrainingError: The pairs do not fill one batch.
     """
 
     def __init__(
@@ -158,9 +159,9 @@ class BatchOrder:
         self._batches: list[NDArray[np.int64]] = []
 
     def rows(self, step: int) -> NDArray[np.int64]:
-        """Rows of optimizer step `step`, counted from 1: `batch_size` of them, or about as many where groups are kept.
+        """Return the rows of optimizer step `step` (1-based).
 
-        A smaller last batch has fewer.
+        These are `batch_size` rows, about as many with whole groups, and fewer in a smaller last batch.
         """
         epoch, place = divmod(step - 1, self._per_epoch)
         bucket, within = divmod(place, self._bucket_size)
@@ -171,7 +172,7 @@ class BatchOrder:
         return self._batches[within]
 
     def _order(self, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows of an epoch, and where its batches begin and end among them."""
+        """Return the rows of an epoch and the bounds of its batches."""
         even = np.minimum(np.arange(self._per_epoch + 1) * self._size, self._pairs)
         if self._given:
             return np.arange(self._pairs), even
@@ -199,7 +200,7 @@ class BatchOrder:
 
 
 def _pieces(groups: NDArray[np.uint64], largest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of one group beside each other, and where each piece of at most `largest` of a group starts, end included.
+    """Return the rows sorted by group, and the start of each piece of at most `largest` rows, with the end appended.
 
     Rows of a group keep their order.
     """
@@ -210,9 +211,10 @@ def _pieces(groups: NDArray[np.uint64], largest: int) -> tuple[NDArray[np.int64]
 
 
 def _in_company(sizes: NDArray[np.int64], largest: int) -> NDArray[np.int64]:
-    """An order of pieces in which none of one row is a batch, given their sizes; mostly the one they have.
+    """Return an order of pieces, given their sizes, in which no piece of one row becomes a batch alone.
 
-    Only one that begins where a batch may, before a piece that fills one, would be. It goes behind such pieces.
+    That happens only to a piece that starts at a batch boundary before pieces that fill a batch. It moves behind them;
+    all other pieces keep their order.
     """
     full = sizes == largest
     alone = np.flatnonzero((sizes < FEWEST) & ((np.cumsum(sizes) - sizes) % largest == 0) & np.append(full[1:], False))
@@ -223,5 +225,5 @@ def _in_company(sizes: NDArray[np.int64], largest: int) -> NDArray[np.int64]:
 
 
 def permutation(n: int, *seed: int) -> NDArray[np.int64]:
-    """An order of n things: PCG64 seeded with all numbers (seed, epoch, …), stable over machines."""
+    """Return a permutation of 0 to n − 1 by PCG64, seeded with all numbers (seed, epoch, …); equal on all machines."""
     return np.random.Generator(np.random.PCG64(seed)).permutation(n)

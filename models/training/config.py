@@ -1,4 +1,4 @@
-"""How an encoder is trained; the presets are the published settings."""
+"""Settings of a training run, with presets for the published settings."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from models.runtime.precision import Precision
 
 
 class CollapseConfig(BaseModel):
-    """When a run counts as collapsed; compared with the evaluation before the first step."""
+    """Thresholds for a collapsed run, compared with the evaluation before the first step."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     max_dev_drop: float = Field(default=0.15, gt=0, le=2)
     """Dev Spearman (in [-1, 1]) may fall this far below the starting encoder."""
     min_effective_rank: float = Field(default=2.0, ge=1)
-    """Effective rank of the sample's embeddings below which they are one point or one line."""
+    """Effective rank of the sample's embeddings below which they count as one point or line."""
     min_std: float = Field(default=0.01, ge=0, le=1)
-    """Mean standard deviation per dimension of unit vectors, times √d (1 = even), below which they are a point."""
+    """Mean standard deviation per dimension of unit vectors, times √d (1 = even), below which they are one point."""
     patience: int = Field(default=2, ge=1, le=100)
-    """Evaluations in a row that must look collapsed before the run is stopped; one is enough at the last."""
+    """Evaluations in a row that must look collapsed to stop the run; at the last evaluation, one is enough."""
 
 
 class TrainingConfig(BaseModel):
@@ -39,60 +39,60 @@ class TrainingConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     objective: ObjectiveConfig = BSLConfig()
-    """What is minimised, and its networks; a bare name takes its defaults."""
+    """Loss and its networks; a bare name uses the objective's defaults."""
     optimizer: Literal["adam", "adamw"] = "adamw"
-    """`adamw`: Adam with decoupled weight decay, what BERT is fine-tuned with and the released code uses.
+    """`adamw`: Adam with decoupled weight decay, the usual choice for BERT and that of the released code.
 
-    `adam` takes Table 8's "Adam" with a weight decay at its word, as L2 in the gradient. Beware: Adam normalises that
-    gradient too, so weights that the loss seldom touches (rare words) shrink by about `lr` a step, to nothing."""
+    `adam` follows Table 8's "Adam" with weight decay literally, as L2 in the gradient. Caution: Adam normalises that
+    gradient too, so weights that the loss seldom reaches (rare words) shrink by about `lr` a step, to zero."""
     lr: float = Field(default=5e-4, gt=0, le=1)
-    """Peak learning rate (paper §4: 5e-4; released code: 1e-4). Table 8 searched {1e-4, 2e-4, 5e-4}; the text that it
-    was read from has lost the bold print of the choices, but its spacing hints at 2e-4."""
+    """Peak learning rate (paper §4: 5e-4; released code: 1e-4). Table 8 searched {1e-4, 2e-4, 5e-4}; our text of the
+    table has lost the bold print of the choices, but its spacing hints at 2e-4."""
     weight_decay: float = Field(default=0.01, ge=0, le=1)
     """On matrices only, not on biases and norms. Table 8 searched {0.1, 0.01, 0.001}; its spacing hints at 0.01."""
     eps: float = Field(default=1e-6, gt=0, le=1e-2)
     """Adam's ε (Table 8)."""
     bias_correction: bool = True
-    """Whether Adam makes up for averages that start at 0. Without, as released for IS-BERT (`correct_bias`), the first
-    steps are larger: up to 6.6 times, and by half or more for 500 steps."""
+    """Whether Adam corrects its averages for their start at 0. Without it, as released for IS-BERT (`correct_bias`),
+    the first steps are larger: up to 6.6 times, and by half or more for 500 steps."""
     batch_size: int = Field(default=64, ge=2, le=65536)
-    """Pairs a step (Table 8: 64)."""
+    """Pairs per step (Table 8: 64)."""
     order: Literal["random", "groups", "given"] = "random"
-    """Which pairs share a batch: `random` ones, another permutation each epoch; whole `groups` in random order, such as
-    all hypotheses of a premise, for pairs that have groups: none is cut, so batches are of `batch_size` pairs on
-    average; or neighbours in the order in which the pairs are `given`, each epoch alike (SCL's code)."""
+    """Order of the pairs. `random`: a new permutation each epoch. `groups`: whole groups in random order, such as all
+    hypotheses of a premise; only groups larger than a batch are cut, so batches have `batch_size` pairs on average.
+    `given`: the order of the input in every epoch (SCL's code)."""
     drop_last: bool = True
-    """Leave out an epoch's last batch where it is smaller: batch statistics and negatives want equal ones. One pair
-    alone is no batch in any case."""
+    """Leave out an epoch's last batch if it is smaller, because batch statistics and negatives need equal sizes. A last
+    batch of one pair is always left out."""
     epochs: int = Field(default=1, ge=1, le=1000)
     """Passes over the pairs, each in its own order (Table 8: 1)."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Upper bound on optimiser steps; None for all that the epochs give. The schedule spans the steps really run."""
+    """Upper bound on optimiser steps; None: no bound besides `epochs`. The schedule spans the steps really run."""
     warmup: float = Field(default=0.1, ge=0, lt=1)
     """Share of the steps over which the learning rate rises linearly from 0 (released code: 0.1)."""
     decay: Literal["linear", "constant"] = "linear"
-    """What the learning rate does after warm-up: fall linearly to 0 (released code) or stay."""
+    """Learning rate after warm-up: falls linearly to 0 (released code) or stays constant."""
     clip: float = Field(default=1.0, gt=0)
     """Bound on the norm of all gradients together (released code: 1)."""
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """Decides the predictor's first weights, dropout and the order of the pairs."""
+    """Seed of the predictor's initial weights, dropout and the order of the pairs."""
     precision: Precision = "auto"
     """Forward arithmetic of the encoders and predictor; weights, target, pooling and loss stay fp32. `auto`: bf16 where
-    the device computes in it natively, else fp32. The presets of published rows say fp32, so that a row is the same on
+    the device computes in it natively, else fp32. The presets of published rows use fp32, so that a row is the same on
     every machine."""
     length_buckets: int | None = Field(default=None, ge=2, le=100_000)
-    """Deviation: batches in a row whose pairs are shared out by length, so that less is padded inside attention and
-    sentences of a batch are alike in length; None leaves batches random, as published. For random order only."""
+    """Deviation: number of consecutive batches whose pairs are regrouped by length, which reduces padding in attention
+    and makes lengths in a batch similar; None leaves batches random, as published. For random order only."""
     eval_every: Annotated[int, Field(ge=1)] | Literal["epoch", "tenth"] | None = None
-    """Steps between evaluations, `epoch` for one after each, or `tenth` for ⌊steps / 10⌋ as the released code rounds;
-    None for ⌈steps / 10⌉. The start and the end always count."""
+    """Steps between evaluations. `epoch`: one evaluation after each epoch; `tenth`: ⌊steps / 10⌋, as the released code
+    rounds; None: ⌈steps / 10⌉. The start and the end are always evaluated."""
     select: Literal["best", "best-or-start", "last"] = "best"
     """Keep the online encoder of the best dev Spearman (needs a dev set; else the last) or of the last step.
-    Deviation: with `best-or-start` the encoder as it was is a candidate too; as published (`best`), it is none. A run
-    that `collapse` stops keeps the best of what was, the start included."""
+    Deviation: with `best-or-start` the starting encoder is a candidate too; as published (`best`), it is not. A run
+    that `collapse` stops keeps the best encoder so far, the start included."""
     dev_similarity: Literal["cosine", "best-of-four"] = "cosine"
-    """What orders the dev pairs: their cosine, by which all is scored, or, as the released code selects, whichever of
-    cosine, Manhattan, Euclidean and dot product gives the highest Spearman at that evaluation."""
+    """Similarity that orders the dev pairs. `cosine`: as in all other evaluations. `best-of-four`: cosine, Manhattan,
+    Euclidean or dot product, whichever has the highest Spearman at that evaluation (released code)."""
     collapse: CollapseConfig | None = CollapseConfig()
     """Thresholds that stop a harmful run; None never stops."""
 
@@ -107,12 +107,12 @@ class TrainingConfig(BaseModel):
 
 
 SCL_SCALE: Final = 0.216
-"""Dot products of SCL's code over those of means of real tokens: (n_u − 1)(n_v − 1) / ((N_u − 1)(N_v − 1)), for
-sentences of n tokens in batches of 64 padded to N, over 19,200 pairs of SNLI in the file's order."""
+"""Ratio of dot products in SCL's code to those of means over real tokens: (n_u − 1)(n_v − 1) / ((N_u − 1)(N_v − 1)),
+for sentences of n tokens in batches of 64 padded to N, over 19,200 pairs of SNLI in the file's order."""
 
 
 def paper_config() -> TrainingConfig:
-    """The settings of the paper (section 4 and Table 8); warm-up, decay and clipping, unsaid there, as released."""
+    """The settings of the paper (section 4 and Table 8), with warm-up, decay and clipping of the released code."""
     return TrainingConfig(precision="fp32")
 
 
@@ -132,8 +132,8 @@ def released_config() -> TrainingConfig:
 def supervised_config() -> TrainingConfig:
     """The paper's settings for BSL after supervised training.
 
-    Predictor, k and weight decay are the paper's. It gives no rate and no momentum for these runs (section 4 speaks of
-    all unsupervised ones): these are of the authors' code at its release (supervised_tuning.py).
+    Predictor, k and weight decay are the paper's. The paper gives no learning rate or momentum for these runs (section
+    4 is about unsupervised ones); both are from the authors' code at its release (supervised_tuning.py).
     """
     return paper_config().model_copy(update={"objective": BSLConfig(momentum=0.9999), "lr": 1e-4})
 
@@ -155,7 +155,7 @@ def multilingual_released_config() -> TrainingConfig:
 
 
 def stsb_config() -> TrainingConfig:
-    """SBERT fine-tuned on STS-B (its sections 3 and 4.2): batch 16, 4 epochs, lr 2e-5; the best dev epoch is kept."""
+    """SBERT fine-tuned on STS-B (its sections 3 and 4.2): batch 16, 4 epochs, lr 2e-5; the best dev epoch is used."""
     return TrainingConfig(
         objective=RegressionConfig(),
         lr=2e-5,
@@ -169,22 +169,22 @@ def stsb_config() -> TrainingConfig:
 
 
 def afs_config() -> TrainingConfig:
-    """UKP's settings for AFS: batch 32, 3 epochs; no dev set, so the last epoch is kept.
+    """UKP's settings for AFS: batch 32, 3 epochs; no dev set, so the last epoch is used.
 
-    Each pair is learnt in both orders; sentences are cut at 64 tokens by the encoder.
+    Each pair is learnt in both orders; the encoder truncates sentences at 64 tokens.
     """
     return stsb_config().model_copy(update={"batch_size": 32, "epochs": 3})
 
 
 def stsb_cross_config() -> TrainingConfig:
-    """A cross-encoder fine-tuned on STS-B (SBERT section 4.2, BERT-STSb); as `stsb_config` but for the objective."""
+    """A cross-encoder fine-tuned on STS-B (SBERT section 4.2, BERT-STSb): `stsb_config` with another objective."""
     return stsb_config().model_copy(update={"objective": CrossRegressionConfig()})
 
 
 def afs_cross_config() -> TrainingConfig:
     """A cross-encoder fine-tuned on AFS (SBERT section 4.3, BERT-AFS): UKP's settings (its train.py, train_misra.sh).
 
-    As `afs_config`, but for the bias correction that BertAdam lacks; FIDELITY.md has what else it does otherwise.
+    As `afs_config`, without bias correction, which BertAdam lacks; FIDELITY.md lists the other differences.
     """
     return afs_config().model_copy(update={"objective": CrossRegressionConfig(), "bias_correction": False})
 
@@ -216,10 +216,10 @@ def scl_config() -> TrainingConfig:
 
 
 def scl_released_config() -> TrainingConfig:
-    """As `scl_config`, by its code: a constant rate after warm-up, and vectors divided by the padded length.
+    """`scl_config` as in SCL's code: a constant rate after warm-up, and vectors divided by the padded length.
 
-    The code's mean divides by the length of the batch's longest sentence, so that its dot products are `SCL_SCALE` of
-    ours; the temperature has that factor instead.
+    The code's mean divides by the length of the batch's longest sentence, so its dot products are `SCL_SCALE` times
+    ours. Here the temperature is divided by that factor instead.
     """
     objective = SCLConfig(temperature=round(1 / SCL_SCALE, 2))
     return scl_config().model_copy(update={"objective": objective, "decay": "constant"})
@@ -228,7 +228,7 @@ def scl_released_config() -> TrainingConfig:
 def congen_config() -> TrainingConfig:
     """ConGen's settings for BERT-base (its README and main.py), in fp32 and with Adam's bias correction.
 
-    Its early stopping after 7 evaluations without a better one is left out: the best of all is kept.
+    Its early stopping after 7 evaluations without improvement is left out; the best evaluation is selected.
     """
     return TrainingConfig(
         objective=DistilConfig(queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"),
@@ -244,8 +244,8 @@ def congen_config() -> TrainingConfig:
 def multilingual_distil_config() -> TrainingConfig:
     """The settings of multilingual knowledge distillation (make_multilingual.py), with Adam's bias correction.
 
-    Its 10,000 steps of warm-up are about a tenth of an epoch over SNLI and MultiNLI in five languages; two epochs read
-    about as many pairs as its five.
+    Its 10,000 steps of warm-up are about a tenth of an epoch over SNLI and MultiNLI in five languages. Our two epochs
+    read about as many pairs as its five.
     """
     return TrainingConfig(
         objective=DistilConfig(loss="vectors"), lr=2e-5, epochs=2, drop_last=False, warmup=0.05, precision="fp32"
@@ -253,5 +253,5 @@ def multilingual_distil_config() -> TrainingConfig:
 
 
 def distil_config() -> TrainingConfig:
-    """What a small student learns by on a laptop."""
+    """Settings for training a small student on a laptop."""
     return TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_size=128, eval_every=50)

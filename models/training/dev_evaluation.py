@@ -1,4 +1,4 @@
-"""What the loss cannot say of an encoder in training: its geometry, and how it orders a dev set.
+"""Evaluate an encoder during training: the geometry of its embeddings, and its Spearman correlation on a dev set.
 
 Shapes: N pairs, D width.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.floating]
 
-SAMPLE_PAIRS = 512  # training pairs whose geometry is watched; uniformity looks at 131 k distances
+SAMPLE_PAIRS = 512  # training pairs for the geometry; uniformity needs 131 k distances
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class DevSet:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one evaluation saw; quantities as in `models.evaluation.metrics.Geometry`.
+    """Result of one evaluation; quantities as in `models.evaluation.metrics.Geometry`.
 
     Attributes:
         step: Optimizer steps done.
-        dev_spearman: ρ on the dev set in [-1, 1], of the cosine or the best of four similarities as
-            `TrainingConfig.dev_similarity` says; None without a dev set, NaN if all its pairs score the same.
+        dev_spearman: ρ on the dev set in [-1, 1], by the similarity of `TrainingConfig.dev_similarity`; None without a
+            dev set, NaN if all its pairs have the same similarity.
     """
 
     step: int
@@ -92,29 +92,29 @@ class DevEvaluator:
     def _dev_spearman(self, encoder: Encoder, *, bf16: bool) -> float | None:
         if self._dev is None or self._gold is None:
             return None
-        if isinstance(encoder, CrossEncoder):  # has no vectors that could be compared
+        if isinstance(encoder, CrossEncoder):  # has no sentence vectors to compare
             scores = [encoder.scores(self._dev.tokens, self._dev.view_1, self._dev.view_2, bf16=bf16)]
         else:
             vectors = _embed_pairs(encoder, self._dev, bf16=bf16)
             scores = [similarity(*vectors) for similarity in self._similarities]
-        # Equal scores everywhere are what a collapse looks like, not bad input: the caller judges the NaN.
+        # Equal scores for all pairs are a sign of collapse, not bad input: the caller handles the NaN.
         return max((spearman(score, self._gold) for score in scores if np.ptp(score) > 0), default=float("nan"))
 
 
 def _manhattan(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
-    """Minus the sum of absolute differences, (N,)."""
+    """Return the negative Manhattan distance of the rows, (N,)."""
     distances: NDArray[np.float64] = np.abs(a_ND.astype(np.float64) - b_ND).sum(axis=1)
     return -distances
 
 
 def _euclidean(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
-    """Minus the length of the difference, (N,)."""
+    """Return the negative Euclidean distance of the rows, (N,)."""
     distances: NDArray[np.float64] = np.linalg.norm(a_ND.astype(np.float64) - b_ND, axis=1)
     return -distances
 
 
 def _dot(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
-    """Dot products of the rows, (N,)."""
+    """Return the dot products of the rows, (N,)."""
     dots: NDArray[np.float64] = np.einsum("nd,nd->n", a_ND.astype(np.float64), b_ND)
     return dots
 
@@ -123,7 +123,7 @@ SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[n
     "cosine": (cosine_scores,),
     "best-of-four": (cosine_scores, _manhattan, _euclidean, _dot),
 }
-"""Value of `TrainingConfig.dev_similarity` → how alike two vectors may be said to be, higher for more alike."""
+"""Value of `TrainingConfig.dev_similarity` → similarity functions, higher for more similar vectors."""
 
 
 def _tokenised_dev(dev: DevSet, encoder: SentenceEncoder) -> Batch:
@@ -139,7 +139,7 @@ def _tokenised_dev(dev: DevSet, encoder: SentenceEncoder) -> Batch:
 
 
 def _embed_pairs(encoder: Encoder, pairs: Batch, *, bf16: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The vectors of both views, each different sentence embedded once."""
+    """Return the vectors of both views, with each distinct sentence embedded once."""
     rows, numbers = np.unique(np.concatenate([pairs.view_1, pairs.view_2]), return_inverse=True)
     vectors = encode_tokens(encoder, pairs.tokens.take(rows), bf16=bf16)
     return vectors[numbers[: len(pairs)]], vectors[numbers[len(pairs) :]]

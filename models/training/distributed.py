@@ -1,7 +1,7 @@
-"""Several processes train one model, each with its share of every batch (see `models.runtime.device`).
+"""Data-parallel training: several processes, each with its share of every batch (see `models.runtime.device`).
 
-All hold all weights, take the same steps and move the same target; the first evaluates and saves. They may be on
-several machines: what lies in files is made once on each, and what the first one saved is told to the others.
+Every process has all weights, takes the same steps and moves the same target; the first evaluates and saves. On several
+machines, each machine makes its own token files; the first process broadcasts the snapshot that it loads.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 @contextlib.contextmanager
 def joined(device: str) -> Iterator[str]:
-    """Join the processes that torchrun started, for the block; yields this one's device.
+    """Join the processes that torchrun started for the `with` block, and yield this process's device.
 
     Args:
-        device: `cpu`, or `cuda` for one GPU a process.
+        device: `cpu`, or `cuda` for one GPU per process.
     """
     gpus = device.startswith("cuda")
-    # Gloo beside NCCL: the processes agree on stopping without making the GPUs wait.
+    # Gloo in addition to NCCL, so that the processes agree on stopping without making the GPUs wait.
     distributed.init_process_group("cpu:gloo,cuda:nccl" if gpus else "gloo")
     if gpus:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -54,7 +54,7 @@ def is_first_here() -> bool:
 
 @contextlib.contextmanager
 def first_here_alone() -> Iterator[None]:
-    """Let the first process of each machine do the block (which leaves a file, say) before the others do."""
+    """Let the first process of each machine run the block, such as writing a file, before the others run it."""
     if not is_first_here():
         distributed.barrier()
     yield
@@ -63,7 +63,7 @@ def first_here_alone() -> Iterator[None]:
 
 
 def from_first(make: Callable[[], T]) -> T:
-    """What the first process makes, in all of them."""
+    """Call `make` in the first process and return its result in all processes."""
     box = [make() if is_first() else None]
     if processes() > 1:
         distributed.broadcast_object_list(box)
@@ -71,7 +71,7 @@ def from_first(make: Callable[[], T]) -> T:
 
 
 def any_says(yes: bool) -> bool:
-    """Whether any of the processes says yes; all must ask."""
+    """Return whether any process passes True; all processes must call this."""
     if processes() == 1:
         return yes
     votes = torch.tensor([int(yes)])
@@ -80,9 +80,9 @@ def any_says(yes: bool) -> bool:
 
 
 def seed_step(seed: int, step: int) -> None:
-    """Give each process its own dropout, decided by seed, step and rank, so that nothing of it need be saved.
+    """Seed each process's dropout by seed, step and rank, so that snapshots need no generator of the other processes.
 
-    A process that is alone draws from one stream through the whole run, which its snapshots hold.
+    A single process draws from one stream through the whole run, and its snapshots contain that stream's state.
     """
     if processes() > 1:
         entropy = np.random.SeedSequence([seed, step, distributed.get_rank()])
@@ -90,7 +90,7 @@ def seed_step(seed: int, step: int) -> None:
 
 
 def agree_on_gradients(objective: Objective, parameters: Sequence[torch.nn.Parameter]) -> None:
-    """Sum the gradients of data-parallel modules, whose batch is shared out; average the others, which are equal."""
+    """Sum the gradients of data-parallel modules over the processes, and average the others, which are equal."""
     if processes() == 1:
         return
     shared = {id(p) for part in objective.data_parallel for p in getattr(objective, part).parameters()}
@@ -98,5 +98,5 @@ def agree_on_gradients(objective: Objective, parameters: Sequence[torch.nn.Param
     flat = torch.cat([p.grad.flatten() for p in learning if p.grad is not None])
     distributed.all_reduce(flat)
     for p, total in zip(learning, torch.split(flat, [p.numel() for p in learning]), strict=True):
-        # Averaged although equal: what rounds differently on another machine must not drift apart.
+        # Averaged although equal: different rounding on another machine must not make the weights drift apart.
         p.grad = (total if id(p) in shared else total / processes()).view_as(p)

@@ -1,8 +1,8 @@
-"""Whether training does an encoder good: three ways of going wrong, each with the remedy that the settings leave open.
+"""Detect harmful training, and suggest a remedy that fits the settings.
 
-- collapse: vectors no longer tell sentences apart, whatever the loss says: their rank or spread is gone
-- decline: vectors are still spread, but order the dev set worse than those that training began with
-- divergence: a loss or gradient is no number; the step itself notices (`NonFiniteLossError`)
+- collapse: vectors lose rank or spread and no longer distinguish sentences, even if the loss falls
+- decline: vectors keep their spread, but dev Spearman is below that of the starting encoder
+- divergence: a loss or gradient is not finite; `train` raises `NonFiniteLossError`
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from models.training.config import CollapseConfig, TrainingConfig
     from models.training.dev_evaluation import Evaluation
 
-HALF: Final = 0.5  # of the rank and spread at the start: with less, it is geometry that fails
+HALF: Final = 0.5  # of the rank and spread at the start: below it, the finding is a collapse
 REGARDLESS: Final = "training.collapse=null trains on regardless"
 
 
 def finding_of(history: Sequence[Evaluation], config: TrainingConfig, *, final: bool) -> str:
-    """Return why a run should end now: its latest evaluations are much worse than the first one.
+    """Return why a run should end now, if its latest evaluations are much worse than the first one.
 
     Args:
         history: All evaluations so far, the one before the first step included.
@@ -29,7 +29,7 @@ def finding_of(history: Sequence[Evaluation], config: TrainingConfig, *, final: 
         final: Whether no evaluation will follow, so that one suspicious evaluation is enough.
 
     Returns:
-        Collapse or decline with its evidence and a remedy; empty if the run may go on.
+        Collapse or decline with its evidence and a remedy; empty if the run may continue.
     """
     bounds = config.collapse
     start, later = history[0], history[1:]
@@ -41,18 +41,18 @@ def finding_of(history: Sequence[Evaluation], config: TrainingConfig, *, final: 
 
 
 def divergence_remedy(config: TrainingConfig) -> str:
-    """What to change where a loss or gradient is no number."""
+    """Return the remedy for a loss or gradient that is not finite."""
     precision = "train with training.precision=fp32, " if config.precision != "fp32" else ""
     return f"{precision}lower training.lr (now {config.lr:g}) to {config.lr / 10:g}, or look at these rows"
 
 
 def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> str | None:
-    # An encoder may start below a bound; it has collapsed only if training took it there.
+    # An encoder may start below a bound; it has collapsed only if training made it worse.
     if now.effective_rank < min(bounds.min_effective_rank, start.effective_rank):
         return f"effective rank is below {bounds.min_effective_rank}"
     if now.std < min(bounds.min_std, start.std):
         return f"the spread of the unit vectors is below {bounds.min_std}"
-    # A start whose dev pairs all have one cosine has no figure to fall from.
+    # NaN at the start (all dev pairs have the same cosine) leaves nothing to compare with.
     if start.dev_spearman is not None and now.dev_spearman is not None and not math.isnan(start.dev_spearman):
         drop = start.dev_spearman - now.dev_spearman
         if not drop <= bounds.max_dev_drop:  # written so that NaN counts as a drop
@@ -63,7 +63,7 @@ def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> st
 def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig) -> str:
     start, now = history[0], history[-1]
     shrunk = now.effective_rank < HALF * start.effective_rank or now.std < HALF * start.std
-    # All pairs of the dev set at one cosine is the end of a collapse too.
+    # NaN, the same cosine for all dev pairs, is a collapse too.
     if shrunk or (now.dev_spearman is not None and math.isnan(now.dev_spearman)):
         what, remedy = "representations collapsed", _collapse_remedy(config)
     else:

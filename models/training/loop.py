@@ -1,10 +1,10 @@
 """The training loop: batch → loss → clip → optimizer → target, with evaluation, selection and resumption.
 
-`run_steps` is the loop of all training, pre-training too; `train` has it learn from pairs of views.
+`run_steps` is the loop of all training, also of pre-training; `train` uses it to learn from pairs of views.
 
 Design:
 - every text is tokenised once; a step only slices and pads
-- each step's batch, learning rate and momentum are functions of its number, so a snapshot needs no iterators
+- each step's batch, learning rate and momentum depend on its number alone, so a snapshot needs no iterators
 - on a CPU, same seed and thread count give the same bytes, interrupted or not
 """
 
@@ -54,24 +54,25 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REPORT_S = 1.0  # seconds between two progress reports
-MEETING_PAIRS = 4096  # by which an objective gets to know its teacher
+MEETING_PAIRS = 4096  # sample of pairs for `Objective.meet_teacher`
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a finished run gives.
+    """Result of a finished training run.
 
     Attributes:
         encoder: The selected online encoder, in evaluation mode on the CPU.
-        log: One row a step (and one for step 0), columns `LOG_SCHEMA`; the same for the same seed.
+        log: One row per step (and one for step 0), columns `LOG_SCHEMA`; the same for the same seed.
         steps: Optimizer steps of the run.
         start_dev: Dev Spearman before the first step; None without a dev set.
         best_dev: Dev Spearman of the selected encoder; None without a dev set.
-        best_step: The step it comes from; 0 is the start itself.
-        finding: Why training was stopped as harmful; the best of what was, the start included, is kept. Empty if not.
-        pairs_per_s: Pairs trained a second in this call, evaluations left out; 0 if nothing was left to do.
-        tokens_per_s: Real tokens of both views a second.
-        mfu: Share of the GPU's declared arithmetic that was used; None on a CPU or an unknown GPU.
+        best_step: Step of the selected encoder; 0 is the starting encoder.
+        finding: Why training was stopped as harmful; the encoder is then the best so far, the start included. Empty
+            otherwise.
+        pairs_per_s: Pairs trained per second in this call, without evaluations; 0 if no step was left.
+        tokens_per_s: Real tokens of both views per second.
+        mfu: Model FLOP utilisation of the GPU; None on a CPU or an unknown GPU.
         state: The final snapshot, for the checkpoint artifact.
     """
 
@@ -108,27 +109,27 @@ def train(
     """Train an encoder on pairs of views by an objective; the default is BSL (paper section 3).
 
     Args:
-        pairs: Columns `text_1` and `text_2`, the two views, and what else the objective needs; at least one batch. A
-            lazy frame is read in chunks, so there may be more pairs than fit into memory.
-        encoder: Its network is where online and target network start; left as it is.
-        config: All that decides the result; an `auto` precision is the device's.
-        dev: Scored pairs for selection and for seeing a collapse.
+        pairs: Columns `text_1` and `text_2`, the two views, and the columns that the objective needs; at least one
+            batch. A lazy frame is read in chunks, so there may be more pairs than fit into memory.
+        encoder: Its network initialises online and target network, and is not changed.
+        config: All settings that decide the result; precision `auto` is resolved for the device.
+        dev: Scored pairs for selecting a step and detecting a collapse.
         teacher: Vectors by the pairs' `sentence_id`, for objectives that learn from them.
-        work: Folder for tokens and snapshots of this run alone; a call on a folder with snapshots goes on from the
-            newest that is intact.
+        work: Folder for tokens and snapshots of this run alone; if it has snapshots, training resumes from the newest
+            intact one.
         device: Where to compute.
         save_every: Steps between snapshots.
-        save_minutes: Minutes after which a snapshot is due even so.
-        keep: Snapshots kept.
-        should_stop: Asked after each step; True saves and raises InterruptedRunError.
-        on_progress: Called as (steps done, steps in all, detail), at most once a second.
+        save_minutes: Minutes after which a snapshot is due in any case.
+        keep: Number of newest snapshots to keep.
+        should_stop: Called after each step; True saves and raises InterruptedRunError.
+        on_progress: Called with (steps done, total steps, detail), at most once a second.
         on_eval: Called after each evaluation of this call.
-        static_shapes: Whether batches are padded to a few shapes, which a GPU takes a captured step on; None: on a GPU.
+        static_shapes: Whether to pad batches to a few shapes, for which a GPU captures the step; None: only on a GPU.
 
     Raises:
-        TrainingError: Too few or incomplete pairs, a batch that the processes cannot share equally, or one of its
-            kinds: NonFiniteLossError, InterruptedRunError, ResumeError (`work` holds snapshots of another run or an
-            unknown format).
+        TrainingError: Too few or incomplete pairs, a batch that the processes cannot share equally, or one of the
+            subclasses: NonFiniteLossError, InterruptedRunError, ResumeError (`work` has snapshots of another run or of
+            an unknown format).
         OSError: A snapshot cannot be read or written.
     """
     config = settled(config, lambda: str(device))
@@ -139,9 +140,9 @@ def train(
             data = open_token_cache(folder, pairs.lazy(), encoder, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
-        # Seeded before convolutions and predictor are made, which draw their first weights.
+        # Seed before making convolutions and predictor, whose initial weights are random.
         run = _start(encoder, data, config, dev, total, device)
-        # On other machines there is none, and damaged ones are removed once.
+        # Only the first process reads: other machines have no snapshots, and damaged ones must be removed only once.
         saved = from_first(lambda: None if work is None else newest_snapshot(work, run.fingerprint))
         if saved is not None:
             logger.info("resuming at step %d of %d", saved.step, total)
@@ -157,7 +158,7 @@ def train(
 
 
 class Run(Protocol):
-    """A run between two steps.
+    """State of a run, as far as `run_steps` needs it.
 
     Attributes:
         step: Optimizer steps done.
@@ -167,7 +168,7 @@ class Run(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether no step follows."""
+        """Whether the run is finished."""
 
 
 def run_steps(
@@ -177,17 +178,17 @@ def run_steps(
     saving: Saving | None,
     should_stop: Callable[[], bool] | None = None,
 ) -> bool:
-    """Take the steps that are left, and save when that is due and at the end.
+    """Take the remaining steps, and save a snapshot when one is due and at the end.
 
     Args:
-        run: Changes by its steps.
-        take: Takes one step and does what follows it, such as an evaluation.
-        snapshot: Copies the run out.
-        saving: When and where; None for not at all.
-        should_stop: Asked after each step; True from any process saves and ends the loop.
+        run: Each step changes it.
+        take: Takes one step, with its evaluation if one is due.
+        snapshot: Returns a copy of the run.
+        saving: When and where to save; None saves nothing.
+        should_stop: Called after each step; True from any process saves and ends the loop.
 
     Returns:
-        Whether the run was stopped before it was over.
+        Whether the run was stopped before its last step.
     """
     while not run.over:
         take()
@@ -221,7 +222,7 @@ class _Loop:
         self.compute = compute_for(run, config, data, self.order, static=static_shapes)
 
     def go(self, saving: Saving | None, should_stop: Callable[[], bool] | None) -> None:
-        """Run the steps that are left."""
+        """Run the remaining steps."""
         run = self.run
         if not run.log:
             run.log.append(log_row(0))
@@ -230,7 +231,7 @@ class _Loop:
             raise InterruptedRunError(run.step, run.total, None if saving is None else str(saving.folder))
 
     def result(self) -> TrainingResult:
-        """The selected encoder and all figures."""
+        """Return the selected encoder and all metrics."""
         run, history = self.run, self.run.history()
         encoder = copy.deepcopy(run.objective.online).cpu().eval()
         best = bool(run.best) and (self.config.select != "last" or bool(run.finding))
@@ -268,7 +269,7 @@ class _Loop:
         return self.run.snapshot()
 
     def _pause(self) -> None:
-        """Stop the clock and read what the device has computed."""
+        """Stop the clock and read the metrics that are still on the device."""
         self.throughput.stop()
         self.readings.read()
 
@@ -332,7 +333,7 @@ def _non_finite(
     work: Path | None,
     remedy: str,
 ) -> NonFiniteLossError:
-    """The error that names the batch, which is saved for whoever looks for the reason."""
+    """Return the error that names the batch, and save the batch for debugging."""
     step, quantity, value = error.args
     rows = order.rows(step)
     path = work / f"non-finite-step-{step:08d}.parquet" if work is not None else None

@@ -1,6 +1,6 @@
-"""Metrics of training: the log's rows, losses read from the device when there is time, and throughput.
+"""Metrics of training: rows of the log, losses read late from the device, and throughput.
 
-A GPU that is asked for a number at each step waits at each step.
+Reading a number at each step would make a GPU wait at each step.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from models.runtime.device import processes, wait
 if TYPE_CHECKING:
     from models.objectives.objective import Batch, Objective
 
-READ_EVERY: Final = 16  # steps of a GPU between two readings; a CPU has nothing to wait for
+READ_EVERY: Final = 16  # steps between two readings from a GPU; a CPU is read at each step
 
-# Dense FLOP/s in 16 bits, without sparsity, that the makers' data sheets declare, by words of the device's name; the
-# first that fits counts. bf16, but fp16 for T4 and V100, which have no bf16.
+# Part of the device's name → 16-bit FLOP/s without sparsity, by the makers' data sheets; the first match counts.
+# The values are for bf16, except on T4 and V100, which have fp16 only.
 PEAK_FLOPS = {
     "GB200": 2500e12,
     "B200": 2250e12,
@@ -50,13 +50,13 @@ LOG_SCHEMA = pl.Schema(
 
 
 def log_row(step: int, **values: float | None) -> LogRow:
-    """A row of the log; what is not given is None."""
+    """Return a row of the log; values that are not given are None."""
     return dict.fromkeys(LOG_SCHEMA) | {"step": step} | values
 
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """A step's figures, the computed ones scalars on the device; whoever turns them into numbers waits for the step."""
+    """Metrics of a step; loss and norm are scalars on the device, so reading them waits for the step."""
 
     loss: torch.Tensor
     grad_norm: torch.Tensor
@@ -65,7 +65,7 @@ class StepMetrics:
 
 
 class DeferredMetrics:
-    """Losses and gradient norms that were computed and not yet looked at."""
+    """Losses and gradient norms that are not yet read from the device."""
 
     def __init__(self, device: torch.device) -> None:
         self._every = 1 if device.type == "cpu" else READ_EVERY
@@ -73,10 +73,10 @@ class DeferredMetrics:
         self._figures: list[torch.Tensor] = []
 
     def add(self, row: LogRow, figures: StepMetrics) -> None:
-        """Take over a step's figures, which a later `read` puts into its row of the log.
+        """Add a step's metrics, which a later `read` puts into the step's row of the log.
 
         Raises:
-            FloatingPointError: as `read`, if that is due.
+            FloatingPointError: As `read`, if a reading is due.
         """
         self._rows.append(row)
         self._figures += [figures.loss.detach(), figures.grad_norm]
@@ -84,11 +84,11 @@ class DeferredMetrics:
             self.read()
 
     def read(self) -> None:
-        """Fill in the rows that lack their figures.
+        """Fill in the rows that lack their metrics.
 
         Raises:
-            FloatingPointError: One is not finite; the arguments are its step, name and value, of the first one if
-                there are several. No step after it counts, and no snapshot may be made of them.
+            FloatingPointError: A value is not finite; the arguments are step, name and value of the first such one. All
+                later steps are invalid, and must not be saved in a snapshot.
         """
         if not self._rows:
             return
@@ -104,7 +104,7 @@ def check_finite(step: int, value: torch.Tensor | float, quantity: str) -> None:
     """Refuse a scalar that is NaN or infinite.
 
     Raises:
-        FloatingPointError: It is; the arguments are step, quantity and value.
+        FloatingPointError: The value is not finite; the arguments are step, quantity and value.
     """
     number = float(value.detach() if isinstance(value, torch.Tensor) else value)
     if not math.isfinite(number):
@@ -112,10 +112,10 @@ def check_finite(step: int, value: torch.Tensor | float, quantity: str) -> None:
 
 
 class Throughput:
-    """Steps of one call and their seconds; evaluations, snapshots and reports do not count.
+    """Throughput of the steps of one call, without evaluations, snapshots and reports.
 
-    The clock runs over many steps, and stops only once the device has finished them: a GPU returns from a step that it
-    has queued and not computed.
+    The clock runs over many steps and stops only when the device has finished them. A single GPU step cannot be timed,
+    because it returns when it is queued, before it is computed.
     """
 
     def __init__(self, objective: Objective) -> None:
@@ -128,51 +128,51 @@ class Throughput:
         self.pairs, self.tokens, self.seconds = 0, 0, 0.0
 
     def start(self) -> None:
-        """Start the clock, unless it runs."""
+        """Start the clock, unless it is running."""
         if self._started is None:
             wait(self._device)
             self._started = time.perf_counter()
 
     def stop(self) -> None:
-        """Wait for the device, then stop the clock; before anything that is no step, and before a rate is read."""
+        """Wait for the device, then stop the clock; call this before other work and before reading a rate."""
         if self._started is not None:
             wait(self._device)
             self.seconds += time.perf_counter() - self._started
             self._started = None
 
     def add(self, batch: Batch) -> None:
-        """Count one step, whose work need not be finished."""
+        """Count one step, which the device may not have finished."""
         self.pairs += len(batch)
         self.tokens += int(batch.tokens.lengths_of(batch.view_1).sum() + batch.tokens.lengths_of(batch.view_2).sum())
 
     @property
     def pairs_per_s(self) -> float:
-        """Pairs a second; 0 before the first step."""
+        """Pairs per second; 0 before the first step."""
         return self.pairs / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def tokens_per_s(self) -> float:
-        """Real tokens of both views a second; 0 before the first step."""
+        """Real tokens of both views per second; 0 before the first step."""
         return self.tokens / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def mfu(self) -> float | None:
-        """Model FLOP utilisation: multiplications that the method needs ÷ declared 16-bit peak; None where unknown.
+        """Model FLOP utilisation: FLOP/s that the method needs ÷ declared 16-bit peak; None where unknown.
 
-        Counted are the weights of matrices, 2 FLOP each: the online encoder and what follows it forwards and backwards
-        (3 passes), the target forwards; not attention's products, nor what a padded token would cost.
+        It counts 2 FLOP per matrix weight and pass: online encoder and heads forward and backward (3 passes), the
+        target forward (1 pass). Attention's products and padded tokens do not count.
         """
         if self._peak is None or self.seconds == 0:
             return None
         return self.flops(self.tokens, self.pairs) / self.seconds / (self._peak * processes())
 
     def flops(self, tokens: float, pairs: float) -> float:
-        """Multiplications and additions that the method needs for so many tokens of both views, and pairs."""
+        """Return the FLOP that the method needs for this number of tokens of both views and of pairs."""
         return (6 * self._online + 2 * self._target) * tokens + 6 * self._heads * 2 * pairs
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """The declared peak of a device; None for a CPU and for GPUs that the table does not know."""
+    """Return the declared peak FLOP/s of a device; None for a CPU and for GPUs that are not in the table."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)

@@ -1,6 +1,6 @@
-"""The optimizers of training and pre-training: built, given a learning rate, clipped, and saved as named tensors.
+"""Optimizers of training and pre-training: build them, set the learning rate, clip gradients, save their state.
 
-Released code of 2019 to 2021 uses BertAdam: no bias correction, and ε outside the corrected root. `set_step` gives
+Released code of 2019 to 2021 uses BertAdam: no bias correction, and ε outside the corrected root. `set_step` computes
 these steps with torch's fused kernel.
 """
 
@@ -23,8 +23,8 @@ Tensors = dict[str, torch.Tensor]
 def make_optimizer(objective: Objective, config: TrainingConfig) -> torch.optim.Optimizer:
     """Return Adam or AdamW, fused; weight decay on matrices only.
 
-    The released code leaves out biases and LayerNorm by name, which would decay the predictor's BatchNorm weights; its
-    decay is 0, so nothing follows from that.
+    The released code excludes biases and LayerNorm by name, which would decay the predictor's BatchNorm weights. Its
+    decay is 0, so this makes no difference.
     """
     learning = objective.learning_parameters()
     groups = [
@@ -36,10 +36,10 @@ def make_optimizer(objective: Objective, config: TrainingConfig) -> torch.optim.
 
 
 def learning_rate(step: int, total: int, config: TrainingConfig) -> float:
-    """Return the learning rate of optimizer step `step`, counted from 1, of `total`: warm-up, then decay or none.
+    """Return the learning rate of optimizer step `step` (1-based) of `total`: warm-up, then decay or none.
 
-    As the released code: warm-up over ⌈warmup · total⌉ steps, where the first step has rate 0, and decay that would
-    reach 0 one step after the last.
+    As in the released code, warm-up takes ⌈warmup · total⌉ steps, and the first step has rate 0. Decay would reach 0
+    one step after the last.
     """
     done = step - 1
     rising = math.ceil(config.warmup * total)
@@ -58,13 +58,13 @@ def set_learning_rate(optimizers: Sequence[torch.optim.Optimizer], rate: float) 
 
 
 def set_step(optimizer: torch.optim.Optimizer, rate: float, step: int, config: TrainingConfig) -> None:
-    """Set the rate of optimizer step `step`, counted from 1, with or without Adam's bias correction.
+    """Set the learning rate of optimizer step `step` (1-based), with or without Adam's bias correction.
 
     A rate that is a tensor, which captured steps read, changes in place; such a run has bias correction.
 
-    torch corrects always: it takes rate / c₁ · m / (√v / √c₂ + ε), where cᵢ = 1 − βᵢ^step. With the rate times c₁ / √c₂
-    and ε / √c₂ that is rate · m / (√v + ε), the step without correction, by torch's own fused kernel. Decoupled decay,
-    which torch multiplies by the rate, stays what it was.
+    torch always corrects: its step is rate / c₁ · m / (√v / √c₂ + ε), where cᵢ = 1 − βᵢ^step. With the rate times
+    c₁ / √c₂ and ε / √c₂, that equals rate · m / (√v + ε), the step without correction. torch multiplies decoupled decay
+    by the rate, so the decay is scaled to stay the same.
     """
     for group in optimizer.param_groups:
         if isinstance(group["lr"], torch.Tensor):
@@ -81,14 +81,14 @@ def set_step(optimizer: torch.optim.Optimizer, rate: float, step: int, config: T
 def clip_gradients(parameters: Sequence[torch.nn.Parameter], bound: float) -> torch.Tensor:
     """Scale gradients down to a norm of at most `bound`; return their norm before, a scalar on their device."""
     norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
-    # Below the bound torch multiplies every gradient by one: cheaper on a GPU than to wait for the norm.
+    # Below the bound torch multiplies every gradient by one, which a GPU does faster than waiting for the norm.
     if norm.device.type != "cpu" or norm > bound:
         torch.nn.utils.clip_grads_with_norm_(parameters, bound, norm)
     return norm
 
 
 def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> Tensors:
-    """Return all state of some optimizers: `<optimizer>.<parameter>.<quantity>` → tensor."""
+    """Return the state of all optimizers: `<optimizer>.<parameter>.<quantity>` → tensor."""
     return {
         f"{number}.{parameter}.{quantity}": torch.as_tensor(value)
         for number, optimizer in enumerate(optimizers)
@@ -98,7 +98,7 @@ def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> Tensors:
 
 
 def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: Tensors) -> None:
-    """Restore the state that `optimizer_tensors` returned; groups and rates stay those of the configuration."""
+    """Restore the state that `optimizer_tensors` returned; groups and rates stay as configured."""
     states: list[dict[int, dict[str, Any]]] = [{} for _ in optimizers]
     for key, tensor in tensors.items():
         number, parameter, quantity = key.split(".", 2)

@@ -1,7 +1,7 @@
-"""The few shapes that batches are padded to, chosen so that the least is padded.
+"""Choose a few shapes to pad batches to, with the least padding.
 
-The order of batches is known before the first step, so shapes are chosen from real batches. A batch's cost is the
-tokens of its row; how many the longest sentence has decides only what attention pads.
+The order of batches is known before the first step, so shapes are chosen from real batches. A batch costs the tokens of
+its row; the length of its longest sentence affects only the padding in attention.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from models.training.batches import BatchOrder
     from models.training.token_cache import TokenCache
 
-MOST: Final = 6  # shapes: each is captured once, and costs a graph's memory
-MULTIPLE: Final = 8  # of tokens: what tensor cores want
-LOOKED: Final = 1 << 16  # pairs of the first steps; a later batch that fits none of the shapes is packed
+MOST: Final = 6  # shapes: each is captured once and needs the memory of a graph
+MULTIPLE: Final = 8  # tensor cores need token counts in multiples of 8
+LOOKED: Final = 1 << 16  # pairs of the first steps to choose from; a later batch that fits no shape is packed
 
 
 def choose_shapes(data: TokenCache, order: BatchOrder, steps: int, pairs: int) -> tuple[Shape, ...]:
     """Return at most `MOST` shapes for the first steps of a run, smallest first.
 
     Args:
-        data: Gives the tokens of each pair.
-        order: Gives the rows of each step.
-        steps: Of the run.
-        pairs: Of a batch; smaller ones get no shape.
+        data: Tokens of each pair.
+        order: Rows of each step.
+        steps: Number of steps of the run.
+        pairs: Batch size; smaller batches get no shape.
     """
     looked = min(steps, max(MOST, LOOKED // pairs))
     batches = (order.rows(step) for step in range(1, looked + 1))
@@ -51,18 +51,18 @@ def choose_shapes(data: TokenCache, order: BatchOrder, steps: int, pairs: int) -
 
 
 def least_waste(lengths: NDArray[np.int64], most: int, multiple: int) -> tuple[int, ...]:
-    """Return at most `most` sizes, ascending, to which lengths are padded with the least padding in all.
+    """Return at most `most` sizes, ascending, that minimise the total padding of the lengths.
 
-    Exact, by dynamic programming over the different lengths.
+    The result is exact, by dynamic programming over the distinct lengths.
 
     Args:
         lengths: At least one, each above 0.
-        most: Sizes.
-        multiple: Of which each size is one.
+        most: Largest number of sizes.
+        multiple: Every size is a multiple of this.
     """
     sizes_M, counts_M = np.unique(_raised(lengths, multiple), return_counts=True)
     below = np.concatenate([[0], np.cumsum(counts_M)])
-    # (i, j): tokens where sizes i to j − 1 are all padded to the largest of them.
+    # (i, j): tokens if sizes i to j − 1 are all padded to the largest of them.
     covered = np.full((len(sizes_M), len(sizes_M) + 1), np.inf)
     for first in range(len(sizes_M)):
         covered[first, first + 1 :] = sizes_M[first:] * (below[first + 1 :] - below[first])
@@ -79,5 +79,5 @@ def least_waste(lengths: NDArray[np.int64], most: int, multiple: int) -> tuple[i
 
 
 def _raised(values: NDArray[np.int64], multiple: int) -> NDArray[np.int64]:
-    """The next multiple of each value, or itself."""
+    """Round each value up to a multiple."""
     return -(-values // multiple) * multiple

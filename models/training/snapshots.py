@@ -1,9 +1,9 @@
-"""Snapshots of any run on disk: safetensors and JSON, written so that a kill at any moment costs no finished snapshot.
+"""Snapshots of a run on disk, as safetensors and JSON; a kill at any moment leaves finished snapshots intact.
 
     <work>/step-00000200/<group>.safetensors     such as online, predictor, optimizer, rng, best
-                         state.json              step, counters, and the sha256 of each file beside it
+                         state.json              step, counters, and the sha256 of each safetensors file
 
-A snapshot appears by a rename once it is on disk; one that is damaged later is passed over for the one before it.
+A snapshot is renamed into place once it is on disk. If one is damaged later, the run resumes from the one before it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ PREFIX, HEAD = "step-", "state.json"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that decides the rest of a run.
+    """All state that decides the rest of a run.
 
     Attributes:
-        fingerprint: Which run this is: data, configuration and first weights.
+        fingerprint: Identity of the run: data, configuration and initial weights.
         step: Optimizer steps done.
         tensors: File stem → tensor name → tensor, on the CPU and independent of the run.
-        counters: What else the run counts and remembers, as JSON values.
+        counters: Further state of the run, as JSON values.
     """
 
     fingerprint: str
@@ -57,12 +57,12 @@ class Snapshot:
 
 
 def copied(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Tensors on the CPU that nothing else changes."""
+    """Copy tensors to the CPU, so that later changes of the originals do not affect them."""
     return {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
 
 
 class Saving:
-    """When and where a run is saved: every so many steps, and every so many minutes where steps take long."""
+    """When and where to save a run: every `steps` steps, and every `minutes` minutes if steps take long."""
 
     def __init__(self, folder: Path, steps: int | None, minutes: float | None, keep: int) -> None:
         self.folder = folder
@@ -76,7 +76,7 @@ class Saving:
         return by_steps or time.monotonic() - self._saved >= self._seconds
 
     def save(self, snapshot: Snapshot) -> None:
-        """Save now."""
+        """Save a snapshot now."""
         save_snapshot(self.folder, snapshot, self._keep)
         self._saved = time.monotonic()
 
@@ -100,9 +100,9 @@ def read_snapshot(folder: Path) -> Snapshot:
     """Read a snapshot back.
 
     Raises:
-        DamagedSnapshotError: A file is missing, or does not hold what was written.
+        DamagedSnapshotError: A file is missing or differs from its checksum.
         ResumeError: The format is unknown.
-        OSError: A file cannot be read now, which says nothing about the snapshot.
+        OSError: A file cannot be read now; the snapshot may still be intact.
     """
     try:
         head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
@@ -124,10 +124,10 @@ def read_snapshot(folder: Path) -> Snapshot:
 
 
 def save_snapshot(work: Path, snapshot: Snapshot, keep: int) -> Path:
-    """Add a snapshot to the work folder, then drop all but the newest `keep`.
+    """Add a snapshot to the work folder, then delete all but the newest `keep`.
 
-    Two runs of the same training may share a work folder: of two snapshots of one step, which have the same content,
-    the first stays.
+    Two processes of the same training may share a work folder. Their snapshots of one step have the same content, so
+    the first one stays.
     """
     final = work / f"{PREFIX}{snapshot.step:08d}"
     with whole(final, first_stays=True) as unfinished:
@@ -138,12 +138,10 @@ def save_snapshot(work: Path, snapshot: Snapshot, keep: int) -> Path:
 
 
 def newest_snapshot(work: Path, fingerprint: str) -> Snapshot | None:
-    """The newest intact snapshot of this run, or None.
-
-    A damaged snapshot is removed with a warning.
+    """Return the newest intact snapshot of this run, or None; remove damaged snapshots with a warning.
 
     Raises:
-        ResumeError: The newest intact snapshot is of another run (other data, settings or first weights), or of an
+        ResumeError: The newest intact snapshot is of another run (other data, settings or initial weights), or of an
             unknown format.
         OSError: A snapshot cannot be read now.
     """
@@ -168,14 +166,14 @@ def _snapshots(work: Path) -> list[Path]:
 
 
 def run_fingerprint(config: TrainingConfig, objective: Objective, pairs: TokenCache, dev: DevSet | None) -> str:
-    """Return the SHA-256 of all that decides a run: settings, first weights, pairs with their tokenizer, dev set."""
+    """Return the SHA-256 of all inputs of a run: settings, initial weights, pairs with their tokenizer, dev set."""
     settings = [config.model_dump_json(), objective.online.config.model_dump_json()]
     scored = None if dev is None else [list(dev.texts_1), list(dev.texts_2), [float(score) for score in dev.scores]]
     return fingerprint(objective.online, *settings, pairs.digest, json.dumps(scored))
 
 
 def fingerprint(network: torch.nn.Module, *parts: str) -> str:
-    """Return the SHA-256 of a network's weights and of other parts of a run's identity, 64 hex digits."""
+    """Return the SHA-256 of a network's weights and further strings, 64 hex digits."""
     digest = hashlib.sha256(json.dumps(parts).encode())
     for name, tensor in network.state_dict().items():
         digest.update(name.encode())

@@ -1,9 +1,9 @@
-"""A training run between two steps: the live objects, and their snapshot as tensors and JSON.
+"""State of a training run between two steps, with snapshot and restore.
 
-A snapshot holds everything that decides the rest of the run: online, target, predictor, target statistics, optimizer,
-the generators of numpy and torch, the step (the data order and both schedules follow from it), the best
-encoder so far and the log. On a CPU, restoring it and going on with as many threads gives bit for bit what the
-uninterrupted run gives; on a GPU, up to the rounding of kernels that add in no fixed order.
+A snapshot contains all state that decides the rest of the run: online, target, predictor, target statistics, optimizer,
+the generators of numpy and torch, the step (which decides data order and both schedules), the best encoder so far and
+the log. On a CPU, resuming with the same number of threads gives bit for bit the result of the uninterrupted run; on a
+GPU, up to the rounding of kernels that add in no fixed order.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class TrainingState:
 
     @property
     def over(self) -> bool:
-        """Whether no step follows: all are taken, or the run does harm."""
+        """Whether the run is finished: all steps are taken, or training was stopped as harmful."""
         return self.step >= self.total or bool(self.finding)
 
     @cached_property
     def learning(self) -> list[torch.nn.Parameter]:
-        """What the optimizer may change; asked of all modules once, for the answer takes as long as a layer's pass."""
+        """Parameters that the optimizer may change; cached, because collecting them takes as long as a layer's pass."""
         return self.objective.learning_parameters()
 
     def snapshot(self) -> Snapshot:
-        """Copy everything out."""
+        """Return a copy of the whole state."""
         tensors = {name: copied(module.state_dict()) for name, module in self.objective.saved_modules().items()}
         tensors["optimizer"] = copied(optimizer_tensors([self.optimizer]))
         tensors["rng"] = copied(capture_rng())
@@ -65,7 +65,7 @@ class TrainingState:
         return Snapshot(self.fingerprint, self.step, tensors, counters | {"log": [dict(row) for row in self.log]})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Copy everything back in."""
+        """Restore the whole state from a snapshot."""
         for name, module in self.objective.saved_modules().items():
             module.load_state_dict(snapshot.tensors[name])
         restore_optimizers([self.optimizer], snapshot.tensors["optimizer"])
@@ -85,13 +85,13 @@ class TrainingState:
         self.best = copied(self.objective.online.state_dict())
 
     def give_up(self, finding: str) -> None:
-        """Note why the run ends, and keep the start unless a later evaluation was better."""
+        """Store why the run ends, and select the starting encoder unless a later evaluation was better."""
         self.finding = finding
         dev = self.history()[0].dev_spearman
         if not self.best or (dev is not None and self.best_dev is not None and dev >= self.best_dev):
             self.best, self.best_dev, self.best_step = self.start, dev, 0
 
     def history(self) -> list[Evaluation]:
-        """All evaluations in the log."""
+        """Return all evaluations in the log."""
         rows = [row for row in self.log if row["alignment"] is not None]
         return [Evaluation(int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]

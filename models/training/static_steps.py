@@ -2,9 +2,9 @@
 
     batch ─▶ its shape's memory ─▶ [forward ─▶ backward ─▶ clipping ─▶ optimizer ─▶ target] replayed ─▶ loss, norm
 
-A step of thousands of small kernels leaves a GPU waiting for their launches. The first batch of a shape takes a plain
-step, which makes the optimizer's state and torch's own; the second is captured, which computes nothing, and replayed.
-All graphs work on the same weights, optimizer state and buffers, and share the memory of what lies between.
+In a step of thousands of small kernels, a GPU waits for their launches. The first batch of a shape takes a plain step,
+which creates the state of the optimizer and of torch. The step of the second batch is captured, which computes nothing,
+then replayed. All graphs use the same weights, optimizer state and buffers, and share memory for intermediate results.
 
 A batch that fits no shape, and every batch of a run that cannot be captured, takes the packed step.
 """
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-READ_ON_DEVICE = frozenset({"teacher", "scores"})  # of what a batch has besides its views; the others are read before
+READ_ON_DEVICE = frozenset({"teacher", "scores"})  # batch fields; the CPU reads the others
 
 
 def compute_for(
     run: TrainingState, config: TrainingConfig, data: TokenCache, order: BatchOrder, *, static: bool | None
 ) -> Compute:
-    """Return what computes the steps of a run whose snapshot, if any, is restored.
+    """Return the function that computes a run's steps; restore a snapshot before calling this.
 
     Args:
-        run: Of which steps are to be taken.
-        config: Of the run.
-        data: Of the run.
-        order: Of its batches.
-        static: Whether batches are of fixed shapes; None: on a GPU.
+        run: State of the run.
+        config: Settings of the run.
+        data: Pairs of the run.
+        order: Order of its batches.
+        static: Whether to pad batches to fixed shapes; None: only on a GPU.
     """
     if static is None:
         static = run.objective.online.device.type == "cuda"
@@ -61,16 +61,16 @@ def compute_for(
 
 
 class StaticSteps:
-    """What `take_step` computes by instead of `compute`.
+    """Replacement of `compute` in `take_step`, for batches of fixed shapes.
 
     Attributes:
         refusal: Why batches take the packed step; empty if they do not.
 
     Args:
-        run: A run whose snapshot, if any, is restored.
-        config: Of the run.
-        shapes: Smallest first.
-        pad_id: The tokenizer's.
+        run: State of the run, after restoring a snapshot.
+        config: Settings of the run.
+        shapes: Shapes, smallest first.
+        pad_id: The tokenizer's padding token.
     """
 
     def __init__(self, run: TrainingState, config: TrainingConfig, shapes: Sequence[Shape], pad_id: int) -> None:
@@ -81,14 +81,14 @@ class StaticSteps:
         if self.refusal:
             logger.info("training steps are packed, not of static shapes: %s", self.refusal)
         elif self._captures:
-            # Beside the default stream, as captures are: gradients belong to the stream that first made them.
+            # A separate stream, as for captures, because gradients belong to the stream that first made them.
             self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
             self._pool = torch.cuda.graph_pool_handle()
             for group in run.optimizer.param_groups:
                 group["lr"] = torch.tensor(group["lr"], dtype=torch.float32, device=self._device)
 
     def __call__(self, run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
-        """As `compute`, up to rounding."""
+        """Compute a step as `compute` does, up to rounding."""
         number = None if self.refusal else self._shape_of(batch, config)
         if number is None:
             return compute(run, batch, config, momentum)
@@ -138,11 +138,11 @@ class StaticSteps:
         finally:
             for group in groups:
                 group["capturable"] = False
-            run.optimizer.zero_grad(set_to_none=True)  # gradients lie in the graph's memory
+            run.optimizer.zero_grad(set_to_none=True)  # gradients are in the graph's memory
 
 
 class _Memory:
-    """A shape's inputs and outputs, at addresses that stay."""
+    """Inputs and outputs of a shape's step, at fixed addresses."""
 
     def __init__(self, shape: Shape, batch: Batch, device: torch.device) -> None:
         self._device = device
@@ -152,14 +152,14 @@ class _Memory:
         self.figures: Figures | None = None
 
     def fill(self, batch: Batch) -> Batch:
-        """The batch, its tokens and values in this memory; copied after the steps that are queued on the device."""
+        """Copy a batch's tokens and values into this memory, after all steps queued on the device, and return it."""
         for name, value in _values(batch).items():
             self._values[name].copy_(uploaded(value, self._device))
         changes: dict[str, Any] = {"tokens": self._layouts.fill(batch.tokens), **self._values}
         return dataclasses.replace(batch, **changes)
 
     def replay(self) -> Figures:
-        """Take the captured step on what the memory holds."""
+        """Take the captured step on the batch in this memory."""
         assert self.graph is not None
         assert self.figures is not None
         self.graph.replay()
@@ -173,9 +173,9 @@ def _values(batch: Batch) -> dict[str, Any]:
 
 
 def _in_place(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
-    """As `compute`; buffers that an objective replaces, such as a queue, are copied back to where they were.
+    """Call `compute`, then copy buffers that the objective replaced, such as a queue, into the original tensors.
 
-    After a failed step, such as a capture that broke off, they are what they were.
+    After a failed step, such as an aborted capture, the original buffers are restored.
     """
     before = [(module, name, tensor) for module in run.objective.modules() for name, tensor in module._buffers.items()]
     try:
@@ -192,7 +192,7 @@ def _in_place(run: TrainingState, batch: Batch, config: TrainingConfig, momentum
 
 
 def _refusal(run: TrainingState, config: TrainingConfig, pad_id: int, *, captures: bool) -> str:
-    """Why a run's steps cannot be of static shapes, or empty."""
+    """Return why a run's steps cannot have static shapes; empty if they can."""
     objective = run.objective
     kind = type(objective).__name__
     if not isinstance(objective, VectorObjective | Matryoshka | ISBERT):

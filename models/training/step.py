@@ -1,4 +1,4 @@
-"""One optimizer step: loss → gradients → clip → optimizer → target; `descend` is also pre-training's."""
+"""One optimizer step: loss → gradients → clip → optimizer → target; pre-training uses `descend` too."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 Figures: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"  # loss and gradient norm, scalars on the device
 Compute: TypeAlias = "Callable[[TrainingState, Batch, TrainingConfig, float | None], Figures]"
 
-# Padded tokens a forward pass of an encoder that cannot run packed. Part of the result's last bits, hence no settings.
+# Padded tokens per forward pass of an encoder that cannot run packed. They affect rounding, so they are not settings.
 CPU_TOKENS, GPU_TOKENS = 512, 1 << 20
 
 
 def compute(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
-    """Do what a step does on the device; learning rate and momentum are given.
+    """Compute the device part of a step, for a given momentum and the learning rate set in the optimizer.
 
     Raises:
-        FloatingPointError: as `take_step`.
+        FloatingPointError: As in `take_step`.
     """
     objective, step = run.objective, run.step + 1
     device = objective.online.device
@@ -52,16 +52,15 @@ def descend(
     checked_step: int | None,
     agree: Callable[[], None] | None = None,
 ) -> torch.Tensor:
-    """Change parameters along the gradients of a loss.
+    """Take an optimizer step along the gradients of a loss.
 
     Args:
         loss: A scalar.
-        parameters: That the optimizers change.
-        optimizers: Of the parameters.
+        parameters: Parameters that the optimizers change.
+        optimizers: Optimizers of the parameters.
         clip: Bound on the norm of all gradients together.
-        checked_step: Number of the step, for errors; None leaves loss and norm unchecked, so that a GPU is not waited
-            for.
-        agree: Makes gradients of several processes equal.
+        checked_step: Number of the step, for errors; None does not check loss and norm, which would wait for a GPU.
+        agree: Makes the gradients of several processes equal.
 
     Returns:
         The norm of the gradients before clipping, a scalar on their device.
@@ -88,14 +87,14 @@ def descend(
 def take_step(run: TrainingState, batch: Batch, config: TrainingConfig, computed_by: Compute = compute) -> StepMetrics:
     """Train on one batch.
 
-    On a CPU the figures are looked at before they do anything; a GPU is not waited for, and whoever reads them later
-    finds what was not finite.
+    On a CPU, loss and gradient norm are checked before the weights change. On a GPU they are checked later, when
+    `DeferredMetrics` reads them, so that the step does not wait.
 
     Args:
-        run: Changes by the step.
-        batch: Of this step.
-        config: Of the run.
-        computed_by: Does the work on the device.
+        run: State of the run; the step changes it.
+        batch: The step's batch.
+        config: Settings of the run.
+        computed_by: Function for the part of the step on the device.
 
     Raises:
         FloatingPointError: On a CPU, loss or gradient norm is not finite; its arguments are the step, the quantity's

@@ -1,6 +1,6 @@
-"""The vectors of another encoder that an objective learns from, by sentence.
+"""A teacher's sentence vectors in a memory-mapped table, for objectives that learn from them.
 
-Shapes: N sentences, B of a batch, D width.
+Shapes: N sentences, B sentences of a batch, D width.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class TeacherVectors:
     """A table of vectors, which may be memory-mapped.
 
     Attributes:
-        ids: (N,) uint64, sentence ids in rising order.
-        vectors: (N, D) float32, row by row.
+        ids: (N,) uint64, sentence ids in ascending order.
+        vectors: (N, D) float32, one row per id.
     """
 
     ids: NDArray[np.uint64]
@@ -49,10 +49,10 @@ class TeacherVectors:
 
         Args:
             ids: Sentence ids of some pairs.
-            first_row: Number of the first of these pairs, for the message.
+            first_row: Row number of the first pair, for the message.
 
         Raises:
-            TrainingError: Naming the first such pair.
+            TrainingError: A sentence has no vector; the message names the first such pair.
         """
         places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
         if absent := np.flatnonzero(self.ids[places] != ids).tolist():
@@ -62,20 +62,20 @@ class TeacherVectors:
             )
 
     def vectors_of(self, ids: NDArray[np.uint64]) -> NDArray[np.float32]:
-        """The vectors (B, D) of some sentences that the table holds."""
+        """Return the vectors (B, D) of sentences; all of them must be in the table."""
         return np.asarray(self.vectors[np.searchsorted(self.ids, ids)])
 
 
 def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> TeacherVectors:
-    """A teacher whose vectors are memory-mapped, from files in `folder` that are written unless they are there.
+    """Open a teacher's memory-mapped vectors, and write their files into `folder` first if they do not exist.
 
     Args:
         folder: Made if needed.
-        name: Of the files: another one for other vectors.
-        rows: `sentence_id` (UInt64, rising) and `embedding` (an array of D float32).
+        name: Part of the file names; other vectors need another name.
+        rows: `sentence_id` (UInt64, ascending) and `embedding` (an array of D float32).
 
     Raises:
-        TrainingError: The ids do not rise.
+        TrainingError: The ids are not in ascending order, or one occurs twice.
     """
     path = folder / f"teacher-{name}"
     if not path.is_dir():

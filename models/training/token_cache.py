@@ -1,7 +1,7 @@
-"""Pairs in an Arrow file that is memory-mapped: one row a pair, its views as token ids, what else the objective needs.
+"""Cache of tokenised pairs in a memory-mapped Arrow file: per row the views' token ids and the objective's fields.
 
-Texts are tokenised once, chunk by chunk, so memory stays flat however many pairs there are; a step reads its rows as
-views into the map. The file is named by its content and appears by a rename, so one that exists is whole.
+Texts are tokenised once, chunk by chunk, so memory use does not grow with the number of pairs; a step reads its rows as
+views into the map. The file is named by its content and renamed into place, so an existing file is complete.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ DTYPES = {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64, "sentence_i
 
 
 class TokenCache:
-    """Tokenised pairs of any number; only what is looked at is in memory.
+    """Any number of tokenised pairs; only rows in use are in memory.
 
     Attributes:
-        digest: SHA-256 of all that decides a batch: the texts, the tokenizer, the maximal length, what the objective
-            needs of each pair, and the teacher's vectors.
+        digest: SHA-256 of all inputs of a batch: the texts, the tokenizer, the maximal length, the fields that the
+            objective needs, and the teacher's vectors.
         pad_id: The tokenizer's padding token.
-        teacher: Whose vectors come with the pairs; None if the objective needs none.
+        teacher: Teacher whose vectors are added to batches; None if the objective needs none.
     """
 
     def __init__(self, path: Path, pad_id: int, digest: str, teacher: TeacherVectors | None = None) -> None:
@@ -53,7 +53,7 @@ class TokenCache:
         self.digest, self.teacher, self.pad_id = digest, teacher, pad_id
         chunks = [reader.get_batch(number) for number in range(reader.num_record_batches)]
         self._ends = np.cumsum([chunk.num_rows for chunk in chunks], dtype=np.int64)
-        # By chunk and view: where each row starts, and the ids; both without a copy.
+        # Per chunk and view: the start of each row, and the ids; both without a copy.
         self._lists = [[_arrays(chunk.column(view)) for view in VIEWS] for chunk in chunks]
         names = [name for name in reader.schema.names if name not in VIEWS]
         self._columns = {name: [chunk.column(name).to_numpy() for chunk in chunks] for name in names}
@@ -62,12 +62,12 @@ class TokenCache:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def column(self, name: str) -> NDArray[Any] | None:
-        """A value of every pair, such as its `group`; None where it was not asked for."""
+        """Return a column of all pairs, such as `group`; None if the cache does not have it."""
         chunks = self._columns.get(name)
         return None if chunks is None else np.concatenate(chunks)
 
     def take(self, rows: NDArray[np.int64]) -> Batch:
-        """Some pairs in the order of `rows`, as tokens of their own: all first views, then all second ones."""
+        """Return the pairs of `rows` as a batch, with tokens of all first views, then of all second views."""
         places = self._places(rows)
         ids = [self._ids(view, *place) for view in range(len(VIEWS)) for place in places]
         offsets = np.cumsum([0, *map(len, ids)], dtype=np.int64)
@@ -86,12 +86,12 @@ class TokenCache:
         )
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tokens of both views of some pairs together, (len(rows),)."""
+        """Return the number of tokens of both views together, (len(rows),)."""
         total: NDArray[np.int64] = self.view_lengths(rows).sum(axis=1)
         return total
 
     def view_lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tokens of each view of some pairs, (len(rows), 2)."""
+        """Return the number of tokens of each view, (len(rows), 2)."""
         lengths = [(len(self._ids(0, *place)), len(self._ids(1, *place))) for place in self._places(rows)]
         return np.array(lengths, dtype=np.int64).reshape(-1, len(VIEWS))
 
@@ -112,17 +112,17 @@ def open_token_cache(
     needs: frozenset[Need] = frozenset(),
     teacher: TeacherVectors | None = None,
 ) -> TokenCache:
-    """The pairs as tokens, from a file in `folder` that is written unless it is there.
+    """Open the tokenised pairs, and write their file into `folder` first if it does not exist.
 
     Args:
         folder: Made if needed.
-        pairs: Columns `text_1` and `text_2`, and those that `needs` names; others are ignored.
-        encoder: Its tokenizer, prompt and maximal length count.
-        needs: What the objective needs of each pair besides its texts.
-        teacher: The vectors that it learns from; looked at only if the objective needs them.
+        pairs: Columns `text_1` and `text_2`, and the columns of `needs`; others are ignored.
+        encoder: Provides tokenizer, prompt and maximal length.
+        needs: Fields that the objective needs besides the texts.
+        teacher: Vectors that the objective learns from; ignored if it needs none.
 
     Raises:
-        TrainingError: A column is missing or holds nulls, a score is not in [0, 1], or a sentence has no vector.
+        TrainingError: A column is missing or contains nulls, a score is not in [0, 1], or a sentence has no vector.
         EncoderError: The tokenizer has no padding token, or a text gives no token.
     """
     teacher = _needed(teacher, needs)
@@ -193,12 +193,12 @@ def _values(pairs: pl.DataFrame, name: str) -> NDArray[Any]:
 
 
 def _rules(tokenizer: Tokenizer) -> object:
-    """What decides the ids of a text."""
+    """Return the part of a tokenizer that decides the ids of a text."""
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return sorted(tokenizer.get_vocab().items())
     rules = json.loads(backend.to_str())
-    left_over = {"truncation", "padding"}  # of the last call
+    left_over = {"truncation", "padding"}  # state of the last call
     return {name: rule for name, rule in rules.items() if name not in left_over}
 
 

@@ -1,1 +1,1 @@
-"""Transforms that are fitted on finished vectors: whitening, BERT-flow."""
+"""Post-hoc transforms, fitted on finished vectors: whitening, BERT-flow."""

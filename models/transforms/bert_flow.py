@@ -1,9 +1,9 @@
 """BERT-flow (Li et al., 2020): a Glow fitted on the vectors of a frozen encoder, by maximum likelihood.
 
 Design choices
-- parameters, gradients and Adam's moments are four flat vectors: a step is a few operations on each, not on every layer
-- on the CPU wherever the encoder ran: the network is so small that a GPU would wait for the next launch
-- a step's batch is a function of its number, so a snapshot needs no iterators and a resumed fit gives the same bytes
+- parameters, gradients and Adam's moments are four flat vectors, so a step is a few operations on these, not per layer
+- the fit always runs on the CPU, because the network is so small that a GPU would wait for kernel launches
+- a step's batch depends on its number alone, so a snapshot needs no iterators and a resumed fit gives the same bytes
 
 Shapes: N vectors, D their width, B vectors of a step, P parameters.
 """
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 SAVE_EVERY: Final = 2_000  # steps, of milliseconds each
 REPORT_EVERY: Final = 100  # steps
-MEASURED: Final = 8_192  # vectors on which bits per dimension are told before and after
-LEAST_SPREAD: Final = 1e-3  # of a dimension in the first batch, beside its spread in all vectors
-_CHUNK: Final = 8_192  # vectors that pass the network at a time
+MEASURED: Final = 8_192  # vectors for reporting bits per dimension before and after the fit
+LEAST_SPREAD: Final = 1e-3  # of a dimension in the first batch, relative to all vectors
+_CHUNK: Final = 8_192  # vectors per forward pass
 
 
 class Flow(Transform):
-    """x ↦ z of a Glow: as wide as x, of no particular length."""
+    """BERT-flow: map x to the z of a Glow, of the same width but not of unit length."""
 
     @classmethod
     def fit(cls, vectors_ND: torch.Tensor, config: FlowConfig, fitting: Fitting) -> Flow:
-        """Descend on bits per dimension; minutes for a million vectors, resumable from `fitting.work`.
+        """Minimise bits per dimension; takes minutes for a million vectors, and resumes from `fitting.work`.
 
         Raises:
-            EvaluationError: the vectors are too few or too narrow, a dimension of them is constant, or the loss is not
-                finite.
-            InterruptedRunError: asked to stop; the state is saved.
-            ResumeError: `fitting.work` holds snapshots of another fit.
+            EvaluationError: The vectors are too few or too narrow, one of their dimensions is constant, or the loss is
+                not finite.
+            InterruptedRunError: `fitting.should_stop` returned True; the state is saved.
+            ResumeError: `fitting.work` has snapshots of another fit.
         """
         _check(vectors_ND, config)
         fit = _Fit(vectors_ND, config)
@@ -55,20 +55,20 @@ class Flow(Transform):
         return fitted
 
     def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
-        """Z of each vector: (N, D), float32."""
+        """Return z of each vector: (N, D), float32."""
         with torch.no_grad():
             return torch.cat([self.network(part_BD.double()).float() for part_BD in torch.split(vectors_ND, _CHUNK)])
 
     @cached_property
     def network(self) -> Glow:
-        """The fitted network, in float64: it is cheap to pass."""
+        """The fitted network, in float64, because a forward pass is cheap."""
         network = Glow(len(self.tensors["levels.0.0.norm.shift_W"]), self.config)
         network.load_state_dict(self.tensors)
         return network.double().eval()
 
 
 class _Fit:
-    """A fit under way."""
+    """State of a fit between two steps."""
 
     def __init__(self, vectors_ND: torch.Tensor, config: FlowConfig) -> None:
         self.vectors_ND, self.config = vectors_ND.float(), config
@@ -85,7 +85,7 @@ class _Fit:
         self.start = self.bits()
 
     def go(self, fitting: Fitting) -> None:
-        """Take the steps that are left."""
+        """Take the remaining steps."""
         saving = Saving(fitting.work, SAVE_EVERY, fitting.minutes, fitting.keep) if fitting.work else None
         fingerprint = self._fingerprint() if fitting.work else ""
         if fitting.work and (saved := newest_snapshot(fitting.work, fingerprint)) is not None:
@@ -105,7 +105,7 @@ class _Fit:
 
     @torch.no_grad()
     def bits(self) -> float:
-        """Bits per dimension of the first vectors, a number for people."""
+        """Return the bits per dimension of the first vectors, for reports."""
         return float(self.network.bits_per_dimension(self.vectors_ND[:MEASURED]))
 
     def _advance(self, fitting: Fitting) -> None:
@@ -123,7 +123,7 @@ class _Fit:
                 fitting.on_progress(self.step, self.total, f"{bits:.3f} bits per dimension")
 
     def _rows(self, step: int) -> torch.Tensor:
-        """The batch of a step, (B, D)."""
+        """Return the batch of a step, (B, D)."""
         epoch, number = divmod(step - 1, self.per_epoch)
         if epoch != self._epoch:
             generator = torch.Generator().manual_seed(self.config.seed + epoch)
@@ -138,7 +138,7 @@ class _Fit:
 
 
 def _check(vectors_ND: torch.Tensor, config: FlowConfig) -> None:
-    """Refuse what no flow can be fitted on."""
+    """Refuse vectors on which no flow can be fitted."""
     vectors, width = vectors_ND.shape
     if width < 2**config.levels:
         raise EvaluationError(
@@ -156,7 +156,7 @@ def _check(vectors_ND: torch.Tensor, config: FlowConfig) -> None:
 
 
 def _check_spread(batch_BD: torch.Tensor, vectors_ND: torch.Tensor, config: FlowConfig) -> None:
-    """Refuse a first batch in which a dimension hardly moves: what the flow starts from would blow up all others."""
+    """Refuse a first batch in which a dimension hardly varies, because its scale would blow up all other vectors."""
     whole_D = vectors_ND.std(dim=0, correction=0)
     still = (batch_BD.std(dim=0, correction=0) < LEAST_SPREAD * whole_D).nonzero()
     if len(still):

@@ -1,13 +1,13 @@
-"""Glow on sentence vectors (Kingma & Dhariwal, 2018), as BERT-flow has it (Li et al., 2020; flow/glow_1x1.py).
+"""Glow on sentence vectors (Kingma & Dhariwal, 2018), as in BERT-flow (Li et al., 2020; flow/glow_1x1.py).
 
-A vector is an image of one pixel whose channels are its dimensions: nothing is squeezed, and every convolution is a
-matrix. A level is some steps (actnorm, mixing of channels, additive coupling); after each level but the last, the
-second half of the channels is finished and the first half goes on. All that is finished, in order, is z.
+A vector is an image of one pixel whose channels are its dimensions, so there is no squeezing and every convolution is a
+matrix. A level has several steps (actnorm, mixing of channels, additive coupling). After each level but the last, the
+second half of the channels is finished and only the first half continues. The finished channels, in order, are z.
 
-Volume changes in actnorm and mixing alone, by amounts that no vector decides, so the log-determinant is one number.
+Only actnorm and mixing change the volume, and not by the input, so the log-determinant is one number for all vectors.
 
-Shapes: B vectors, D their width, W channels of a level, K those that a coupling leaves, M those that it moves, H
-width of its hidden layers, P parameters.
+Shapes: B vectors, D their width, W channels of a level, K channels that a coupling leaves unchanged, M channels that it
+changes, H width of its hidden layers, P parameters.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from models.transforms.config import FlowConfig
 
 
-_SCALE_FACTOR: Final = 3.0  # logarithms of scales are learnt as thirds, which speeds them up (glow_ops_1x1.py)
-_FIRST_STD: Final = 0.05  # of a hidden layer's first weights (glow_ops_1x1.py)
-_TINY: Final = 1e-6  # beside a standard deviation (glow_ops_1x1.py)
+_SCALE_FACTOR: Final = 3.0  # log scale = 3 × parameter, which speeds up learning (glow_ops_1x1.py)
+_FIRST_STD: Final = 0.05  # of a hidden layer's initial weights (glow_ops_1x1.py)
+_TINY: Final = 1e-6  # added to a standard deviation (glow_ops_1x1.py)
 
 
 class ActNorm(nn.Module):
-    """y = (x + b) · e^(3s), channel by channel."""
+    """Actnorm: y = (x + b) · e^(3s), channel by channel."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -40,16 +40,16 @@ class ActNorm(nn.Module):
         self.scale_W = nn.Parameter(torch.zeros(width))
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
+        """Return y, (B, W)."""
         return (x_BW + self.shift_W) * (_SCALE_FACTOR * self.scale_W).exp()
 
     def log_determinant(self) -> torch.Tensor:
-        """Log |∂y/∂x|, a number."""
+        """Return log |∂y/∂x|, a scalar."""
         return self.scale_W.sum() * _SCALE_FACTOR
 
     @torch.no_grad()
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Start where every channel of these vectors leaves with mean 0 and variance 1; returns what leaves."""
+        """Initialise b and s so that every channel of these vectors gets mean 0 and variance 1; return the output."""
         mean_W = x_BW.mean(dim=0)
         std_W = (x_BW - mean_W).square().mean(dim=0).sqrt()
         self.shift_W.copy_(-mean_W)
@@ -59,19 +59,19 @@ class ActNorm(nn.Module):
 
 
 class Mixing(nn.Module, ABC):
-    """A linear map of the channels, so that each coupling moves others than the one before it."""
+    """A linear map of the channels, so that consecutive couplings change different channels."""
 
     @abstractmethod
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
+        """Return the mixed channels, (B, W)."""
 
     @abstractmethod
     def log_determinant(self) -> torch.Tensor:
-        """Log |∂y/∂x|, a number."""
+        """Return log |∂y/∂x|, a scalar."""
 
 
 class Reversal(Mixing):
-    """The channels in reverse order, nothing learnt: `"permutation": true` of config_l3_d3_w32.json."""
+    """Reversed order of channels, without parameters: `"permutation": true` of config_l3_d3_w32.json."""
 
     def __init__(self, width: int, generator: torch.Generator) -> None:  # noqa: ARG002 - as the other mixing
         super().__init__()
@@ -81,14 +81,14 @@ class Reversal(Mixing):
         return x_BW.flip(-1)
 
     def log_determinant(self) -> torch.Tensor:
-        """0."""
+        """Return 0."""
         return torch.zeros(())
 
 
 class Convolution(Mixing):
-    """Glow's learnt 1×1 convolution, y = P L (U + diag(σ e^s)) x, which begins as a random rotation.
+    """Glow's learnt 1×1 convolution, y = P L (U + diag(σ e^s)) x, initialised as a random rotation.
 
-    Permutation P and signs σ stay; L has ones on its diagonal and U zeros.
+    Permutation P and signs σ are fixed; L has ones on its diagonal, and U has zeros.
     """
 
     order: torch.Tensor  # (W,)
@@ -124,9 +124,9 @@ MIXINGS: Final[dict[Literal["reversal", "convolution"], type[Reversal | Convolut
 
 
 class Coupling(nn.Module):
-    """(x₁, x₂) ↦ (x₁, x₂ + m(x₁)): volume stays, whatever m is (NICE, Dinh et al., 2015).
+    """Additive coupling: (x₁, x₂) ↦ (x₁, x₂ + m(x₁)), which preserves volume for any m (NICE, Dinh et al., 2015).
 
-    m is two hidden layers, each with actnorm and ReLU, and a last one that begins at 0: at first nothing is moved.
+    m has two hidden layers, each with actnorm and ReLU, and a last layer initialised to 0, so that m starts as 0.
     """
 
     def __init__(self, width: int, hidden: int, generator: torch.Generator) -> None:
@@ -142,13 +142,13 @@ class Coupling(nn.Module):
         self.scale_M = nn.Parameter(torch.zeros(self.moved))
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
+        """Return (x₁, x₂ + m(x₁)), (B, W)."""
         kept_BK, moved_BM = x_BW[:, : self.kept], x_BW[:, self.kept :]
         return torch.cat((kept_BK, moved_BM + self._move(kept_BK)), dim=1)
 
     @torch.no_grad()
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Settle the hidden layers on these vectors; returns what leaves."""
+        """Initialise the actnorms of the hidden layers on these vectors; return the output."""
         h_BH = self.first_norm.settle(functional.linear(x_BW[:, : self.kept], self.first_HK)).relu()
         self.second_norm.settle(functional.linear(h_BH, self.second_HH))
         y_BW: torch.Tensor = self(x_BW)
@@ -162,7 +162,7 @@ class Coupling(nn.Module):
 
 
 class Step(nn.Module):
-    """Actnorm, mixing, coupling."""
+    """One step of a level: actnorm, mixing, coupling."""
 
     def __init__(self, width: int, config: FlowConfig, generator: torch.Generator) -> None:
         super().__init__()
@@ -171,24 +171,24 @@ class Step(nn.Module):
         self.coupling = Coupling(width, config.hidden, generator)
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
+        """Return the step's output, (B, W)."""
         y_BW: torch.Tensor = self.coupling(self.mixing(self.norm(x_BW)))
         return y_BW
 
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Settle on these vectors; returns what leaves."""
+        """Initialise the actnorms on these vectors; return the output."""
         return self.coupling.settle(self.mixing(self.norm.settle(x_BW)))
 
 
 class Glow(nn.Module):
-    """Vectors to z, which is to be standard normal."""
+    """The flow from vectors x to z, which training makes standard normal."""
 
     def __init__(self, width: int, config: FlowConfig) -> None:
-        """First weights by the configuration's seed.
+        """Initialise the weights by the configuration's seed.
 
         Args:
             width: D, at least 2^levels.
-            config: the network's shape.
+            config: Shape of the network.
         """
         super().__init__()
         generator = torch.Generator().manual_seed(config.seed)
@@ -199,7 +199,7 @@ class Glow(nn.Module):
         )
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
-        """Z (B, D): what the first level finished first, what the last one did last."""
+        """Return z (B, D), the finished channels in the order of the levels."""
         finished = []
         for number, steps in enumerate(self.levels):
             for step in steps:
@@ -212,20 +212,20 @@ class Glow(nn.Module):
 
     @torch.no_grad()
     def settle(self, x_BD: torch.Tensor) -> None:
-        """Data-dependent initialisation: every actnorm leaves these vectors with mean 0 and variance 1."""
+        """Initialise every actnorm by data, so that its outputs for these vectors have mean 0 and variance 1."""
         for number, steps in enumerate(self.levels):
             x_BD = x_BD[:, : self.widths[number]]
             for step in steps:
                 x_BD = step.settle(x_BD)
 
     def log_determinant(self) -> torch.Tensor:
-        """Log |∂z/∂x|, a number: of all vectors alike."""
+        """Return log |∂z/∂x|, a scalar, the same for all vectors."""
         return torch.stack(
             [part.log_determinant() for steps in self.levels for step in steps for part in (step.norm, step.mixing)]
         ).sum()
 
     def bits_per_dimension(self, x_BD: torch.Tensor) -> torch.Tensor:
-        """−log₂ p(x) / D, averaged: log p(x) = log N(z; 0, 1) + log |∂z/∂x| (Li et al., 2020)."""
+        """Return the mean of −log₂ p(x) / D, where log p(x) = log N(z; 0, 1) + log |∂z/∂x| (Li et al., 2020)."""
         z_BD = self(x_BD)
         width = z_BD.shape[1]
         squares = z_BD.square().sum() / len(z_BD)
@@ -239,12 +239,12 @@ BETA_2: Final = 0.999
 
 
 class FlatAdam:
-    """θ ← θ − η (m / (√v + ε) + λθ), m and v not corrected for their start (BERT-flow, optimization_bert_flow.py).
+    """Adam on one flat vector: θ ← θ − η (m / (√v + ε) + λθ), without bias correction (optimization_bert_flow.py).
 
-    The network's parameters become parts of one vector, and so do their gradients.
+    The network's parameters become views of one vector, and so do their gradients.
 
     Attributes:
-        state: parameters and moments, each (P,), as they are: what a snapshot holds.
+        state: Live parameters and moments, each (P,); a snapshot contains these.
     """
 
     def __init__(self, network: nn.Module, config: FlowConfig) -> None:
@@ -265,10 +265,10 @@ class FlatAdam:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Clip, move and forget the gradient."""
+        """Clip the gradient, update parameters and moments, and reset the gradient to zero."""
         config, gradient_P = self.config, self._gradient_P
         theta_P, first_P, second_P = self.state.values()
-        # A tensor, so that nothing waits for its value.
+        # Computed as a tensor, without reading its value.
         gradient_P *= (config.clip / gradient_P.norm()).clamp(max=1.0)
         first_P.lerp_(gradient_P, 1 - BETA_1)
         second_P.mul_(BETA_2).addcmul_(gradient_P, gradient_P, value=1 - BETA_2)
@@ -277,6 +277,6 @@ class FlatAdam:
         gradient_P.zero_()
 
     def restore(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Put back what a snapshot held."""
+        """Restore parameters and moments from a snapshot."""
         for name, values_P in self.state.items():
             values_P.copy_(state[name])

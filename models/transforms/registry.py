@@ -1,6 +1,6 @@
-"""The post-hoc transforms, by their settings.
+"""The table of post-hoc transforms: settings → class.
 
-Shapes: N vectors, D their width, K the width they are given.
+Shapes: N vectors, D their width, K their width after the transform.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ TRANSFORMS: Final[Mapping[type[AnyTransform], type[Transform]]] = {
     WhiteningConfig: Whitening,
     FlowConfig: Flow,
 }
-"""To add one: its settings in `config.AnyTransform`, and a line here."""
+"""To add a transform, add its settings to `config.AnyTransform` and a line here."""
 
 
 def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, fitting: Fitting | None = None) -> Transform:
-    """The transform of a configuration, fitted.
+    """Fit the configured transform.
 
     Raises:
-        EvaluationError: as its `fit`; or a vector is not finite.
-        TrainingError: as its `fit`.
+        EvaluationError: As the transform's `fit`; or a vector is not finite.
+        TrainingError: As the transform's `fit`.
     """
     bad = (~vectors_ND.isfinite().all(dim=1)).nonzero()
     if len(bad):
@@ -46,5 +46,5 @@ def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, fitting: Fi
 
 
 def restore_transform(config: AnyTransform, tensors: Mapping[str, torch.Tensor]) -> Transform:
-    """A transform that was fitted before."""
+    """Return a transform from its saved tensors."""
     return TRANSFORMS[type(config)](config, tensors)

@@ -1,6 +1,6 @@
-"""What a post-hoc transform is: fitted on a corpus's vectors without labels, applied to the vectors that are scored.
+"""Interface of post-hoc transforms, which are fitted on a corpus's vectors and applied to evaluated vectors.
 
-Shapes: N vectors, D their width, K the width that they are given.
+Shapes: N vectors, D their width, K their width after the transform.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fitting:
-    """How a fit that takes steps is watched and kept; nothing here changes what is learnt.
+    """Snapshots and progress reports of a fit that takes steps; these settings do not change the result.
 
     Attributes:
-        work: Folder for snapshots of this fit alone, from which a killed one goes on; None keeps nothing.
-        minutes: After which a snapshot is due, however few steps were done; None for by steps only.
-        keep: Snapshots kept.
-        should_stop: Asked after each step; True saves and raises InterruptedRunError.
-        on_progress: Called as (steps done, steps in all, detail).
+        work: Folder for this fit's snapshots alone, from which it resumes; None saves nothing.
+        minutes: Minutes after which a snapshot is due in any case; None saves by number of steps only.
+        keep: Number of newest snapshots to keep.
+        should_stop: Called after each step; True saves and raises InterruptedRunError.
+        on_progress: Called with (steps done, total steps, detail).
     """
 
     work: Path | None = None
@@ -39,12 +39,12 @@ class Fitting:
 
 
 class Transform(ABC):
-    """A map from vectors to vectors that was fitted.
+    """A fitted map from vectors to vectors.
 
     Attributes:
-        config: its settings.
-        tensors: all that was learnt, by name.
-        figures: what the fit measured; empty for one that was restored.
+        config: Settings of the transform.
+        tensors: All learnt values, by name.
+        figures: Measurements of the fit; empty for a restored transform.
     """
 
     def __init__(self, config: Any, tensors: Mapping[str, torch.Tensor]) -> None:  # noqa: ANN401 - each has its own
@@ -55,17 +55,17 @@ class Transform(ABC):
     @classmethod
     @abstractmethod
     def fit(cls, vectors_ND: torch.Tensor, config: Any, fitting: Fitting) -> Transform:  # noqa: ANN401
-        """Learn from a corpus's vectors.
+        """Fit the transform on a corpus's vectors.
 
         Raises:
-            EvaluationError: nothing can be learnt from them under these settings.
-            TrainingError: it takes steps, and was asked to stop or meets a saved state that it cannot go on from.
+            EvaluationError: The transform cannot be fitted on these vectors under these settings.
+            TrainingError: The fit was asked to stop, or cannot resume from a saved state.
         """
 
     @abstractmethod
     def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
-        """Other vectors of the same encoder, changed: (N, K), float32."""
+        """Return transformed vectors of the same encoder: (N, K), float32."""
 
     def linear(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """W (K, D) and μ (D,), float64, where the transform is W (x − μ) scaled to length 1, as encoders take it in."""
+        """Return W (K, D) and μ (D,), float64, if the transform is W (x − μ) scaled to length 1; otherwise None."""
         return None

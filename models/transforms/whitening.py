@@ -1,6 +1,6 @@
 """Whitening (Su et al., 2021, "BERT-whitening").
 
-Shapes: N vectors, D their width, K the width they are given.
+Shapes: N vectors, D their width, K their width after whitening.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from models.transforms.config import WhiteningConfig
     from models.transforms.transform import Fitting
 
-_CHUNK: Final = 65_536  # vectors that are held in float64 at a time
+_CHUNK: Final = 65_536  # vectors in float64 at a time
 
 
 class Whitening(Transform):
-    """(x − μ) U Λ^(−1/2) over its length, where U Λ Uᵀ is the covariance of the corpus's vectors (Su et al., 2021).
+    """(x − μ) U Λ^(−1/2), scaled to length 1, where U Λ Uᵀ is the covariance of the corpus's vectors (Su et al., 2021).
 
-    With `dimensions` K, the columns of the K largest eigenvalues alone are kept. Length 1 is the released code's.
+    With `dimensions` K, only the columns of the K largest eigenvalues are used. The released code also scales to length
+    1.
     """
 
     @classmethod
@@ -35,10 +36,11 @@ class Whitening(Transform):
         config: WhiteningConfig,
         fitting: Fitting,  # noqa: ARG003 - seconds, in one act
     ) -> Whitening:
-        """Mean and eigenvectors, in float64; the covariance divides by N − 1.
+        """Fit mean and eigenvectors, in float64; the covariance divides by N − 1.
 
         Raises:
-            EvaluationError: more dimensions are asked for than there are, or the vectors do not vary in so many.
+            EvaluationError: `dimensions` is larger than the vectors' width, or than the number of directions in which
+                they vary.
         """
         width = vectors_ND.shape[1]
         kept = config.dimensions or width
@@ -50,7 +52,7 @@ class Whitening(Transform):
         mean_D, covariance_DD = _moments(vectors_ND)
         values_D, vectors_DD = torch.linalg.eigh(covariance_DD)
         values_D, vectors_DD = values_D.flip(0), vectors_DD.flip(1)  # the largest first
-        # Below the rounding of the vectors themselves, a direction holds nothing: squared, for these are variances.
+        # Variances below the squared rounding error of the vectors do not count as directions.
         least = float(values_D[0]) * (width * torch.finfo(torch.float32).eps) ** 2
         rank = int((values_D > max(least, 0.0)).sum())
         if rank < kept:
@@ -61,15 +63,15 @@ class Whitening(Transform):
         return cls(config, {"mean": mean_D, "kernel": vectors_DD[:, :kept] * values_D[:kept].rsqrt()})
 
     def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
-        """As `Transform.apply`: of length 1."""
+        """Return whitened vectors of length 1: (N, K), float32."""
         return torch.cat([functional.normalize(self.whitened(part)).float() for part in _chunks(vectors_ND)])
 
     def whitened(self, vectors_ND: torch.Tensor) -> torch.Tensor:
-        """Vectors before they are scaled to length 1: (N, K), float64, of covariance 1 if the fit was on them."""
+        """Return vectors before scaling to length 1: (N, K), float64, with covariance 1 if they are the fitted ones."""
         return (vectors_ND.double() - self.tensors["mean"]) @ self.tensors["kernel"]
 
     def linear(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """W = (U Λ^(−1/2))ᵀ and μ."""
+        """Return W = (U Λ^(−1/2))ᵀ and μ."""
         return self.tensors["kernel"].T, self.tensors["mean"]
 
 
@@ -78,7 +80,7 @@ def _chunks(vectors_ND: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _moments(vectors_ND: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean (D,) and covariance (D, D), float64."""
+    """Return mean (D,) and covariance (D, D), float64."""
     mean_D = torch.stack([part.double().sum(dim=0) for part in _chunks(vectors_ND)]).sum(dim=0) / len(vectors_ND)
     centred = (part.double() - mean_D for part in _chunks(vectors_ND))
     total_DD = torch.stack([part_ND.T @ part_ND for part_ND in centred]).sum(dim=0)

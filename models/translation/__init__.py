@@ -1,1 +1,1 @@
-"""Machine translation: sentences in one language in, sentences in another out, in the order they came."""
+"""Machine translation of sentences, in the order given."""

@@ -1,10 +1,10 @@
-"""Token-budget batches: long sentences with long ones, so that hardly any padding is computed.
+"""Translate in token-budget batches of sentences of similar length, with little padding.
 
-Sorted by length and cut at 1,024 padded tokens, NLI text wastes 1.5 times its useful tokens; in input order at 32
-sentences a batch it wastes 2.9 times (PERF A).
+Sorted by length and cut at 1,024 padded tokens, NLI text wastes 1.5 times its useful tokens. In input order at 32
+sentences per batch it wastes 2.9 times (PERF A).
 
-An engine sees numbers only: all backends cut a corpus into the same batches by the same vocabulary, give each sentence
-the same cap, and pass the same sentences through.
+Engines only map piece numbers to piece numbers. So all backends use the same vocabulary and batches, the same cap for
+each sentence, and leave the same sentences untranslated.
 """
 
 from __future__ import annotations
@@ -33,51 +33,51 @@ class Translation:
     """One sentence in the target language."""
 
     text: str
-    """The translation; the source itself where there was nothing to translate."""
+    """The translation; the source itself if it has nothing to translate."""
 
     n_tokens: int
-    """Target pieces computed, end mark left out; 0 where the source was passed through."""
+    """Target pieces computed, without end mark; 0 if the source was not translated."""
 
     score: float | None
-    """Mean natural log-probability per piece, at most 0; None where the search does not tell."""
+    """Mean natural log-probability per piece, at most 0; None if the search does not give it."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What became of a batch of source sentences, in their order."""
+    """Translations of a batch of source sentences, in their order."""
 
     pieces: list[list[int]]
-    """Target pieces per sentence, end mark and padding left out."""
+    """Target pieces per sentence, without end mark and padding."""
 
     scores: list[float | None]
-    """Mean natural log-probability per piece, end mark counted; at most 0. None where the search does not tell."""
+    """Mean natural log-probability per piece, end mark counted; at most 0. None if the search does not give it."""
 
 
 def is_translatable(text: str) -> bool:
-    """Whether the text holds a letter or digit; blanks and bare punctuation mean the same in every language."""
+    """Return whether the text has a letter or digit; blanks and punctuation alone need no translation."""
     return any(character.isalnum() for character in text)
 
 
 logger = logging.getLogger(__name__)
 
-_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")  # the last is what cuBLAS says
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")  # the last is cuBLAS's
 
 
 def longest_first(lengths: Sequence[int]) -> list[int]:
-    """Positions of `lengths` from the longest to the shortest, equal lengths in the order given.
+    """Return the positions of `lengths` from the longest to the shortest; equal lengths stay in order.
 
-    Longest first, so that a device that is too small says so at once and not after an hour.
+    With the longest first, a device with too little memory fails at once, not after an hour.
     """
     return sorted(range(len(lengths)), key=lambda position: -lengths[position])
 
 
 def batch_end(lengths: Sequence[int], start: int, budget: int) -> int:
-    """End (exclusive) of the batch that begins at `start`: at most `budget` padded tokens, at least one sentence.
+    """Return the end (exclusive) of the batch from `start`: at most `budget` padded tokens, at least one sentence.
 
     Args:
         lengths: Tokens per sentence, from the longest to the shortest.
         start: First sentence of the batch.
-        budget: Most tokens in the batch, padding counted: rows times the longest row.
+        budget: Largest number of padded tokens in the batch: rows times the longest row.
     """
     rows = max(1, budget // max(1, lengths[start]))
     return min(len(lengths), start + rows)
@@ -86,20 +86,20 @@ def batch_end(lengths: Sequence[int], start: int, budget: int) -> int:
 def run_in_batches(
     lengths: Sequence[int], budget: int, submit: Callable[[int, int], Callable[[], None]], ahead: int = 1
 ) -> None:
-    """Submit all sentences batch by batch and collect each; where memory ends, halve the budget and go on.
+    """Submit and collect all sentences batch by batch; on an out-of-memory error, halve the batch size.
 
-    The cut depends on `lengths` and `budget` alone, so equal sentences give equal batches on every machine that
-    can hold them.
+    The batches depend on `lengths` and `budget` alone, so equal sentences give equal batches on every machine with
+    enough memory.
 
     Args:
         lengths: Tokens per sentence, from the longest to the shortest.
-        budget: Most padded tokens in a batch.
-        submit: Begins the batch of sentences `start` to `end` and returns what waits for it. Where that raises an
-            out-of-memory error, the same sentences are submitted again in smaller batches.
-        ahead: Batches submitted before the first one is collected; what several workers need to stay busy.
+        budget: Largest number of padded tokens in a batch.
+        submit: Starts the batch of sentences `start` to `end` and returns a function that waits for it. If this
+            function raises an out-of-memory error, the same sentences are submitted again in smaller batches.
+        ahead: Number of batches to submit before collecting the first one, to keep several workers busy.
 
     Raises:
-        DeviceMemoryError: One sentence alone does not fit.
+        DeviceMemoryError: A batch of one sentence does not fit.
     """
     ranges = deque([(0, len(lengths))] if lengths else [])
     running: deque[tuple[int, int, Callable[[], None]]] = deque()
@@ -129,7 +129,7 @@ def _fits(collect: Callable[[], None]) -> bool:
     except MemoryError:
         pass
     except RuntimeError as error:
-        # torch's OutOfMemoryError, the CPU allocator and CTranslate2 share no class but this; only the text tells.
+        # RuntimeError is the only common class of torch, the CPU allocator and CTranslate2: check the message.
         if not any(sign in str(error).lower() for sign in _OUT_OF_MEMORY):
             raise
     else:
@@ -140,29 +140,29 @@ def _fits(collect: Callable[[], None]) -> bool:
 
 
 class Engine(Protocol):
-    """Source pieces in, target pieces out."""
+    """Interface of a translation engine: source pieces to target pieces."""
 
     positions: int
     """Longest sequence that the model has positions for."""
 
     ahead: int
-    """Batches worth submitting before the first one is collected."""
+    """Number of batches to submit before collecting the first one."""
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
-        """Begin to translate a batch.
+        """Start to translate a batch.
 
         Args:
             sources: Source pieces per sentence, end mark included, from the longest to the shortest.
-            caps: Most pieces per translation, end mark counted.
+            caps: Largest number of pieces per translation, end mark counted.
 
         Returns:
-            Waits for the batch and gives it; raises where it did not fit the memory.
+            A function that waits for the batch and returns it, or raises if it did not fit into memory.
         """
         ...
 
 
 class BatchedTranslator:
-    """A loaded model in one direction, whichever engine runs it."""
+    """Translator of one direction, on any engine."""
 
     def __init__(self, engine: Engine, vocabulary: Vocabulary, config: TranslatorConfig, token_budget: int) -> None:
         self.engine = engine
@@ -172,16 +172,17 @@ class BatchedTranslator:
         self._normalizer = MosesPunctNormalizer(config.source_lang) if config.normalize_punctuation else None
 
     def translate(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> list[Translation]:
-        """Translate every text, in the order given; what has neither letter nor digit comes back as it is.
+        """Translate all texts, in the order given; texts without letters and digits are returned unchanged.
 
         The result depends on `texts`, the configuration and the token budget alone.
 
         Args:
             texts: Sentences in the source language.
-            on_progress: Told after each batch: sentences done, sentences in all, target tokens with their rate.
+            on_progress: Called after each batch with sentences done, total sentences, and target tokens with their
+                rate.
 
         Raises:
-            DeviceMemoryError: One sentence alone does not fit the device.
+            DeviceMemoryError: A batch of one sentence does not fit the device.
         """
         result = [Translation(text, 0, 0.0) for text in texts]
         wanted = [position for position, text in enumerate(texts) if is_translatable(text)]
@@ -210,7 +211,7 @@ class BatchedTranslator:
         return result
 
     def cap(self, source_tokens: int) -> int:
-        """Most pieces of a translation, end mark counted: by the source's length, and as the model has positions."""
+        """Return the largest number of pieces of a translation, end mark counted, by source length and model."""
         return min(self.engine.positions - 1, self._config.new_tokens_cap(source_tokens))
 
     def _prepared(self, text: str) -> str:

@@ -1,9 +1,9 @@
-"""What decides a translation: the model, the languages, search and limits; the catalog of those that recipes name.
+"""Settings of a translator (model, languages, search, limits), and the catalog of translators for recipes.
 
-OPUS-MT (Tiedemann and Thottingal 2020) names one model a direction. All of them were trained on text with Moses'
-punctuation ("normalization + SentencePiece" on their cards). Revisions are commits of the Hub that public sources cite
-with the model's files. No translation is pinned. Where no
-source names a commit (models that only `bsl adapt` takes) the newest is taken, and keys hold the digest of its files.
+OPUS-MT (Tiedemann and Thottingal 2020) has one model per direction. All of them were trained on text with Moses'
+punctuation ("normalization + SentencePiece" on their cards), and none has pinned translations here. Revisions are Hub
+commits that public sources cite with the model's files. Models without a cited commit (only `bsl adapt` uses them) have
+no revision: the newest commit is loaded, and artifact keys contain the digest of its files.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Backend = Literal["transformers", "ctranslate2"]
 Precision = Literal["fp32", "bf16", "fp16", "int8"]
 
 TRANSLATION_VERSION = 3
-"""Raise it in the commit that changes what a translator writes: it is part of every translator's fingerprint."""
+"""Increase this in a commit that changes translations; it is part of every translator's fingerprint."""
 
 
 class Pin(BaseModel):
-    """A translation that a translator must reproduce before it is let loose on a corpus."""
+    """A translation that a translator must reproduce before it translates a corpus."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -33,11 +33,11 @@ class Pin(BaseModel):
     """A sentence in the source language."""
 
     translation: str
-    """What the translator wrote for it when it was known to be sound, to the letter."""
+    """Exact translation by the intact translator."""
 
 
 class TranslatorConfig(BaseModel):
-    """One direction of translation; every field but `pinned` can change what comes out, so it enters keys."""
+    """Settings of one direction; every field except `pinned` can change translations, so it is part of keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -48,46 +48,46 @@ class TranslatorConfig(BaseModel):
     """Commit of a Hub id; None for folders and embedded models, whose files are digested instead."""
 
     source_lang: str = Field(pattern=r"^[a-z]{2,3}$")
-    """Language of the sentences, ISO 639-1 (or 639-3 where there is no shorter code)."""
+    """Language of the sentences, ISO 639-1 (or 639-3 if there is no shorter code)."""
 
     target_lang: str = Field(pattern=r"^[a-z]{2,3}$")
     """Language of the translations, ISO 639-1 (or 639-3)."""
 
     target_token: str | None = Field(None, pattern=r"^>>.+<<$")
-    """Token that tells a model of several targets which one is meant, such as `>>deu<<` (OPUS-MT model cards)."""
+    """Token that selects the target language of a multilingual model, such as `>>deu<<` (OPUS-MT model cards)."""
 
     backend: Literal["auto", "transformers", "ctranslate2"] = "auto"
-    """Engine that runs the model; `auto` takes ctranslate2 on a CPU or an NVIDIA GPU that it can use at the precision
-    asked for, transformers elsewhere. Keys hold what it resolved to."""
+    """Engine that runs the model. `auto` is ctranslate2 on a CPU, and on an NVIDIA GPU that supports the precision;
+    otherwise transformers. Keys contain the resolved engine."""
 
     precision: Literal["auto", "fp32", "bf16", "fp16", "int8"] = "auto"
     """Number format of the arithmetic; `auto` is int8 for ctranslate2 and fp32 for transformers on a CPU, fp16 on a
-    GPU. Keys hold what it resolved to."""
+    GPU. Keys contain the resolved precision."""
 
     beam: int = Field(1, ge=1, le=16)
-    """Hypotheses kept at each step; 1 is greedy, 4 to 6 the habit of OPUS-MT at 3 times the cost (PERF A)."""
+    """Beam size; 1 is greedy, OPUS-MT usually has 4 to 6, at 3 times the cost (PERF A)."""
 
     no_repeat_ngram: int = Field(0, ge=0, le=10)
-    """No sequence of this many pieces may occur twice in a translation, which breaks loops; 0 lets it."""
+    """Number of pieces of a sequence that may not occur twice in a translation, which prevents loops; 0 allows all."""
 
     normalize_punctuation: bool = False
-    """Bring quotes, dashes and spaces into the form that Moses gives them; OPUS-MT was trained on such text."""
+    """Normalise quotes, dashes and spaces as Moses does; OPUS-MT was trained on such text."""
 
     max_source_tokens: int = Field(256, ge=4, le=1024)
-    """Longest source in pieces, end mark included; the rest of a longer sentence is not read."""
+    """Longest source in pieces, end mark included; longer sentences are truncated."""
 
     new_tokens_ratio: float = Field(2.0, gt=0, le=10)
-    """A translation may have this many pieces per source piece (plus the constant below): a loop ends there."""
+    """Largest number of target pieces per source piece, before adding the constant below; it ends loops."""
 
     new_tokens_constant: int = Field(10, ge=1, le=512)
-    """Pieces granted on top of the ratio, so that very short sentences have room."""
+    """Pieces allowed in addition to the ratio, so that very short sentences have room."""
 
     pinned: tuple[Pin, ...] = ()
-    """Translations to reproduce before any large run. Embedded models bring their own; without pins the output is
-    only looked at for being language."""
+    """Translations to reproduce before any large run. Embedded models have their own. Without pins, the smoke test
+    only checks that the output looks like the target language."""
 
     def new_tokens_cap(self, source_tokens: int) -> int:
-        """Most pieces that the translation of a source of `source_tokens` pieces may have, end mark included."""
+        """Return the largest number of pieces of a translation of `source_tokens` pieces, end mark included."""
         return math.ceil(self.new_tokens_ratio * source_tokens) + self.new_tokens_constant
 
 
@@ -106,7 +106,7 @@ def _opus(
 
 def _mini(source: str, target: str, token: str | None = None) -> TranslatorConfig:
     name = "marian-mini-en-mul" if source == "en" else "marian-mini-mul-en"
-    # For models this small, beam 4 is worth 1 to 3 BLEU, and without repeats no caption loops (BENCHMARKS.md).
+    # For models this small, beam 4 gains 1 to 3 BLEU, and forbidding repeats prevents all loops (BENCHMARKS.md).
     return TranslatorConfig(
         model=f"embedded:{name}", source_lang=source, target_lang=target, target_token=token, beam=4, no_repeat_ngram=3
     )
@@ -134,7 +134,7 @@ OPUS_MT: Final = _by_direction(
     _opus("en", "ru", None),
     _opus("ru", "en", None),
 )
-"""Helsinki-NLP's models by direction; greedy, the precision that suits the device."""
+"""Helsinki-NLP's models by direction, with greedy search and the device's default precision."""
 
 MINI: Final = _by_direction(
     _mini("en", "de", ">>deu<<"),
@@ -145,7 +145,7 @@ MINI: Final = _by_direction(
     _mini("de", "en"),
     _mini("fr", "en"),
 )
-"""The embedded models by direction, searched as `bsl assets verify` measures them."""
+"""The embedded models by direction, with the search that `bsl assets verify` measures."""
 
 CATALOGS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": MINI, "opus-mt": OPUS_MT}
-"""Tables of translators by the names that settings and options give them."""
+"""Name of a catalog in settings and options → its translators."""

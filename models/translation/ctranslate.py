@@ -1,13 +1,13 @@
 """The fast backend: CTranslate2, on a model converted once from the transformers format.
 
 Design choices
-- Our own batches, each submitted with the cap of its longest sentence and cut row by row at each one's own; CTranslate2
-  has one limit for a call, so leaving the batches to it would give short sentences the cap of the longest.
-- One thread a batch and as many batches as cores unless asked otherwise: 1.1 to 1.3 times the speed of all cores on
-  one batch (PERF A), and what a batch becomes does not depend on how many cores there are.
-- Pieces go in and out by name through the one vocabulary of all backends.
-- A conversion is made once, whole or not at all, in full precision: CTranslate2 brings the weights to the precision
-  asked for when it loads them, so one serves all.
+- We make the batches. CTranslate2 has one length limit per call, so a batch gets the cap of its longest sentence. Each
+  row is then cut at its own cap.
+- The default is one thread per batch and as many batches as cores: 1.1 to 1.3 times the speed of all cores on one batch
+  (PERF A). The result of a batch does not depend on the number of cores.
+- Pieces are passed by name, through the vocabulary that all backends share.
+- A model is converted once, atomically and in full precision. CTranslate2 converts the weights to the requested
+  precision when it loads them, so one conversion serves all precisions.
 """
 
 from __future__ import annotations
@@ -48,23 +48,22 @@ def load_translator(
     replicas: int | None = None,
     threads: int = 1,
 ) -> BatchedTranslator:
-    """Load the model in `folder`, converting it into `converted` unless that was done before.
+    """Load the model in `folder`, and convert it into `converted` first if that does not exist.
 
     Args:
         folder: A MarianMT model in the transformers format.
-        config: Languages, search and limits; precision as `backends.resolve` gives it.
-        device: `cpu`, `cuda` (every GPU) or `cuda:1` (that one).
-        converted: Folder for CTranslate2's form of the model; must be another one for another model or version.
+        config: Languages, search and limits; with a precision resolved by `loading.resolve`.
+        device: `cpu`, `cuda` (all GPUs) or `cuda:1` (one GPU).
+        converted: Folder for the converted model; another model or version needs another folder.
         cores: CPU cores to use.
-        token_budget: Most padded source tokens in a batch; None takes what suits the device.
-        replicas: Batches under way at once, of each GPU or of the CPU; None for one a GPU, or one for each `threads`
-            cores.
-        threads: CPU threads of each.
+        token_budget: Largest number of padded source tokens in a batch; None uses the device's default.
+        replicas: Batches computed at once, per GPU or on the CPU; None: one per GPU, or one per `threads` cores.
+        threads: CPU threads per batch.
 
     Raises:
-        TranslatorLoadError: The folder holds no model that CTranslate2 can run, unsafe weights, or not the target
-            language asked for; or CTranslate2 does not run on the device.
-        DeviceMemoryError: The GPU has no room for the model.
+        TranslatorLoadError: The folder has no model that CTranslate2 can run, or unsafe weights, or the model lacks the
+            target language; or CTranslate2 does not run on the device.
+        DeviceMemoryError: The model does not fit into the GPU's memory.
     """
     convert_once(folder, converted)
     kind = device.partition(":")[0]
@@ -88,33 +87,33 @@ def load_translator(
 
 
 class CTranslate2Engine:
-    """A model of CTranslate2; several batches are under way at once, each on its own thread or GPU."""
+    """CTranslate2 engine, which computes several batches at once, each on its own thread or GPU."""
 
     def __init__(
         self, translator: ctranslate2.Translator, vocabulary: Vocabulary, positions: int, config: TranslatorConfig
     ) -> None:
         self.positions = positions
-        self.ahead = 4 * translator.num_translators  # 2 leave a core idle now and then, up to 5 % of the time
+        self.ahead = 4 * translator.num_translators  # with 2, a core is idle up to 5 % of the time
         self._translator = translator
         self._vocabulary = vocabulary
         self._config = config
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
-        """As `batched.Engine` says."""
+        """Start to translate a batch; see `batching.Engine`."""
         pending = self._translator.translate_batch(
             [self._vocabulary.names(source) for source in sources],
             asynchronous=True,
             beam_size=self._config.beam,
             no_repeat_ngram_size=self._config.no_repeat_ngram,
-            max_input_length=0,  # the vocabulary has cut what is too long
+            max_input_length=0,  # the vocabulary has truncated long sentences
             max_decoding_length=max(caps),
-            return_scores=self._config.beam > 1,  # greedy search skips the softmax over the vocabulary without
+            return_scores=self._config.beam > 1,  # without scores, greedy search skips the softmax
         )
 
         def collect() -> Decoded:
             results = [batch.result() for batch in pending]
             rows = [self._vocabulary.numbers(result.hypotheses[0]) for result in results]
-            # The score is of the whole hypothesis; of one that is cut it would not be true.
+            # The score is for the whole hypothesis, so a cut one has no valid score.
             scores = [
                 result.scores[0] if result.scores and len(row) <= cap else None
                 for row, result, cap in zip(rows, results, caps, strict=True)
@@ -142,16 +141,16 @@ logger = logging.getLogger(__name__)
 
 
 def convert_once(folder: Path, converted: Path) -> None:
-    """Make `converted` from the model in `folder`, unless it is there.
+    """Convert the model in `folder` into `converted`, unless that exists.
 
-    Several processes may do so at once: each converts beside the target, and the first one's stays.
+    Several processes may do so at once: each converts into a temporary folder, and the first result stays.
 
     Args:
         folder: A MarianMT model in the transformers format.
         converted: Folder to make.
 
     Raises:
-        TranslatorLoadError: `folder` holds no model, unsafe weights, or a model that CTranslate2 would run otherwise.
+        TranslatorLoadError: `folder` has no model, unsafe weights, or a model that CTranslate2 would run differently.
     """
     if converted.is_dir():
         return
@@ -161,12 +160,12 @@ def convert_once(folder: Path, converted: Path) -> None:
 
 
 def positions_of(folder: Path) -> int:
-    """Longest sequence that the model has positions for."""
+    """Return the longest sequence that the model has positions for."""
     return int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["max_position_embeddings"])
 
 
 def _convert(folder: Path, made: Path) -> None:
-    # Imported here: the converter imports torch and transformers, which a converted model does without.
+    # Imported here: the converter imports torch and transformers, which a converted model does not need.
     from ctranslate2.converters import TransformersConverter
     from transformers import MarianTokenizer
 
@@ -178,7 +177,7 @@ def _convert(folder: Path, made: Path) -> None:
         raise TranslatorLoadError(f"{folder}: ctranslate2 cannot run this model: {fault}; set backend: transformers")
 
     class SafeConverter(TransformersConverter):  # type: ignore[misc]
-        """CTranslate2's converter on weights that were loaded without running any code in them."""
+        """CTranslate2's converter, with weights loaded without running any code from them."""
 
         def load_model(self, *_: object, **__: object) -> object:
             return model
@@ -190,7 +189,7 @@ def _convert(folder: Path, made: Path) -> None:
 
 
 def _fault(model: MarianMTModel) -> str | None:
-    """Where CTranslate2's idea of Marian, decoding from a zero embedding and one vocabulary, would be wrong."""
+    """Return why CTranslate2 would run a model wrongly: it assumes a zero start embedding and one vocabulary."""
     config = model.config
     start, vocabulary = config.decoder_start_token_id, config.vocab_size
     if start != config.pad_token_id or start != vocabulary - 1:

@@ -1,12 +1,12 @@
-"""Decoding: source pieces in, target pieces out, greedy or by beam.
+"""Greedy and beam-search decoding of a Marian model.
 
 Shapes: B sentences, S source pieces, T target pieces, V vocabulary.
 
-- Greedy is a loop of our own: the encoder once, then one decoder step per piece with a key-value cache. It writes the
-  same pieces as `generate` (a test says so) with less around each step; each sentence has its own cap, so what a
-  sentence becomes does not depend on its neighbours' lengths.
-- Sentences that have ended leave the batch once half of it has: one looping sentence does not keep all computing.
-- Beam search is `generate`'s.
+- Greedy search is our own loop: the encoder once, then one decoder step per piece with a key-value cache. It gives the
+  same pieces as `generate` (tested) with less overhead per step. Each sentence has its own cap, so its translation does
+  not depend on the lengths of other sentences in the batch.
+- Once half of the sentences have ended, they leave the batch, so that one looping sentence does not keep all computing.
+- Beam search uses `generate`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from models.translation.batching import Decoded
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """The three pieces that are not language."""
+    """Numbers of the three special pieces."""
 
     start: int
-    """What the decoder is given before its first piece; Marian uses the padding."""
+    """Start of decoding; Marian uses the padding piece."""
 
     pad: int
-    """Fills short rows."""
+    """Padding of short rows."""
 
     eos: int
-    """Ends a sentence."""
+    """End of a sentence."""
 
 
 @torch.inference_mode()
@@ -54,10 +54,10 @@ def greedy(
 
     Args:
         model: A Marian model in evaluation mode.
-        special: Its special pieces.
+        special: The model's special pieces.
         source_BS: Source pieces, padded on the right.
         mask_BS: 1 for pieces, 0 for padding.
-        caps_B: Most pieces per translation, end mark counted.
+        caps_B: Largest number of pieces per translation, end mark counted.
         no_repeat_ngram: Length of sequences that may not occur twice; 0 for none.
     """
     rows_B = torch.arange(len(source_BS), device=source_BS.device)
@@ -70,7 +70,7 @@ def greedy(
     forbid = NoRepeatNGramLogitsProcessor(no_repeat_ngram) if no_repeat_ngram else None
     for step in range(target_BT.shape[1]):
         logits_BV = _next_logits(model, piece_B, memory_BSD, mask_BS, cache)
-        logits_BV[:, special.pad] = -torch.inf  # as `bad_words_ids` of every Marian model says
+        logits_BV[:, special.pad] = -torch.inf  # as in `bad_words_ids` of every Marian model
         if forbid is not None:
             logits_BV = forbid(target_BT[rows_B, :step], logits_BV)
         best_B, piece_B = logits_BV.max(dim=-1)
@@ -92,7 +92,7 @@ def greedy(
 def _next_logits(
     model: MarianMTModel, piece_B: Tensor, memory_BSD: Tensor, mask_BS: Tensor, cache: EncoderDecoderCache
 ) -> Tensor:
-    """Logits of the next piece in fp32, (B, V)."""
+    """Return the logits of the next piece in fp32, (B, V)."""
     hidden_B1D = model.model.decoder(
         input_ids=piece_B[:, None],
         encoder_hidden_states=memory_BSD,
@@ -114,15 +114,16 @@ def beam_search(
     beam: int,
     no_repeat_ngram: int = 0,
 ) -> Decoded:
-    """Keep the `beam` most probable beginnings at each step (`generate` with length penalty 1).
+    """Search with a beam of the most probable hypotheses (`generate` with length penalty 1).
 
     Args:
         model: A Marian model in evaluation mode.
-        special: Its special pieces.
+        special: The model's special pieces.
         source_BS: Source pieces, padded on the right.
         mask_BS: 1 for pieces, 0 for padding.
-        caps_B: Most pieces per translation, end mark counted; the search stops at the longest, rows are cut at theirs.
-        beam: Hypotheses kept, at least 2.
+        caps_B: Largest number of pieces per translation, end mark counted; the search stops at the largest cap, and
+            each row is cut at its own.
+        beam: Beam size, at least 2.
         no_repeat_ngram: Length of sequences that may not occur twice; 0 for none.
     """
     transformers: Any = model  # its generate() is annotated for another self

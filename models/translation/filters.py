@@ -1,16 +1,16 @@
-"""Which translations are not fit to be used: empty, looping, of an odd length, copied, in another language.
+"""Filter bad translations: empty, looping, of an odd length, copied, or in another language.
 
 Finished views may also be too far from their sentence or too close to it.
 
-The papers keep every pair, so recipes of their rows take `UNFILTERED`, which drops only what has no text.
-Verdicts are Polars expressions over a column of sources and one of translations, so that millions of rows stream.
-A short translation equal to its source (names, numbers, "OK") is allowed.
+The papers keep every pair, so recipes of their rows use `UNFILTERED`, which drops only rows without text. Verdicts are
+Polars expressions over a column of sources and one of translations, so that millions of rows stream. A short
+translation equal to its source (names, numbers, "OK") is allowed.
 
-The language is told by the odds between languages. py3langid (naive Bayes over byte n-grams, 140 languages, 4.5 MB with
-its model in the package) was measured on 3,000 Tatoeba sentences each of English, German, French, Spanish, Turkish and
-Arabic, half of them shorter than 35 characters: at odds of 30 it calls at most 0.07 % of right ones wrong and finds
-95 % or more of wrong ones. The probability of the best language alone does worse: a short sentence shares it among
-languages that resemble each other.
+The language filter uses the odds between languages, by py3langid (naive Bayes over byte n-grams, 140 languages, 4.5 MB
+with its model in the package). It was measured on 3,000 Tatoeba sentences each of English, German, French, Spanish,
+Turkish and Arabic, half of them shorter than 35 characters. At odds of 30 it drops at most 0.07 % of correct sentences
+and at least 95 % of wrong ones. The probability of the best language alone is worse, because similar languages share
+the probability of a short sentence.
 """
 
 from __future__ import annotations
@@ -29,52 +29,52 @@ if TYPE_CHECKING:
 
 
 class FilterConfig(BaseModel):
-    """Limits beyond which a translation is dropped. Deviation: all but `UNFILTERED`."""
+    """Limits beyond which a translation is dropped. Deviation: all settings except `UNFILTERED`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     max_length_ratio: float | None = Field(3.0, gt=1, le=100)
-    """Most characters of the longer text per character of the shorter one, the slack added to both; None allows any
+    """Largest ratio of characters of the longer text to the shorter one, with the slack added to both; None allows any
     length."""
 
     length_slack: int = Field(15, ge=0, le=1000)
-    """Characters added to both sides before the ratio is taken, so that "Yes." may become "Yes, that is so."."""
+    """Characters added to both lengths before taking the ratio, so that "Yes." may become "Yes, that is so."."""
 
     max_repeats: int | None = Field(3, ge=1, le=7)
-    """Times that a phrase of one to four words may stand in a row; one more is a loop, unless the source loops too.
-    None keeps all loops."""
+    """Largest number of occurrences in a row of a phrase of one to four words; more are a loop, unless the source loops
+    too. None keeps all loops."""
 
     copied_words: int | None = Field(6, ge=1)
-    """Words from which on a translation equal to its source, case aside, is dropped as not translated; shorter ones
-    may be names, numbers or "OK". None keeps all copies."""
+    """Least number of words for dropping a translation equal to its source, ignoring case, as not translated; shorter
+    ones may be names, numbers or "OK". None keeps all copies."""
 
     language_odds: float | None = Field(30.0, gt=1)
-    """A translation is dropped if another language is so many times as probable as its own; None does not look."""
+    """Odds of another language to the expected one at which a translation is dropped; None does not check."""
 
     min_overlap: float = Field(0.0, ge=0, le=1)
     """Least share of words (`overlap`) that a view in its sentence's language has in common with it; 0 drops none."""
 
     max_overlap: float = Field(1.0, ge=0, le=1)
-    """Largest such share; below 1 it drops views that say the same in the same words."""
+    """Largest such share; below 1, views with nearly the same words are dropped."""
 
 
 UNFILTERED: Final = FilterConfig(max_length_ratio=None, max_repeats=None, copied_words=None, language_odds=None)
-"""Drops only what has no text (`missing`, `empty`): the papers name no filter."""
+"""Drops only rows without text (`missing`, `empty`), because the papers mention no filter."""
 
 EXAMPLES: Final = 3
 """Rows shown of each outcome."""
 
 
 def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: str | None = None) -> pl.Expr:
-    """Column `reason`: why each translation is dropped, or null where it is good.
+    """Return column `reason`: why each translation is dropped; null for good ones.
 
-    One of `missing`, `empty`, `loop`, `too_long`, `too_short`, `copy` and `language`, tried in this order.
+    The reasons are `missing`, `empty`, `loop`, `too_long`, `too_short`, `copy` and `language`, checked in this order.
 
     Args:
-        source: Texts that were translated.
-        translation: What they became; null where there is no translation.
+        source: Source texts.
+        translation: Translations of them; null if there is none.
         config: The limits.
-        lang: Language that the translation must be in (ISO 639-1); not looked at if None.
+        lang: Expected language of the translations (ISO 639-1); None does not check it.
     """
     ratio = (translation.str.len_chars() + config.length_slack) / (source.str.len_chars() + config.length_slack)
     longest = config.max_length_ratio or float("inf")
@@ -99,9 +99,9 @@ def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: s
 
 
 def closeness(source: pl.Expr, view: pl.Expr, config: FilterConfig) -> pl.Expr:
-    """Column `reason`: `too_far` or `too_close`, or null where a view's words are within the limits."""
+    """Return column `reason`: `too_far` or `too_close`; null if a view's word overlap is within the limits."""
     if config.min_overlap == 0 and config.max_overlap == 1:
-        return pl.lit(None, dtype=pl.String).alias("reason")  # a share is within these, and words are dear to compare
+        return pl.lit(None, dtype=pl.String).alias("reason")  # always within these limits; comparing is slow
     shared = overlap(source, view)
     return (
         pl.when(shared < config.min_overlap)
@@ -114,7 +114,7 @@ def closeness(source: pl.Expr, view: pl.Expr, config: FilterConfig) -> pl.Expr:
 
 
 def overlap(one: pl.Expr, other: pl.Expr) -> pl.Expr:
-    """Dice coefficient of two texts' sets of words, case and punctuation aside, in [0, 1]; 1 if neither has a word."""
+    """Return the Dice coefficient of two texts' words, without case and punctuation: in [0, 1], 1 if both have none."""
     ours, theirs = (text.str.to_lowercase().str.extract_all(r"\w+").list.unique() for text in (one, other))
     common, both = ours.list.set_intersection(theirs).list.len(), ours.list.len() + theirs.list.len()
     return pl.when(both == 0).then(1.0).otherwise(2.0 * common / both)
@@ -138,10 +138,10 @@ def _is_foreign(translation: pl.Expr, lang: str | None, odds: float | None) -> p
 
 
 def loops(text: pl.Expr, max_repeats: int) -> pl.Expr:
-    """Whether a phrase of one to four words, or a few characters inside one word, stand in a row too often.
+    """Return whether a phrase of one to four words, or a few characters inside one word, repeat in a row too often.
 
-    The test is a regular expression with a back-reference, which Polars' engine does not have. It runs only on texts
-    that can match at all: those that repeat a word `max_repeats` times, or hold a word of 16 characters.
+    The test needs a regular expression with a back-reference, which Polars' engine does not support. It runs only on
+    texts that can match: those that repeat words `max_repeats` times, or have a word of 16 characters.
     """
     words = text.str.split(" ")
     repeats = words.list.len() - words.list.n_unique() >= max_repeats  # both u32; there are never more unique words
@@ -162,15 +162,15 @@ def _loop_finder(max_repeats: int) -> Callable[[str], bool]:
 
 
 def count_drops(judged: pl.LazyFrame) -> pl.DataFrame:
-    """Count what was kept and what was dropped of some rows, by reason, with examples.
+    """Count kept and dropped rows by reason, with examples.
 
     Args:
         judged: One row per sentence and view: method, source, text, hop (1-based hop that failed; null if it was the
             finished view) and reason (null if kept).
 
     Returns:
-        method, outcome (`kept`, `kept: copy of the source`, `hop 2: loop` or `too_far`), n, and as lists source and
-        text of its `EXAMPLES` shortest sources, which are the quickest to read.
+        method, outcome (such as `kept`, `kept: copy of the source`, `hop 2: loop` or `too_far`), n, and as lists source
+        and text of the `EXAMPLES` shortest sources, which are the quickest to read.
     """
     is_copy = pl.col("text") == pl.col("source")
     outcome = (
@@ -185,13 +185,13 @@ def count_drops(judged: pl.LazyFrame) -> pl.DataFrame:
 
 
 def drop_table(counts: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """The counts of several lots of rows as one table.
+    """Return the counts of several parts as one table.
 
     Args:
-        counts: As `count_drops` gives them.
+        counts: Results of `count_drops`.
 
     Returns:
-        The columns of `count_drops` and the share of the method's rows; ordered by method and falling n.
+        The columns of `count_drops` and the share of the method's rows; sorted by method and descending n.
     """
     lots = pl.concat(counts)
     groups = ("method", "outcome")
@@ -208,7 +208,7 @@ def _quickest() -> list[pl.Expr]:
 
 
 def speaks_another(text: pl.Expr, lang: str, odds: float) -> pl.Expr:
-    """Whether another language is at least `odds` times as probable as `lang`; false for languages it cannot tell."""
+    """Return whether another language is more than `odds` times as probable as `lang`; False if `lang` is unknown."""
 
     def judge(texts: pl.Series) -> pl.Series:
         identifier = _identifier()

@@ -1,11 +1,11 @@
-"""CTranslate2 on a GPU: taken only after it has multiplied there, in this process and at the precision asked for.
+"""Check that CTranslate2 works on a GPU, by a test computation in this process at the requested precision.
 
 Design choices
-- The count of GPUs and the list of number formats say nothing of cuBLAS, which CTranslate2 opens by name with the first
-  product. So a model of one layer scores a sentence on each GPU, and the CPU says what the score must be.
-- cuBLAS is opened from the wheel `nvidia-cublas-cu12` (extra `gpu`), where there is one: torch may bring another CUDA,
-  and the system's search path knows no wheels. A library that is open already is found by its name.
-- An answer is found once a process: keys hold which engine it leads to.
+- The number of GPUs and the list of number formats do not show whether cuBLAS works, which CTranslate2 opens by name at
+  its first product. So a model of one layer scores a sentence on each GPU, and its scores are compared with the CPU's.
+- cuBLAS is opened from the wheel `nvidia-cublas-cu12` (extra `gpu`), if it is installed: torch may install another CUDA
+  version, and the system does not search wheels. The loader then finds the open library by its name.
+- The check runs once per process, because artifact keys contain the engine that it selects.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ COMPUTE_TYPES: Final[Mapping[str, str]] = {
     "fp16": "float16",
     "int8": "int8",
 }
-"""CTranslate2's names of the precisions on a CPU; on a GPU int8 leaves what is no product in fp16, not in fp32."""
+"""CTranslate2's names of the precisions on a CPU; on a GPU, int8 has all operations but products in fp16, not fp32."""
 REMEDY: Final = "install its CUDA libraries, pip install 'bsl-pipeline[gpu]', and a driver for CUDA 12 or later"
-"""What to do where CTranslate2 finds no way to multiply on a GPU."""
+"""Remedy if CTranslate2 cannot compute on a GPU."""
 
 _CUBLAS: Final = ("libcublasLt.so.12", "libcublas.so.12")  # the second needs the first
 _FAILURES: Final = ("cannot be loaded", "CUDA failed", "cuBLAS failed")
@@ -40,25 +40,25 @@ _WIDTH: Final = 64
 
 
 def compute_type(precision: str, kind: str) -> str:
-    """CTranslate2's name of a precision on `cpu` or `cuda`."""
+    """Return CTranslate2's name of a precision on `cpu` or `cuda`."""
     return "int8_float16" if (precision, kind) == ("int8", "cuda") else COMPUTE_TYPES[precision]
 
 
 def precisions(device: str) -> tuple[Precision, ...]:
-    """What CTranslate2 has computed in on `device`, which is not the CPU; empty where it does not run."""
+    """Return the precisions that work in CTranslate2 on `device`, not a CPU; empty if it does not run there."""
     return tuple(precision for precision in get_args(Precision) if fault(device, precision) is None)
 
 
 @cache
 def fault(device: str, precision: Precision) -> str | None:
-    """Say why CTranslate2 cannot compute on a device; the first call computes there.
+    """Return why CTranslate2 cannot compute on a device; the first call runs a test computation.
 
     Args:
-        device: `cuda` (every GPU), `cuda:1` (that one), or another torch device but the CPU.
+        device: `cuda` (all GPUs), `cuda:1` (one GPU), or another torch device except the CPU.
         precision: Number format of the products.
 
     Returns:
-        The reason in one line; None where its products are right.
+        The reason in one line; None if its products are correct.
     """
     if device.partition(":")[0] != "cuda":
         return "it runs on CPUs and NVIDIA GPUs only"
@@ -71,10 +71,10 @@ def fault(device: str, precision: Precision) -> str | None:
 
 
 def gpus(device: str) -> list[int]:
-    """Numbers of the GPUs that a device stands for.
+    """Return the numbers of a device's GPUs.
 
     Raises:
-        RuntimeError: CTranslate2 finds none.
+        RuntimeError: CTranslate2 does not find the device.
     """
     import ctranslate2
 
@@ -86,7 +86,7 @@ def gpus(device: str) -> list[int]:
 
 
 def load_cublas() -> None:
-    """Open cuBLAS from its wheel, for all libraries of this process; does nothing where the wheel is not installed.
+    """Open cuBLAS from its wheel, for all libraries of this process; do nothing if the wheel is not installed.
 
     Raises:
         OSError: The wheel's library cannot be opened.
@@ -103,12 +103,12 @@ def load_cublas() -> None:
 
 
 def is_of_the_gpu(error: RuntimeError) -> bool:
-    """Whether CTranslate2 failed for its libraries or the GPU, not for the model that it loads."""
+    """Return whether CTranslate2 failed because of its libraries or the GPU, not because of the model."""
     return any(sign in str(error) for sign in _FAILURES)
 
 
 def _product_fault(number: int, precision: Precision) -> str | None:
-    """As `fault`, of one GPU."""
+    """Return why products on one GPU are wrong, as in `fault`."""
     import ctranslate2
 
     if compute_type(precision, "cuda") not in ctranslate2.get_supported_compute_types("cuda", number):
@@ -121,7 +121,7 @@ def _product_fault(number: int, precision: Precision) -> str | None:
 
 
 def _scores(kind: str, number: int, precision: Precision) -> list[float]:
-    """Log-probability of each word of a sentence by a model of one layer with fixed weights."""
+    """Return the log-probability of each word of a sentence by a model of one layer with fixed weights."""
     import ctranslate2
 
     with TemporaryDirectory() as folder:
@@ -135,7 +135,7 @@ def _scores(kind: str, number: int, precision: Precision) -> list[float]:
 
 
 def _write_model(folder: Path) -> None:
-    """A Transformer of one layer in CTranslate2's form; its weights are sines, which need no generator."""
+    """Write a Transformer of one layer in CTranslate2's format; its weights are sines, which need no generator."""
     import numpy as np
     from ctranslate2.specs import TransformerSpec
 

@@ -1,4 +1,4 @@
-"""A translator by whichever engine its configuration resolves to: `auto` becomes a fact before anything is keyed."""
+"""Load a translator, and resolve backend and precision `auto` for a device, before keys are computed."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def load_translator(
         folder: A MarianMT model in the transformers format.
         config: Languages, backend, precision, search and limits.
         device: As for `resolve`.
-        converted: Where the form that ctranslate2 reads lies or is to be put; transformers does without.
+        converted: Folder of the model converted for ctranslate2, made if needed; transformers does not use it.
         cores: CPU cores to use.
-        token_budget: Most padded source tokens in a batch; None takes what suits backend and device.
-        replicas: As for `ctranslate.load_translator`; transformers has one, of all cores.
-        threads: Likewise.
+        token_budget: Largest number of padded source tokens in a batch; None uses the default of backend and device.
+        replicas: As for `ctranslate.load_translator`; transformers has one replica on all cores.
+        threads: As for `ctranslate.load_translator`.
 
     Raises:
-        TranslatorLoadError: The model cannot be loaded, or not as `config` asks.
+        TranslatorLoadError: The model cannot be loaded, or does not support the settings of `config`.
     """
     settled = resolve(config, device)
     with load_errors(folder, TranslatorLoadError):
@@ -63,16 +63,16 @@ def load_translator(
 
 
 def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
-    """The configuration with backend and precision as they will be used on `device`; idempotent.
+    """Return the configuration with backend and precision resolved for `device`; idempotent.
 
-    On a GPU `auto` takes ctranslate2 once it has multiplied there; else a warning says why it takes transformers.
+    On a GPU, `auto` is ctranslate2 if a test computation works there; otherwise transformers, with a warning.
 
     Args:
-        config: May say `auto` for either.
+        config: Backend and precision may be `auto`.
         device: `cpu`, `cuda`, `cuda:1` or another torch device.
 
     Raises:
-        TranslatorLoadError: The backend asked for does not compute at that precision on that device.
+        TranslatorLoadError: The requested backend does not support the precision on that device.
     """
     backend = config.backend if config.backend != "auto" else _best_backend(config, device)
     precision = _precision(config, backend, device)
@@ -86,9 +86,9 @@ def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
 
 
 def precisions(backend: Backend, device: str) -> tuple[Precision, ...]:
-    """What `backend` can compute in on `device`; empty if it does not run there.
+    """Return the precisions that `backend` supports on `device`; empty if it does not run there.
 
-    On a CPU a declared list: the key of a translation must not depend on which CPU it is.
+    On a CPU the list is fixed, because the key of a translation must not depend on the CPU.
     """
     if backend == "transformers":
         return ("fp32", "bf16", "fp16")
@@ -98,7 +98,7 @@ def precisions(backend: Backend, device: str) -> tuple[Precision, ...]:
 def _computes(backend: Backend, precision: Precision, device: str) -> bool:
     if backend == "transformers" or device == "cpu":
         return precision in precisions(backend, device)
-    return gpu.fault(device, precision) is None  # of this precision alone: each costs a load of the probe
+    return gpu.fault(device, precision) is None  # only this precision: each test loads a model
 
 
 def _reason(backend: Backend, precision: Precision, device: str) -> str:
@@ -119,7 +119,7 @@ def _best_backend(config: TranslatorConfig, device: str) -> Backend:
 
 @cache
 def _warn(device: str, reason: str) -> None:
-    """Say it once a process."""
+    """Warn once per process."""
     logger.warning(
         "translation on %s: ctranslate2 cannot be used there (%s), so transformers translates, more slowly. For the "
         "fast one %s",

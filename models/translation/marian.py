@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from models.translation.config import TranslatorConfig
 
 CPU_TOKEN_BUDGET = 2048  # 6.5 M parameters, greedy, NLI premises: 57, 74, 87, 88, 85 sentences/s at 512, 1,024 … 8,192
-GPU_TOKEN_BUDGET = 65_536  # about 4,096 NLI sentences: where a decode step stops being bound by memory (PERF A4)
+GPU_TOKEN_BUDGET = 65_536  # about 4,096 NLI sentences, from which on memory does not limit a decode step (PERF A4)
 _DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -40,22 +40,22 @@ def load_translator(
     threads: int | None = None,
     token_budget: int | None = None,
 ) -> BatchedTranslator:
-    """Load the model in `folder` and make it ready to translate.
+    """Load the model in `folder` as a translator.
 
     Args:
         folder: A MarianMT model in the transformers format: config.json, weights, vocab.json, source.spm, target.spm.
-        config: Languages, search and limits; precision as `backends.resolve` gives it.
+        config: Languages, search and limits; with a precision resolved by `loading.resolve`.
         device: `cpu`, `cuda` or `cuda:1`.
-        threads: CPU threads for the whole process; None leaves them as they are.
-        token_budget: Most padded source tokens in a batch; None takes what suits the device.
+        threads: CPU threads for the whole process; None does not change them.
+        token_budget: Largest number of padded source tokens in a batch; None uses the device's default.
 
     Raises:
-        TranslatorLoadError: The folder holds no such model, unsafe weights, or not the target language asked for.
+        TranslatorLoadError: The folder has no such model, or unsafe weights, or the model lacks the target language.
     """
     if threads is not None:
         torch.set_num_threads(threads)
     model = load_model(folder, config.precision, device)
-    model.generation_config.max_length = None  # each batch has a cap of its own; generate warns where both are set
+    model.generation_config.max_length = None  # each batch has its own cap; generate warns if both are set
     positions: int = model.config.max_position_embeddings
     vocabulary = Vocabulary(folder, config.target_token, min(config.max_source_tokens, positions))
     engine = MarianEngine(model, SpecialTokens(_start(model), vocabulary.pad, vocabulary.eos), config)
@@ -63,7 +63,7 @@ def load_translator(
 
 
 class MarianEngine:
-    """A Marian model of transformers; batches are computed one after the other, when they are collected."""
+    """Engine for a Marian model of transformers, which computes one batch at a time, when it is collected."""
 
     ahead = 1
 
@@ -74,7 +74,7 @@ class MarianEngine:
         self._config = config
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
-        """As `batched.Engine` says."""
+        """Return a function that translates a batch; see `batching.Engine`."""
         return partial(self._decode, sources, caps)
 
     def _decode(self, sources: list[list[int]], caps: list[int]) -> Decoded:
@@ -83,7 +83,7 @@ class MarianEngine:
         mask_BS = _padded([[1] * len(source) for source in sources], 0).to(device)
         caps_B = torch.tensor(caps, device=device)
         beam, ngram = self._config.beam, self._config.no_repeat_ngram
-        with arithmetic(device, bf16=False):  # of weights in 16 bits it leaves the products as they are
+        with arithmetic(device, bf16=False):  # products of 16-bit weights stay in 16 bits
             if beam == 1:
                 return greedy(self.model, self._marks, source_BS, mask_BS, caps_B, ngram)
             return beam_search(self.model, self._marks, source_BS, mask_BS, caps_B, beam, ngram)
@@ -112,13 +112,13 @@ logger = logging.getLogger(__name__)
 
 
 def load_model(folder: Path, precision: str, device: str) -> MarianMTModel:
-    """The model in evaluation mode on `device`, in precision `fp32`, `bf16` or `fp16`.
+    """Load the model in evaluation mode on `device`, in precision `fp32`, `bf16` or `fp16`.
 
-    Safetensors are read where the folder has them. A `pytorch_model.bin` (most OPUS-MT models) is read with
-    `weights_only`, which admits tensors and refuses any code in the pickle.
+    Safetensors are preferred. A `pytorch_model.bin` (most OPUS-MT models) is read with `weights_only`, which accepts
+    tensors and refuses any code in the pickle.
 
     Raises:
-        TranslatorLoadError: No weights, weights that carry code, or another architecture.
+        TranslatorLoadError: The folder has no configuration or weights, or the weights contain code.
     """
     has_safetensors = _has_safetensors(folder)
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -138,7 +138,7 @@ def load_model(folder: Path, precision: str, device: str) -> MarianMTModel:
 
 
 def _has_safetensors(folder: Path) -> bool:
-    """Whether to read safetensors (True) or a weights-only `.bin` (False)."""
+    """Return whether to read safetensors (True) or a weights-only `.bin` (False)."""
     if not (folder / "config.json").is_file():
         raise TranslatorLoadError(f"{folder}: no config.json; expected a MarianMT model in the transformers format")
     if any(folder.glob("model*.safetensors")):

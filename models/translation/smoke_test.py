@@ -1,8 +1,8 @@
-"""A smoke test before hours of translating: a handful of plain sentences must come out as language.
+"""Smoke test of a translator on a few plain sentences, before hours of translation.
 
-A model that is broken (wrong vocabulary beside the weights, a bad download, the wrong target token) does not fail: it
-writes the same word for ever, or nothing, for every sentence (OPUS-MT-train issue 96). Where translations are pinned,
-the translator must reproduce them to the letter; where none are, its output must look like the language asked for.
+A broken model (a vocabulary that does not match the weights, a bad download, the wrong target token) does not raise. It
+repeats one word, or writes nothing, for every sentence (OPUS-MT-train issue 96). A translator must reproduce pinned
+translations exactly; without pins, its output must look like the target language.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ PLAIN_SENTENCES: Mapping[str, tuple[str, ...]] = {
     "tr": ("Çocuk bir kitap okuyor.", "İki köpek karda koşuyor.", "Bugün ekmek ve süt aldı."),
     "ar": ("الولد يقرأ كتابا.", "كلبان يركضان في الثلج.", "اشترت الخبز والحليب اليوم."),
 }
-"""Three short sentences, the same in each language, that any translator has seen the like of."""
+"""Three short sentences, the same in each language, that are easy for any translator."""
 
 MIN_OVERLAP = 0.2
-"""Least mean share of letter triples common with the expected sentence; in another language it is at most 0.17."""
+"""Least mean overlap of letter trigrams with the expected sentences; another language has at most 0.17."""
 
 
 def smoke_test(translator: BatchedTranslator, config: TranslatorConfig) -> list[tuple[str, str]]:
-    """Translate a few sentences and stop unless they come out as pinned, or, without pins, as language.
+    """Translate a few sentences, and raise unless they equal the pinned ones or look like the target language.
 
     Args:
-        translator: The translator to try.
-        config: Its languages and pins. Without pins, `PLAIN_SENTENCES` are tried; a source language that has none
-            goes untried, and a target language that has none is compared with nothing.
+        translator: The translator to test.
+        config: The translator's languages and pins. Without pins, the test uses `PLAIN_SENTENCES`. A source language
+            without such sentences is not tested; a target language without them is not compared.
 
     Returns:
-        Sentences with their translations, to be shown.
+        Sentences with their translations, for display.
 
     Raises:
-        SmokeTestError: Not as pinned; or empty, looping, far too long or short, all alike, not the language.
+        SmokeTestError: Translations differ from the pins; or are empty, looping, far too long or short, all equal, or
+            in another language.
     """
     sentences = [pin.source for pin in config.pinned] or list(PLAIN_SENTENCES.get(config.source_lang, ()))
     outputs = [translation.text for translation in translator.translate(sentences)]
@@ -101,6 +102,6 @@ def _oddity(told: Sequence[tuple[str, str]], expected: Sequence[str] | None) -> 
 
 
 def _overlap(text: str, other: str) -> float:
-    """Dice coefficient of the two texts' sets of letter triples, in [0, 1]."""
+    """Return the Dice coefficient of two texts' sets of letter trigrams, in [0, 1]."""
     ours, theirs = ({t[i : i + 3] for i in range(len(t) - 2)} for t in (text.lower(), other.lower()))
     return 2 * len(ours & theirs) / max(1, len(ours) + len(theirs))

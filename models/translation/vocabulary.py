@@ -1,7 +1,7 @@
-"""Sentences to piece numbers and back, for Marian's pair of SentencePiece models.
+"""Convert sentences to piece numbers and back, with Marian's pair of SentencePiece models.
 
-`MarianTokenizer` walks through every sentence in Python. Its own parts (two SentencePiece models and the vocabulary)
-do the same work for a whole list at once; a test holds both to the same numbers.
+`MarianTokenizer` loops over sentences in Python. Its parts (two SentencePiece models and the vocabulary) do the same
+for a whole list at once; a test compares both.
 
 Deviation: text that looks like a special token (`</s>`, `>>fra<<`) is plain text here. The target language comes
 from the configuration, so a sentence of the corpus cannot switch it.
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece writes a space as this block
+_SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's mark for a space
 
 
 class Vocabulary:
-    """Numbers of source and target pieces of one model, with the target token and the end mark in their places."""
+    """Vocabulary of one model: text to source pieces with target token and end mark, and target pieces to text."""
 
     def __init__(self, folder: Path, target_token: str | None, max_source_tokens: int) -> None:
         self._tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)
@@ -35,25 +35,25 @@ class Vocabulary:
         self.eos: int = self._tokenizer.eos_token_id
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Source pieces of each text: target token (if any), pieces up to the limit, end mark."""
+        """Return the source pieces of each text: target token (if any), pieces up to the limit, end mark."""
         pieces: list[list[str]] = self._tokenizer.spm_source.encode(list(texts), out_type=str)
         number, unknown = self._tokenizer.encoder, self._tokenizer.unk_token_id
         return [[*self._prefix, *(number.get(p, unknown) for p in row[: self._room]), self.eos] for row in pieces]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """Text of each row of target pieces; padding, end mark and unknown pieces are left out."""
+        """Return the text of each row of target pieces, without padding, end mark, target and unknown tokens."""
         piece = self._tokenizer.decoder
         kept = [[piece[number] for number in row if number not in self._silent] for row in rows]
         texts: list[str] = self._tokenizer.spm_target.decode(kept) if kept else []
         return [text.replace(_SPACE, " ").strip() for text in texts]
 
     def names(self, row: Sequence[int]) -> list[str]:
-        """The pieces themselves."""
+        """Return the names of pieces by their numbers."""
         piece = self._tokenizer.decoder
         return [piece[number] for number in row]
 
     def numbers(self, pieces: Sequence[str]) -> list[int]:
-        """What `names` names."""
+        """Return the numbers of pieces by their names."""
         number = self._tokenizer.encoder
         return [number[piece] for piece in pieces]
 

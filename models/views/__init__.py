@@ -1,1 +1,1 @@
-"""Views: other ways of saying a sentence, a method a file, and how two of them become a training pair."""
+"""Views: other wordings of a sentence, one method per file, and the training pairs made from them."""

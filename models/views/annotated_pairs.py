@@ -1,4 +1,4 @@
-"""Training pairs that people annotated: with a class, or with a score of how alike they are."""
+"""Training pairs with human annotations: a class, or a similarity score."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _WITH_PREMISE: Final = pl.Schema(
 def labelled_pairs(
     corpus: pl.LazyFrame, nli: pl.LazyFrame, shuffle_seed: int | None, bits: int, scratch: Path
 ) -> Iterator[pl.DataFrame]:
-    """The annotated pairs of a corpus's sources as training pairs, in training order, lot by lot.
+    """Return the annotated pairs of a corpus's sources as training pairs, in training order, in several frames.
 
     Args:
         corpus: sentence_id, text, lang.
         nli: premise_id, hypothesis_id, label.
-        shuffle_seed: Decides the order; None keeps the pairs of a premise together.
-        bits: How many ranges of ids, as `models.runtime.partitions` says.
-        scratch: An empty folder for what does not fit into memory; the caller removes it.
+        shuffle_seed: Seed of the order; None keeps the pairs of a premise together.
+        bits: Binary logarithm of the number of id ranges (see `models.runtime.partitions`).
+        scratch: An empty folder for data that does not fit into memory; the caller removes it.
 
     Yields:
         As `models.views.pairs.build_pairs`; the premise is view 1 and the group, the hypothesis view 2; source `nli`.
@@ -61,7 +61,7 @@ def labelled_pairs(
 def _labelled(joined: pl.LazyFrame) -> pl.LazyFrame:
     pair_id = scattered(pl.col("premise_id") ^ scattered(pl.col("hypothesis_id"), 0), 0)
     return joined.select(
-        # A pair that annotators labelled differently stands there under each label.
+        # A pair with different labels by different annotators occurs once per label.
         pair_id=pair_id ^ pl.col("label").cast(pl.UInt64),
         sentence_id="premise_id",
         text_1="text_1",
@@ -76,20 +76,20 @@ def _labelled(joined: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed: int | None) -> pl.DataFrame:
-    """The pairs of a scored set as training pairs, in training order.
+    """Return the pairs of a scored set as training pairs, in training order.
 
     Args:
         pairs: sentence1, sentence2, score.
-        highest: The largest score that the set knows, which becomes 1.
-        source: What the set is called.
-        shuffle_seed: Decides the order; None keeps the set's own.
+        highest: Largest score of the set's scale, which becomes 1.
+        source: Name of the set.
+        shuffle_seed: Seed of the order; None keeps the order of the set.
 
     Returns:
         As `models.views.pairs.build_pairs`; English pairs with a score and neither label nor group.
     """
     graded = graded_pairs(pairs, highest).with_row_index("place")
     first, second = (sentence_ids(normalize(pl.col(name))) for name in ("text_1", "text_2"))
-    # A set may hold one pair twice, under two scores: its place tells the two apart.
+    # A set may contain one pair twice, with two scores: its row number makes the ids differ.
     pair_id = scattered(first ^ scattered(second, 0), 0) ^ scattered(pl.col("place").cast(pl.UInt64), 1)
     made = graded.select(
         pair_id=pair_id,
@@ -107,11 +107,11 @@ def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed:
 
 
 def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
-    """Scored sentence pairs as training pairs.
+    """Return scored sentence pairs as training pairs.
 
     Args:
         pairs: sentence1, sentence2, score.
-        highest: The largest score that the set knows, which becomes 1.
+        highest: Largest score of the set's scale, which becomes 1.
 
     Returns:
         text_1, text_2, score; training refuses scores outside [0, 1].
@@ -120,7 +120,7 @@ def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
 
 
 def both_orders(pairs: pl.DataFrame) -> pl.DataFrame:
-    """All pairs (a, b), then all pairs (b, a): the cosine is the same, dropout and batches are not."""
+    """Return all pairs (a, b), then all pairs (b, a): the cosine is the same, but dropout and batches differ."""
     swapped = pairs.with_columns(text_1="text_2", text_2="text_1")
     return pl.concat([pairs, swapped])
 

@@ -1,4 +1,4 @@
-"""Which views of a sentence are made, and from which translations."""
+"""Settings of views: which ones are made of a sentence, and by which translations."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from models.translation.filters import FilterConfig
 
 
 class ViewMethod(BaseModel):
-    """A view that needs no translator; `name` says which one a section is for, and is its method."""
+    """Settings of a view that needs no translator; `name` selects the view and is its method."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     needs_labels: ClassVar[bool] = False
-    """Whether it is made from the labelled pairs of the sources."""
+    """Whether the view is made from the labelled pairs of the sources."""
     purpose: ClassVar[str] = ""
-    """What its models are for, on a model card."""
+    """Purpose of the view's models, on a model card."""
     lexicon: ClassVar[tuple[str, str, str] | None] = None
-    """What a lexicon that it uses is for, its name and its licence."""
+    """Purpose, name and licence of the lexicon that the view uses."""
 
     name: str
 
@@ -32,19 +32,19 @@ class ViewMethod(BaseModel):
 
     @property
     def models(self) -> tuple[tuple[str, str | None], ...]:
-        """Pretrained models that it uses, each with its revision."""
+        """Pretrained models that the view uses, each with its revision."""
         return ()
 
 
 class SynonymView(ViewMethod):
-    """The sentence with some of its words replaced by synonyms out of WordNet (BSL, section 4.4)."""
+    """The sentence with some of its words replaced by synonyms from WordNet (BSL, section 4.4)."""
 
     lexicon = ("synonyms", "WordNet 3.0", "WordNet License")
 
     name: Literal["synonym"] = "synonym"
 
     share: float = Field(0.3, gt=0, le=1)
-    """Share of all words replaced (paper: 30 %), rounded and at least one, drawn from those that have a synonym; where
+    """Share of all words to replace (paper: 30 %), rounded, at least one, drawn from the words that have a synonym; if
     these are fewer, all of them."""
 
     inflect: bool = True
@@ -52,14 +52,15 @@ class SynonymView(ViewMethod):
     bare lemmas."""
 
     senses: int | None = Field(None, ge=1)
-    """Most frequent senses of a word that synonyms are taken from; None takes all, as the paper's examples show."""
+    """Number of a word's most frequent senses that synonyms are taken from; None uses all, as the paper's examples
+    show."""
 
     seed: int = Field(0, ge=0, lt=2**32)
-    """With the sentence's id it decides which words go and what takes their places."""
+    """Seed that, with the sentence's id, decides which words are replaced, and by which synonyms."""
 
 
 class MaskedView(ViewMethod):
-    """The sentence with some of its tokens masked and written anew by a masked language model (BSL, section 4.4)."""
+    """The sentence with some of its tokens masked and refilled by a masked language model (BSL, section 4.4)."""
 
     purpose = "refilled tokens"
 
@@ -75,10 +76,10 @@ class MaskedView(ViewMethod):
     """Share of the tokens masked (paper: 20 %), at least one; special tokens do not count."""
 
     top_k: int = Field(10, ge=1, le=1000)
-    """A token is drawn from this many most probable ones by their probabilities; 1 takes the most probable."""
+    """Number of most probable tokens to draw from, by their probabilities; 1 takes the most probable."""
 
     seed: int = Field(0, ge=0, lt=2**32)
-    """With the sentence's id it decides which tokens are masked and what is drawn."""
+    """Seed that, with the sentence's id, decides which tokens are masked, and which are drawn."""
 
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """Language of the sentences that get the view, ISO 639-1."""
@@ -90,37 +91,36 @@ class MaskedView(ViewMethod):
 
 
 class DeletedView(ViewMethod):
-    """The sentence with most of its words left out: the damage that TSDAE repairs (Wang et al., 2021)."""
+    """The sentence with most of its words deleted, which TSDAE reconstructs (Wang et al., 2021)."""
 
     name: Literal["deleted"] = "deleted"
 
     share: float = Field(0.6, gt=0, lt=1)
-    """Probability of each word to go (published: 0.6); one stays at least."""
+    """Probability of deleting a word (published: 0.6); at least one word stays."""
 
     seed: int = Field(0, ge=0, lt=2**32)
-    """With the sentence's id it decides which words go. A sentence is damaged once, whatever the epochs."""
+    """Seed that, with the sentence's id, decides which words are deleted. All epochs use the same deletions."""
 
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
-    """Language of the sentences that get the view, ISO 639-1; words are cut by the rules of English."""
+    """Language of the sentences that get the view, ISO 639-1; the word tokenizer uses English rules."""
 
 
 class CropView(ViewMethod):
-    """Runs of the sentence's words (González-Márquez et al., 2025): views for any language, without a translator."""
+    """Spans of the sentence's words (González-Márquez et al., 2025): views for any language, without a translator."""
 
     name: Literal["crop"] = "crop"
 
     crops: int = Field(2, ge=1, le=8)
-    """Crops of one sentence, called `crop`, `crop-2` and so on; each is drawn for itself."""
+    """Crops per sentence, called `crop`, `crop-2` and so on; each is drawn independently."""
 
     least: float = Field(0.4, gt=0, le=1)
-    """Smallest share of the words kept; two words at least, and a sentence with no more stays whole."""
+    """Smallest share of the words in a crop; at least two words. A sentence of up to two words stays whole."""
 
     most: float = Field(0.9, gt=0, le=1)
-    """Largest share of the words kept; the share of each crop is drawn evenly between the two."""
+    """Largest share of the words in a crop; each crop's share is drawn uniformly between the two."""
 
     seed: int = Field(0, ge=0, lt=2**32)
-    """With the sentence's id it decides how much is kept and from where. A sentence is cropped once, whatever the
-    epochs."""
+    """Seed that, with the sentence's id, decides length and place of the crops. All epochs use the same crops."""
 
     lang: str | None = Field(None, pattern=r"^[a-z]{2,3}$")
     """Language of the sentences that get the views, ISO 639-1; None crops all."""
@@ -140,17 +140,17 @@ class CropView(ViewMethod):
 
 
 class EntailView(ViewMethod):
-    """What annotators wrote as following from the sentence (BSL, section 4.4: NLI_entail); needs labelled sources."""
+    """Hypotheses that annotators wrote as entailed (BSL, section 4.4: NLI_entail); needs labelled sources."""
 
     needs_labels = True
 
     name: Literal["entail"] = "entail"
 
     hypotheses: int = Field(1, ge=1, le=8)
-    """Most hypotheses of one premise that become views, called `entail`, `entail-2` and so on."""
+    """Largest number of views per premise, called `entail`, `entail-2` and so on."""
 
     seed: int = Field(0, ge=0, lt=2**32)
-    """Decides which hypotheses come first where a premise has several."""
+    """Seed of the order of a premise's hypotheses."""
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -168,10 +168,10 @@ class TranslatedView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     method: str = Field(pattern=r"^(bt|mt)-[a-z0-9-]+$")
-    """Name of the view: `bt-` and the pivot language, or `mt-` and the language it is in."""
+    """Name of the view: `bt-` and the pivot language, or `mt-` and the target language."""
 
     hops: tuple[TranslatorConfig, ...] = Field(min_length=1, max_length=4)
-    """Translators in the order in which the sentence passes them."""
+    """Translators in the order of their use."""
 
     @model_validator(mode="after")
     def _hops_join(self) -> Self:
@@ -191,12 +191,12 @@ class TranslatedView(BaseModel):
 
     @property
     def lang(self) -> str:
-        """Language that the view is in."""
+        """Language of the view."""
         return self.hops[-1].target_lang
 
 
 class GivenView(BaseModel):
-    """A view that the sources bring in a column beside their sentences, such as translations or paraphrases."""
+    """A view from another column of the sources, such as translations or paraphrases."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -218,22 +218,22 @@ class AugmentConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     translations: tuple[TranslatedView, ...] = ()
-    """Views by translation; the paper takes round trips through German and French (BSL, section 3.2)."""
+    """Views by translation; the paper uses round trips through German and French (BSL, section 3.2)."""
 
     backend: Backend | Literal["auto"] | None = None
-    """Engine of every translator, in place of each hop's own; null leaves the hops theirs."""
+    """Engine of every translator, overriding the hops' settings; null uses the hops' settings."""
 
     precision: Precision | Literal["auto"] | None = None
-    """Number format of every translator, in place of each hop's own; null leaves the hops theirs."""
+    """Number format of every translator, overriding the hops' settings; null uses the hops' settings."""
 
     beam: int | None = Field(None, ge=1, le=16)
-    """Hypotheses that every translator keeps, in place of each hop's own; null leaves the hops theirs."""
+    """Beam size of every translator, overriding the hops' settings; null uses the hops' settings."""
 
     rewritings: tuple[AnyViewMethod, ...] = ()
-    """Views by other means: `synonym`, `mlm`, `entail`, `deleted`, `crop`; a bare name takes its defaults."""
+    """Views by other methods: `synonym`, `mlm`, `entail`, `deleted`, `crop`; a bare name uses its defaults."""
 
     given: tuple[GivenView, ...] = ()
-    """Views that the sources bring in a column beside their column of sentences; the first view of each sentence."""
+    """Views from another column of the sources; the first view of each sentence counts."""
 
     original: bool = True
     """Whether the sentence itself is a view too."""
@@ -243,7 +243,7 @@ class AugmentConfig(BaseModel):
 
     @property
     def routes(self) -> tuple[TranslatedView, ...]:
-        """`translations` with `backend`, `precision` and `beam` in every hop, as translators are found by."""
+        """`translations` with `backend`, `precision` and `beam` set in every hop."""
         words = {"backend": self.backend, "precision": self.precision, "beam": self.beam}
         given = {name: value for name, value in words.items() if value is not None}
         return tuple(
@@ -276,10 +276,10 @@ class AugmentConfig(BaseModel):
 
 
 def round_trip(forward: TranslatorConfig, backward: TranslatorConfig) -> TranslatedView:
-    """The back-translation through `forward`'s target language."""
+    """Return the back-translation through `forward`'s target language."""
     return TranslatedView(method=f"bt-{forward.target_lang}", hops=(forward, backward))
 
 
 def translation(hop: TranslatorConfig) -> TranslatedView:
-    """The sentence in `hop`'s target language, as the multilingual pairs need it."""
+    """Return the view in `hop`'s target language, which multilingual pairs need."""
     return TranslatedView(method=f"mt-{hop.target_lang}", hops=(hop,))

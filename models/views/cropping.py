@@ -1,7 +1,7 @@
-"""Crops: a run of a sentence's words, the rest left out at both ends.
+"""Crops: contiguous spans of a sentence's words, without the words before and after.
 
-Two crops of a text share some of what it says and no translator made them; as views they teach more than dropout does
-(González-Márquez et al., 2025, arXiv 2508.03453, who cut runs of sentences out of long texts; here runs of words).
+Two crops of a text share some content and need no translator. As views they teach more than dropout does
+(González-Márquez et al., 2025, arXiv 2508.03453, who cut spans of sentences out of long texts; here spans of words).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from models.views.config import CropView
 
 MIN_WORDS: Final = 2
-"""Words that a crop keeps at least; a text with no more stays whole."""
+"""Least number of words in a crop; a text with no more words stays whole."""
 
-# Chinese and Japanese put no spaces between words: each character is cut as a word is. So is each letter of Thai, Lao,
-# Burmese and Khmer, with the signs above, below and behind it, and with what is written before it and spoken after.
+# Chinese and Japanese have no spaces between words, so each character counts as a word. So does each letter of Thai,
+# Lao, Burmese and Khmer, with its signs above, below and after it, and with a vowel that is written before it.
 _UNSPACED: Final = "\u3005\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _JOINED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _BEFORE: Final = "\u0e40-\u0e44\u0ec0-\u0ec4"
@@ -32,20 +32,20 @@ _WORDS: Final = re.compile(rf"[{_UNSPACED}]|{_SYLLABLE}|[^\s{_UNSPACED}{_JOINED}
 
 
 def crop_words(texts: Sequence[str], seeds: Sequence[int], view: CropView, number: int) -> list[str]:
-    """A run of each text's words, spaces and marks between them as they were.
+    """Return a span of each text's words, with spaces and marks between them unchanged.
 
     Args:
         texts: Sentences.
-        seeds: A number of each sentence's own, which alone decides its crops.
-        view: The share of words.
-        number: Which of a sentence's crops, from 1; more crops do not change the first.
+        seeds: Seed of each sentence, which alone decides its crops.
+        view: Settings with the share of words.
+        number: Number of the crop, from 1; a crop does not depend on how many there are.
     """
     return [_cropped(text, Random(seed), view, number) for text, seed in zip(texts, seeds, strict=True)]
 
 
 def _cropped(text: str, random: Random, view: CropView, number: int) -> str:
     spans = [match.span() for match in _WORDS.finditer(text)]
-    # Only Random.random() is promised to give the same numbers in every version of Python.
+    # Python guarantees the same numbers in every version for Random.random() only.
     share, place = [(random.random(), random.random()) for _ in range(number)][-1]
     wanted = round((view.least + share * (view.most - view.least)) * len(spans))
     kept = max(wanted, MIN_WORDS)
@@ -56,7 +56,7 @@ def _cropped(text: str, random: Random, view: CropView, number: int) -> str:
 
 
 def halves(text: str) -> tuple[str, str]:
-    """The first and the second half of a text's words, which share none; the latter is empty of a single word."""
+    """Split a text into its first and second half of words; the second is empty if there are fewer than two words."""
     spans = [match.span() for match in _WORDS.finditer(text)]
     if len(spans) < MIN_WORDS:
         return text, ""

@@ -1,8 +1,8 @@
-"""Sentences with words left out: what TSDAE writes whole again (Wang et al., 2021, section 3).
+"""Delete words at random, the noise of TSDAE's inputs (Wang et al., 2021, section 3).
 
-Words are those of nltk's `NLTKWordTokenizer` (punctuation marks and the parts of contractions are words), which is what
-its `word_tokenize` calls for each sentence; a sentence of the corpus is one, so no sentence splitter is asked, which
-would need a download. What is left is joined by `TreebankWordDetokenizer`. Both as sentence-transformers' noise.
+Words are the tokens of nltk's `NLTKWordTokenizer`, so punctuation marks and parts of contractions are words too. nltk's
+`word_tokenize` calls it for each sentence, after a sentence splitter that would need a download; our texts are single
+sentences. `TreebankWordDetokenizer` joins the remaining words. Both are as in sentence-transformers.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 def delete_words(texts: Sequence[str], seeds: Sequence[int], view: DeletedView) -> list[str]:
-    """Each text without some of its words, of which one stays at least; a text without words stays as it is.
+    """Delete words of each text at random, but keep at least one; a text without words is unchanged.
 
     Args:
         texts: Sentences.
-        seeds: A number of each sentence's own, which alone decides which words go.
-        view: The probability of a word to go.
+        seeds: Seed of each sentence, which alone decides which words are deleted.
+        view: Settings with the probability of deletion.
     """
     split, join = NLTKWordTokenizer(), TreebankWordDetokenizer()
 
     def damaged(text: str, random: Random) -> str:
         words = split.tokenize(text)
-        # Random.random() is promised to give the same numbers in every version of Python.
+        # Python guarantees the same numbers in every version for Random.random().
         drawn = [random.random() for _ in words]
         kept = [word for word, draw in zip(words, drawn, strict=True) if draw >= view.share]
         if not kept and words:

@@ -23,21 +23,21 @@ _CHOSEN: Final = pl.Schema({"sentence_id": pl.UInt64, "method": pl.String, "hypo
 def entailed_views(
     corpus: pl.LazyFrame, nli: pl.LazyFrame, view: EntailView, bits: int, scratch: Path
 ) -> Iterator[pl.DataFrame]:
-    """Hypotheses that annotators call entailed, under the ids of their premises.
+    """Return entailed hypotheses as views of their premises.
 
-    Where a premise has several, the seed ranks them by their ids alone: the same ones come first whatever the order of
-    the rows, and a grown corpus moves a view only where a premise gained a hypothesis.
+    If a premise has several, the seed ranks them by their ids alone. So the order of the rows does not matter, and a
+    larger corpus changes a view only where a premise has a new hypothesis.
 
     Args:
         corpus: sentence_id, text.
         nli: premise_id, hypothesis_id, label.
-        view: How many hypotheses of a premise are taken, and the seed.
-        bits: How many ranges of ids, as `models.runtime.partitions` says.
-        scratch: An empty folder for what does not fit into memory; the caller removes it.
+        view: Settings with the number of hypotheses per premise, and the seed.
+        bits: Binary logarithm of the number of id ranges (see `models.runtime.partitions`).
+        scratch: An empty folder for data that does not fit into memory; the caller removes it.
 
     Yields:
-        sentence_id, method (`entail`, `entail-2`, …), text, in the order of the first two, lot by lot; a premise
-        without entailed hypothesis has no row.
+        Frames of sentence_id, method (`entail`, `entail-2`, …), text, sorted by the first two; a premise without
+        entailed hypothesis has no row.
     """
     chosen = Partitions(scratch_folder(scratch, "chosen"), _CHOSEN, "hypothesis_id", bits=bits)
     for number in range(1 << bits):

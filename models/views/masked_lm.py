@@ -1,11 +1,11 @@
-"""Tokens masked and written anew by a masked language model, inside the sentence's own text.
+"""Replace random tokens of a sentence by predictions of a masked language model.
 
 Design choices
-- Masked spans are cut out of the text and filled in place: what is not masked keeps its case and spaces, whatever the
-  tokenizer would make of them.
-- A piece that begins a word gives way to one that does, and one inside a word to one inside: words neither grow
-  together nor fall apart. Deviation: the paper does not say.
-- A generator seeded per sentence chooses the tokens and draws the pieces. What else is in a batch moves logits by
+- Masked spans are replaced in the text itself, so all other text keeps its case and spaces, even if the tokenizer
+  would normalise them.
+- A word-initial piece is replaced by a word-initial one, a continuation by a continuation, so words neither merge nor
+  split. Deviation: the paper does not specify this.
+- A generator seeded per sentence chooses the tokens and draws the pieces. Other sentences of the batch change logits by
   rounding only.
 
 Shapes: B sentences, T tokens, N masked tokens of a batch, V pieces, K pieces drawn from.
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from models.views.config import MaskedView
 
-_SPACE_MARKS: Final = ("Ġ", "▁")  # how byte-level BPE and SentencePiece begin a word
-_CONTINUATION: Final = "##"  # how WordPiece goes on with one
+_SPACE_MARKS: Final = ("Ġ", "▁")  # start of a word in byte-level BPE and SentencePiece
+_CONTINUATION: Final = "##"  # continuation of a word in WordPiece
 _MAX_TOKENS: Final = 512
 
 
@@ -42,13 +42,13 @@ class MaskedLMError(ModelError):
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be masked in one sentence.
+    """Tokens to mask in one sentence.
 
     Attributes:
-        ids: its tokens, special ones included.
-        places: positions of the masked ones, ascending.
-        spans: where each stands in the text, as (start, end) in characters.
-        draws: a number in [0, 1) for each.
+        ids: Token ids of the sentence, special ones included.
+        places: Positions of the masked tokens, ascending.
+        spans: (start, end) of each masked token in the text, in characters.
+        draws: A random number in [0, 1) for each masked token.
     """
 
     ids: list[int]
@@ -61,12 +61,12 @@ class MaskedLM:
     """A masked language model with the tables that refilling needs.
 
     Attributes:
-        pieces: text of each piece, marks removed.
-        inside_V: whether a piece goes on with a word.
-        allowed_2V: pieces that may be written at the beginning of a word (row 0) and inside one (row 1).
+        pieces: Text of each piece, without marks.
+        inside_V: Whether a piece continues a word.
+        allowed_2V: Pieces allowed at the start of a word (row 0) and inside a word (row 1).
 
     Raises:
-        MaskedLMError: The folder's tokenizer has no mask, or its weights no head that guesses what was masked.
+        MaskedLMError: The folder's tokenizer has no mask token, or its weights no masked-LM head.
     """
 
     def __init__(self, folder: Path, device: str) -> None:
@@ -103,7 +103,7 @@ class MaskedLM:
 
     @torch.inference_mode()
     def logits(self, plans: Sequence[Plan]) -> Tensor:
-        """What the model makes of the masked tokens of a batch, (N, V)."""
+        """Return the logits (N, V) of the masked tokens of a batch."""
         pad, mask = self.tokenizer.pad_token_id, self.tokenizer.mask_token_id
         length = max(len(plan.ids) for plan in plans)
         ids_BT = torch.tensor([plan.ids + [pad] * (length - len(plan.ids)) for plan in plans])
@@ -111,7 +111,7 @@ class MaskedLM:
         rows = [row for row, plan in enumerate(plans) for _ in plan.places]
         columns = [place for plan in plans for place in plan.places]
         ids_BT[rows, columns] = mask
-        # Only masked tokens reach the matrix of all pieces: it costs as much as half of the network.
+        # Only masked tokens reach the output layer, which costs as much as half of the network.
         only = self.network.get_output_embeddings().register_forward_pre_hook(
             lambda _, inputs: (inputs[0].view(len(plans), length, -1)[rows, columns],)
         )
@@ -124,7 +124,7 @@ class MaskedLM:
 
 
 def _check_whole(folder: Path, missing: Collection[str]) -> None:
-    """Refuse weights that the folder lacks: transformers draws them at random, and a head of noise writes noise."""
+    """Refuse a folder with missing weights, which transformers would initialise at random."""
     if missing:
         raise MaskedLMError(
             f"{folder} lacks {len(missing)} weights of a masked language model (first: {min(missing)}), expected them "
@@ -135,14 +135,14 @@ def _check_whole(folder: Path, missing: Collection[str]) -> None:
 def refill(
     texts: Sequence[str], seeds: Sequence[int], model: MaskedLM, view: MaskedView, batch_tokens: int
 ) -> list[str]:
-    """Each text with a share of its tokens written anew; one without tokens stays as it is.
+    """Replace a share of each text's tokens by predictions of a model; a text without tokens is unchanged.
 
     Args:
-        texts: Sentences; of long ones the first 512 tokens are looked at.
-        seeds: A number of each sentence's own, which alone decides what is masked and drawn.
+        texts: Sentences; only the first 512 tokens of a sentence are used.
+        seeds: Seed of each sentence, which alone decides the masked tokens and the draws.
         model: The masked language model.
-        view: Share of tokens, and how many pieces are drawn from.
-        batch_tokens: Most tokens computed at once, padding included.
+        view: Settings with the share of tokens, and the number of pieces to draw from.
+        batch_tokens: Largest number of tokens computed at once, padding included.
     """
     plans = _plans(texts, seeds, model, view.share)
     filled = list(texts)
@@ -167,21 +167,21 @@ def _plan(
     text: str, random: Random, ids: list[int], spans: list[tuple[int, int]], special: list[int], share: float
 ) -> Plan:
     bare = [(end - len(text[start:end].lstrip()), end) for start, end in spans]
-    # A character that takes several tokens cannot be replaced in part: such tokens share their span.
+    # Tokens that share their span are parts of one character, which cannot be replaced in part.
     shared = {span for span, following in pairwise(bare) if span == following}
     open_places = [
         place
         for place, (start, end) in enumerate(bare)
         if not special[place] and start < end and (start, end) not in shared
     ]
-    # Only Random.random() is promised to give the same numbers in every version of Python.
+    # Python guarantees the same numbers in every version for Random.random() only.
     drawn = sorted((random.random(), place) for place in open_places)
     places = sorted(place for _, place in drawn[: max(1, int(share * len(open_places) + 0.5))])
     return Plan(ids, places, [bare[place] for place in places], [random.random() for _ in places])
 
 
 def _batches(plans: Sequence[Plan], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of the plans that mask anything, like lengths together, in batches of bounded size."""
+    """Yield batches of bounded size of the plans with masked tokens, sorted by length; as numbers of plans."""
     order = sorted((len(plan.ids), number) for number, plan in enumerate(plans) if plan.places)
     batch: list[int] = []
     for length, number in order:
@@ -194,7 +194,7 @@ def _batches(plans: Sequence[Plan], batch_tokens: int) -> Iterator[list[int]]:
 
 
 def _drawn(model: MaskedLM, plans: Sequence[Plan], top_k: int) -> list[int]:
-    """The piece for each masked token of a batch, drawn by its probability among the `top_k` best of its kind."""
+    """Draw the piece for each masked token of a batch, by probability among the `top_k` best allowed pieces."""
     was_N = torch.tensor([plan.ids[place] for plan in plans for place in plan.places], device=model.device)
     draw_N1 = torch.tensor([[draw] for plan in plans for draw in plan.draws], device=model.device)
     allowed_NV = model.allowed_2V[model.inside_V[was_N].long()]

@@ -1,4 +1,4 @@
-"""Training pairs from views: two ways of saying one sentence, side by side.
+"""Training pairs from views: two wordings of one sentence.
 
 The paper pairs the round trip through German with the round trip through French (BSL, section 3.2); its ablation pairs
 the sentence itself with one view (section 4.4); its multilingual models pair the sentence with each translation.
@@ -40,15 +40,15 @@ PAIRS: Final = pl.Schema(
 """Columns of training pairs."""
 
 SHUFFLED: Final = pl.Schema([*PAIRS.items(), ("place", pl.UInt64())])
-"""The same with the place that each has in training order."""
+"""Columns of training pairs, with the place in training order."""
 
 
 class MissingViewError(ModelError):
-    """A pairing asks for a view that no sentence of the other view has, or for two that are the same everywhere."""
+    """No sentence has both views of a pairing, or the two views of every sentence are the same text."""
 
 
 class ViewPair(BaseModel):
-    """Two views that are paired, and the languages they are in."""
+    """Two views that are paired, and their languages."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -71,29 +71,29 @@ class ViewPair(BaseModel):
 
 
 class PairConfig(BaseModel):
-    """Which views are paired, and in which order the pairs come."""
+    """Settings of training pairs: which views are paired, and the order of the pairs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     pairings: tuple[ViewPair, ...] = Field((ViewPair(view_1="bt-de", view_2="bt-fr"),), min_length=1)
-    """The pairings; a sentence gives one pair for each that it has both views of."""
+    """The pairings; a sentence gives one pair for each pairing of which it has both views."""
 
     labelled: bool = False
-    """Take annotated pairs of the sources with their labels, not `pairings`: for objectives that learn them."""
+    """Use annotated pairs of the sources with their labels, not `pairings`; for objectives that need labels."""
 
     scored: str | None = Field(None, pattern=r"^[^/]+/[^/]+$")
-    """Take the pairs of a scored set, such as `stsb/train`, with their scores, not `pairings`: for objectives that
-    learn those."""
+    """Use the pairs of a scored set, such as `stsb/train`, with their scores, not `pairings`; for objectives that need
+    scores."""
 
     shuffle_seed: int | None = Field(0, ge=0, lt=2**32)
-    """Decides the order of the pairs; None keeps them in the order of sentence_id, pairing after pairing."""
+    """Seed of the order of the pairs; None sorts them by pairing, then by sentence_id."""
 
     drop_identical: bool = False
-    """Leave out pairs whose two texts are the same: only dropout tells such views apart."""
+    """Leave out pairs of two identical texts, in which only dropout makes the views differ."""
 
     subsample_words: float | None = Field(None, gt=0, le=1)
-    """Thin out frequent words of both texts (`models.views.word_subsampling`): every occurrence of a word up to this
-    relative frequency stays. Deviation: the paper leaves its views as they are (None)."""
+    """Delete frequent words of both texts at random (`models.views.word_subsampling`), except words up to this relative
+    frequency. Deviation: the paper does not change its views (None)."""
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Self:
@@ -106,17 +106,17 @@ class PairConfig(BaseModel):
 
 
 def build_pairs(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> Iterator[pl.DataFrame]:
-    """All training pairs, in training order, lot by lot.
+    """Return all training pairs, in training order, in several frames.
 
     Args:
         views: sentence_id, method, text, by ranges of sentence_id.
         config: The pairings and the order.
-        bits: How many ranges, as `models.runtime.partitions` says.
-        scratch: An empty folder for what does not fit into memory; the caller removes it.
+        bits: Binary logarithm of the number of ranges (see `models.runtime.partitions`).
+        scratch: An empty folder for data that does not fit into memory; the caller removes it.
 
     Yields:
-        pair_id (UInt64, the same for the same sentence and pairing for ever), sentence_id, text_1, text_2, lang_1,
-        lang_2, source (`bt-de|bt-fr`); label, score and group, which views do not have, are null.
+        pair_id (UInt64, always the same for a sentence and a pairing), sentence_id, text_1, text_2, lang_1, lang_2,
+        source (`bt-de|bt-fr`); label, score and group are null, because views do not have them.
     """
     lots = _in_order(views, config, bits, scratch)
     return lots if config.subsample_words is None else _thinned(lots, config.subsample_words, scratch)
@@ -138,7 +138,7 @@ def _in_order(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> It
 
 
 def _thinned(lots: Iterable[pl.DataFrame], threshold: float, scratch: Path) -> Iterator[pl.DataFrame]:
-    """Words are counted over all pairs before the first is thinned out, so the pairs lie on the disk meanwhile."""
+    """Subsample words after counting them over all pairs, which are on disk meanwhile."""
     sides, folder = ("text_1", "text_2"), scratch_folder(scratch, "whole")
     counts = {side: WordCounts() for side in sides}
     for number, rows in enumerate(lots):
@@ -154,15 +154,16 @@ def _thinned(lots: Iterable[pl.DataFrame], threshold: float, scratch: Path) -> I
 
 
 def count_pairs(views: Ranges, config: PairConfig, bits: int) -> pl.DataFrame:
-    """How many pairs each pairing gives, and what it loses.
+    """Count the pairs that each pairing gives, and the sentences that it loses.
 
     Args:
         views: As for `build_pairs`.
         config: The pairings.
-        bits: As there.
+        bits: As for `build_pairs`.
 
     Returns:
-        source, sentences (that have either view), only_view_1, only_view_2, identical, pairs; one row per pairing.
+        source, sentences (with at least one of the views), only_view_1, only_view_2, identical, pairs; one row per
+        pairing.
     """
     table = pl.concat(
         _counted(views(number), pairing, config).with_columns(place=place).collect()
@@ -173,13 +174,13 @@ def count_pairs(views: Ranges, config: PairConfig, bits: int) -> pl.DataFrame:
 
 
 def require_pairs(counts: pl.DataFrame) -> None:
-    """Stop where a pairing gives no pair because one of its views is not there, or all give pairs of equal texts alone.
+    """Refuse a pairing that no sentence has both views of, and pairings that give identical texts only.
 
     Args:
-        counts: As `count_pairs` gives them.
+        counts: Result of `count_pairs`.
 
     Raises:
-        MissingViewError: Naming the pairing and what was found.
+        MissingViewError: There is such a pairing; the message has its name and counts.
     """
     if counts["pairs"].sum() == 0 and (same := counts["identical"].sum()):
         raise MissingViewError(

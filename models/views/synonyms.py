@@ -1,15 +1,14 @@
-"""Words replaced by synonyms out of WordNet, in the case of the word that they replace and, if asked, in its form.
+"""Replace words by synonyms from WordNet, with the replaced word's case and, optionally, its inflection.
 
 Design choices
-- A word is a run of letters and figures, with what single points, hyphens and apostrophes join to it: "well-known",
-  "b.c." and "7th" are one word each, and the clitic of a tokenised "you 're" is none. Whoever counts a share of the
-  words counts these.
-- A word can be replaced if it has two characters or more, all of them letters, hyphens or apostrophes: WordNet knows
-  the "b" of "b.c." as an element.
-- Nothing is tagged: without a tagger's model, the synonyms of a word are those of every part of speech that its form
-  can be. The paper's own examples show such noise ("love" became "have sex").
-- The text between the words stays as it is: no tokenising and joining again.
-- Function words never count: WordNet knows "a" as a vitamin and "in" as a metal.
+- A word is a run of letters and digits, joined by single points, hyphens and apostrophes: "well-known", "b.c." and
+  "7th" are one word each. The clitic of a tokenised "you 're" is not a word. Shares of words count these words.
+- A word can be replaced if it has at least two characters, all of them letters, hyphens or apostrophes: WordNet has the
+  "b" of "b.c." as an element.
+- There is no part-of-speech tagger, so a word gets the synonyms of every part of speech that its form can be. The
+  paper's own examples show such noise ("love" became "have sex").
+- The text between words is unchanged, because it is not tokenised and joined again.
+- Function words are never replaced: WordNet has "a" as a vitamin and "in" as a metal.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
 
 
 PARTS_OF_SPEECH: Final = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
-"""WordNet's letters for what words can be, and the suffixes of its files."""
+"""WordNet's letter for each part of speech → suffix of its files."""
 
 FILES: Final = tuple(f"{kind}.{part}" for kind in ("index", "data") for part in PARTS_OF_SPEECH.values()) + tuple(
     f"{part}.exc" for part in PARTS_OF_SPEECH.values()
 )
 """The files that synonyms are read from."""
 
-# Groups that lexicographers worked in, lexnames(5WN). nltk wants the table; Debian's package leaves its file out.
+# Lexicographer files, lexnames(5WN). nltk needs this table; Debian's package does not have the file.
 _LEXNAMES: Final = (
     ("adj", 3, "all pert"),
     ("adv", 4, "all"),
@@ -59,24 +58,24 @@ _LEXNAMES: Final = (
 
 
 def open_wordnet(folder: Path) -> WordNetCorpusReader:
-    """A reader of the database in `folder`, which is read into memory (28 MB; seconds).
+    """Open the WordNet database in `folder`, and read it into memory (28 MB; seconds).
 
     Args:
-        folder: Holds at least `FILES`.
+        folder: Has at least `FILES`.
     """
     import nltk.data
     from nltk.corpus.reader import WordNetCorpusReader
 
     class Reader(WordNetCorpusReader):  # type: ignore[misc] # nltk has no types
         def open(self, file: str) -> Any:  # noqa: ANN401
-            """The file in memory, a character a byte, so that the offsets in the database hold; nltk closes none."""
+            """Return a file in memory, one character per byte as the database's offsets need; nltk closes no file."""
             return io.StringIO(_lexnames() if file == "lexnames" else (folder / file).read_text("latin-1"))
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """No map to the numbering of other languages' WordNets, which would need nltk's own copy of this one."""
+            """Skip the mapping to other languages' WordNets, which would need nltk's own copy of WordNet."""
 
     if str(folder) not in nltk.data.path:
-        nltk.data.path.append(str(folder))  # nltk refuses to read what does not lie under one of these
+        nltk.data.path.append(str(folder))  # nltk reads files under these folders only
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The multilingual functions are not available")
         return Reader(str(folder), None)
@@ -88,7 +87,7 @@ def _lexnames() -> str:
 
 
 Synonyms = Callable[[str], tuple[str, ...]]
-"""The forms that may stand for a word, both in lower case."""
+"""Function from a word to the forms that may replace it, both in lower case."""
 
 _FUNCTION_WORDS: Final = """
     a an the this that these those some any each every no none all both either neither such what which who whom whose
@@ -108,20 +107,20 @@ _REPLACEABLE: Final = re.compile(r"(?=..)[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _TAGS: Final = {
     "n": ("NN", "NNS"),
     "v": ("VB", "VBZ", "VBG", "VBD", "VBN"),
-    "a": ("JJ",),  # no comparatives: whether a form in "-er" exists is a matter of taste
+    "a": ("JJ",),  # no comparatives: it is unclear which adjectives have a form in "-er"
     "r": ("RB",),
 }
-"""Forms that are kept, in the Penn Treebank's tags, the lemma's own first."""
+"""Forms that a synonym can take, as Penn Treebank tags, the lemma's first."""
 
 
 @dataclass(frozen=True)
 class ReplacementCounts:
-    """What became of the words of many sentences.
+    """Counts of replaced words over many sentences.
 
     Attributes:
-        words: all of them.
-        replaced: those that gave way to a synonym.
-        shortfall: those that the share asks for beyond a sentence's replaceable ones.
+        words: Number of words.
+        replaced: Number of words replaced by a synonym.
+        shortfall: Number of words that the share requires, but that have no synonym.
     """
 
     words: int
@@ -131,11 +130,11 @@ class ReplacementCounts:
 
 @dataclass(frozen=True)
 class _Sentence:
-    """A sentence taken apart: what is between its words at the even places of `parts`, its words at the odd ones."""
+    """A sentence split into words (odd places of `parts`) and the text between them (even places)."""
 
     parts: list[str]
-    synonyms: Mapping[int, tuple[str, ...]]  # place of each replaceable word → what may stand for it
-    wanted: int  # words to be replaced, whether or not there are so many replaceable ones
+    synonyms: Mapping[int, tuple[str, ...]]  # place of each replaceable word → forms that may replace it
+    wanted: int  # words to replace by the share, even if fewer are replaceable
 
     @property
     def words(self) -> int:
@@ -143,13 +142,13 @@ class _Sentence:
 
 
 def replace_synonyms(texts: Sequence[str], seeds: Sequence[int], synonyms: Synonyms, view: SynonymView) -> list[str]:
-    """Each text with a share of its words replaced; one without a replaceable word stays as it is (BSL, section 4.4).
+    """Replace a share of each text's words; a text without replaceable words is unchanged (BSL, section 4.4).
 
     Args:
         texts: Sentences.
-        seeds: A number of each sentence's own, which alone decides what becomes of it.
-        synonyms: The forms that may stand for a word.
-        view: The share of words.
+        seeds: Seed of each sentence, which alone decides its replacements.
+        synonyms: Forms that may replace a word.
+        view: Settings with the share of words.
     """
     return [
         _replaced(_taken_apart(text, synonyms, view.share), Random(seed))
@@ -158,7 +157,7 @@ def replace_synonyms(texts: Sequence[str], seeds: Sequence[int], synonyms: Synon
 
 
 def count_replacements(texts: Iterable[str], synonyms: Synonyms, view: SynonymView) -> ReplacementCounts:
-    """How many words `replace_synonyms` replaces, whatever the seeds, and how many it lacks synonyms for."""
+    """Count the words that `replace_synonyms` replaces with any seeds, and the words that lack synonyms."""
     words = replaced = wanted = 0
     for text in texts:
         sentence = _taken_apart(text, synonyms, view.share)
@@ -184,7 +183,7 @@ def _taken_apart(text: str, synonyms: Synonyms, share: float) -> _Sentence:
 
 def _replaced(sentence: _Sentence, random: Random) -> str:
     parts = list(sentence.parts)
-    # Only Random.random() is promised to give the same numbers in every version of Python.
+    # Python guarantees the same numbers in every version for Random.random() only.
     drawn = sorted((random.random(), place) for place in sentence.synonyms)
     for _, place in drawn[: sentence.wanted]:
         forms = sentence.synonyms[place]
@@ -199,12 +198,12 @@ def _cased_like(word: str, form: str) -> str:
 
 
 def wordnet_synonyms(folder: Path, senses: int | None = None, *, inflect: bool = True) -> Synonyms:
-    """Synonyms out of a WordNet database; each word is looked up once.
+    """Return a synonym function on a WordNet database, which looks up each word once.
 
     Args:
         folder: The database.
-        senses: Most frequent senses taken of a word, for each part of speech; None takes all.
-        inflect: Whether a synonym takes the form of its word; else it stands as its lemma.
+        senses: Number of a word's most frequent senses to use, for each part of speech; None uses all.
+        inflect: Whether a synonym takes the inflection of the word; otherwise it is a lemma.
     """
     reader = open_wordnet(folder)
     known: dict[str, tuple[str, ...]] = dict.fromkeys(FUNCTION_WORDS, ())
@@ -220,7 +219,7 @@ def wordnet_synonyms(folder: Path, senses: int | None = None, *, inflect: bool =
 
 
 def _forms(reader: WordNetCorpusReader, word: str, part: str, senses: int | None, *, inflect: bool) -> Iterator[str]:
-    """The lemmas that share a sense with the word as this part of speech, inflected as it is if asked."""
+    """Yield the lemmas that share a sense with the word as this part of speech, inflected like the word if asked."""
     lemma = reader.morphy(word, part)
     if lemma is None:
         return
@@ -229,13 +228,13 @@ def _forms(reader: WordNetCorpusReader, word: str, part: str, senses: int | None
         return
     for synset in reader.synsets(lemma, part)[:senses]:
         for name in synset.lemma_names():
-            # Names (with capitals) and figures ("2") are no synonyms of words.
+            # Names (with capitals) and digits ("2") are not synonyms of words.
             if name != lemma and name.islower():
                 yield from _inflected(name.replace("_", " "), part, tag)
 
 
 def _tag(word: str, lemma: str, part: str) -> str | None:
-    """What form of the lemma the word is, in the Penn Treebank's tags; None if it cannot be told."""
+    """Return the word's form of the lemma as a Penn Treebank tag; None if it is unknown."""
     base, *others = _TAGS[part]
     if word == lemma:
         return base
@@ -243,7 +242,7 @@ def _tag(word: str, lemma: str, part: str) -> str | None:
 
 
 def _inflected(lemma: str, part: str, tag: str) -> Iterator[str]:
-    """The lemma in that form: of several words the first if it is a verb, else the last."""
+    """Yield the lemma in a form; of a lemma of several words, inflect a verb's first word, otherwise the last."""
     if tag == _TAGS[part][0]:
         yield lemma
         return
@@ -253,7 +252,7 @@ def _inflected(lemma: str, part: str, tag: str) -> Iterator[str]:
 
 
 def _known_forms(lemma: str, tag: str) -> tuple[str, ...]:
-    """Forms out of the NIH's lexicon; none for words that it lacks, whose forms would be guessed by a network."""
+    """Return forms from the NIH's lexicon; none for other words, whose forms a neural network would guess."""
     from lemminflect import getInflection
 
     forms: tuple[str, ...] = getInflection(lemma, tag, inflect_oov=False)

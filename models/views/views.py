@@ -1,13 +1,13 @@
-"""From sentences and their translations to views: each sentence is followed through its hops, every loss is counted.
+"""Make views from sentences and their translations through several hops, and record every dropped sentence.
 
 A route is a frame with one row per sentence and six columns (`ROUTE`):
 
-- `sentence_id`, `source`: the sentence it began with;
-- `key`, `text`: where it is now, and the id under which the next hop's translation is found;
-- `reason`, `hop`: why and at which hop (from 1) it was given up; null while it is well.
+- `sentence_id`, `source`: the original sentence;
+- `key`, `text`: id and text of the sentence after the last hop, for the next hop;
+- `reason`, `hop`: why and at which hop (from 1) the sentence was dropped; null for the others.
 
-Translations are keyed by the sentence they translate (the translation memory), not by the run that asked for them, so a
-German sentence that two English ones lead to is translated back once.
+The translation memory is keyed by the translated sentence, not by the run. So if two English sentences give the same
+German sentence, it is translated back once.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ JUDGED = pl.Schema(
         "hop": pl.UInt8,
     }
 )
-"""Columns of judged views: one row per view that was made; `reason` is null where it is kept."""
+"""Columns of judged views: one row per view; `reason` is null for a kept view."""
 
 
 def begin_route(corpus: pl.LazyFrame) -> pl.LazyFrame:
-    """A route before its first hop.
+    """Return a route before its first hop.
 
     Args:
         corpus: Unique sentences: sentence_id, text.
@@ -66,7 +66,7 @@ def begin_route(corpus: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def sentences_ahead(route: pl.LazyFrame) -> pl.LazyFrame:
-    """What the next hop has to translate: sentence_id and text, each sentence once; what was given up is left out."""
+    """Return the sentences for the next hop, without dropped ones: sentence_id and text, each sentence once."""
     well = route.filter(pl.col("reason").is_null())
     return well.select(pl.col("key").alias("sentence_id"), "text").unique("sentence_id")
 
@@ -74,14 +74,14 @@ def sentences_ahead(route: pl.LazyFrame) -> pl.LazyFrame:
 def follow_hop(
     route: pl.LazyFrame, translations: pl.LazyFrame, hop: int, filters: FilterConfig, lang: str | None = None
 ) -> pl.LazyFrame:
-    """Move every sentence of a route through one translator, and give up those whose translation is not fit.
+    """Replace every sentence of a route by its translation, and drop sentences whose translation fails the filters.
 
     Args:
         route: The route so far.
-        translations: sentence_id (of the sentence translated) and text (its translation), one row per sentence.
+        translations: sentence_id (of the translated sentence) and text (its translation), one row per sentence.
         hop: Number of this hop, from 1.
-        filters: Limits beyond which a translation is given up.
-        lang: Language that the translations must be in; not looked at if None.
+        filters: Limits beyond which a translation is dropped.
+        lang: Expected language of the translations; None does not check it.
     """
     found = translations.select(pl.col("sentence_id").alias("key"), normalize(pl.col("text")).alias("translated"))
     is_well = pl.col("reason").is_null()
@@ -102,71 +102,71 @@ def follow_hop(
 
 
 def original_view(corpus: pl.LazyFrame) -> pl.LazyFrame:
-    """The sentence itself as a view: sentence_id, method, text."""
+    """Return the sentences themselves as views: sentence_id, method, text."""
     return corpus.select("sentence_id", pl.lit(ORIGINAL).alias("method"), "text")
 
 
 def judged_route(route: pl.LazyFrame, method: str) -> pl.LazyFrame:
-    """The views at the end of a route, those that were given up on the way with their reason."""
+    """Return the views at the end of a route, with the dropped ones and their reason."""
     return route.with_columns(method=pl.lit(method)).select(JUDGED.names())
 
 
 def judged_views(corpus: pl.LazyFrame, views: pl.LazyFrame) -> pl.LazyFrame:
-    """Views that no route led to (sentence_id, method, text) beside the sentences they are views of."""
+    """Return views made without translation (sentence_id, method, text) with their source sentences."""
     joined = views.join(corpus.select("sentence_id", pl.col("text").alias("source")), on="sentence_id")
     unjudged = joined.with_columns(reason=pl.lit(None, dtype=pl.String), hop=pl.lit(None, dtype=pl.UInt8))
     return unjudged.select(JUDGED.names())
 
 
 def held_apart(judged: pl.LazyFrame, filters: FilterConfig) -> pl.LazyFrame:
-    """Give up views in their sentence's language that say it in too many or too few of its own words."""
+    """Drop views in their sentence's language that share too many or too few words with it."""
     return judged.with_columns(pl.coalesce("reason", closeness(pl.col("source"), pl.col("text"), filters)))
 
 
 def kept_views(judged: pl.LazyFrame) -> pl.LazyFrame:
-    """The views that nothing speaks against: sentence_id, method, text."""
+    """Return the views that are not dropped: sentence_id, method, text."""
     return judged.filter(pl.col("reason").is_null()).select("sentence_id", "method", "text")
 
 
 def ordered_views(views: Sequence[pl.LazyFrame]) -> pl.LazyFrame:
-    """All views of a corpus in the one order that makes equal views equal bytes: by sentence_id, then method."""
+    """Return all views of a corpus sorted by sentence_id and method, so that equal views give equal bytes."""
     return pl.concat(views).sort("sentence_id", "method")
 
 
 def sampled(views: pl.LazyFrame, rows: int) -> pl.DataFrame:
-    """Of a part of the sentences, or of all, the views of those that a sample of all may hold.
+    """Return the views of a random sample of sentences; a part's sample contains its share of the whole sample.
 
     Args:
-        views: sentence_id, method, text; all views of the sentences that it holds.
-        rows: Sentences of the sample.
+        views: sentence_id, method, text; all views of each sentence in it.
+        rows: Number of sentences in the sample.
     """
     drawn = views.select(pl.col("sentence_id").unique()).sort(scattered(pl.col("sentence_id"), 0)).head(rows)
     return views.join(drawn, on="sentence_id", how="semi").collect()
 
 
 def view_samples(views: pl.DataFrame, rows: int) -> pl.DataFrame:
-    """A few sentences with all their views side by side, to be looked at.
+    """Return a few sentences with all their views in columns, for display.
 
     Args:
-        views: As `sampled` gives them for each part of the sentences, with the same rows.
-        rows: Sentences to show.
+        views: Results of `sampled` for each part of the sentences, with the same `rows`.
+        rows: Number of sentences to show.
 
     Returns:
-        One row per sentence, one column per method (the original first, if there is one); null where it was dropped.
+        One row per sentence, one column per method (the original first, if any); null for a dropped view.
     """
     return _side_by_side(sampled(views.lazy(), rows))
 
 
 def view_examples(parts: Sequence[pl.LazyFrame], rows: int, min_chars: int = 30) -> pl.DataFrame:
-    """Sentences whose views show something: all there, no two equal, none shorter than `min_chars`.
+    """Return example sentences that have all views, no two equal, none shorter than `min_chars`.
 
     Args:
         parts: sentence_id, method, text of ranges of sentences, in the order of their ids.
-        rows: Sentences to show.
-        min_chars: Characters of the shortest view.
+        rows: Number of sentences to show.
+        min_chars: Least number of characters of a view.
 
     Returns:
-        As `view_samples`, the first by sentence_id.
+        As `view_samples`, for the first such sentences by sentence_id.
     """
     sizes = [part.group_by("sentence_id").len().select(pl.col("len").max()) for part in parts]
     most = pl.concat([size.collect() for size in sizes]).to_series().max()
@@ -192,15 +192,15 @@ def _side_by_side(views: pl.DataFrame) -> pl.DataFrame:
 
 
 def given_views(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame, method: str) -> pl.DataFrame:
-    """The views of the corpus's sentences, the first of each sentence.
+    """Return the first view that the sources give for each sentence of the corpus.
 
     Args:
         frames: text, view (raw texts), in the order of the source.
-        corpus: sentence_id of the sentences that there are.
+        corpus: sentence_id of all sentences.
         method: Name of the view.
 
     Returns:
-        sentence_id, method, text, sorted by sentence_id; a view without text is left out.
+        sentence_id, method, text, sorted by sentence_id; empty views are left out.
     """
     empty = pl.DataFrame(schema={"sentence_id": pl.UInt64, "text": pl.String})
     rows = pl.concat([empty, *map(_identified, frames)])

@@ -1,8 +1,8 @@
-"""Frequent words left out at random, so that a view speaks more of what its sentence is about.
+"""Subsample frequent words, so that the content words of a view have more weight.
 
 Word2vec subsamples frequent words when it reads text (Mikolov et al., 2013, section 2.3); here it is the last step
-before two views become a pair. A small masked language model's mean vector leans on function words and punctuation; two
-views that keep different ones of them teach it not to.
+before two views become a pair. The mean vector of a small masked language model depends too much on function words and
+punctuation; views with different ones teach the model to ignore them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import polars as pl
 
 from models.runtime.seeded_order import scattered
 
-_ROWS = 65_536  # texts whose words are held at a time; a word takes fifty bytes, a sentence some twenty words
+_ROWS = 65_536  # texts whose words are in memory at a time; a word takes fifty bytes, a sentence has about twenty words
 _COUNT = pl.len().cast(pl.UInt64)
-MIN_WORDS = 2  # below that a view says nothing; it then stays as it was
+MIN_WORDS = 2  # with fewer words left, the text stays unchanged
 
 
 class WordCounts:
-    """Words of texts that come in lots, counted, case aside."""
+    """Case-insensitive word counts over texts added in parts."""
 
     def __init__(self) -> None:
         self._counts = pl.DataFrame(schema={"lower": pl.String, "n": pl.UInt64})
@@ -30,22 +30,22 @@ class WordCounts:
             self._counts = pl.concat(lots).group_by("lower").agg(pl.col("n").sum()).collect()
 
     def shares(self) -> pl.DataFrame:
-        """`lower`, a word in lower case, and `share`, its part of all words."""
+        """Return the relative frequency of each word: `lower` (the word in lower case) and `share`."""
         return self._counts.select("lower", share=pl.col("n") / pl.col("n").sum())
 
 
 def thinned(texts: pl.DataFrame, shares: pl.DataFrame, threshold: float, seed: int) -> pl.Series:
-    """Each word of relative frequency f kept with probability min(1, √(threshold / f)).
+    """Keep each word of relative frequency f with probability min(1, √(threshold / f)).
 
     Args:
-        texts: `id` (UInt64, each once) and `text`.
-        shares: As `WordCounts` gives them, of these texts and all that are thinned out with them.
-        threshold: frequency up to which every occurrence is kept; 1e-3 leaves about half of an English sentence.
-        seed: with the id and the place in the text it decides each word, whatever the order of the rows.
+        texts: `id` (UInt64, unique) and `text`.
+        shares: Result of `WordCounts.shares` over all texts that are subsampled together.
+        threshold: Frequency up to which every occurrence is kept; 1e-3 leaves about half of an English sentence.
+        seed: Decides each word, with the id and the place in the text; the order of the rows does not matter.
 
     Returns:
-        The texts in their order, words and punctuation marks joined by spaces; one of which fewer than `MIN_WORDS`
-        would be left stays as it was.
+        The texts in their order, with words and punctuation marks joined by spaces. A text that would have fewer than
+        `MIN_WORDS` left is unchanged.
     """
     parts = [_thinned(part, shares, threshold, seed) for part in texts.iter_slices(_ROWS)]
     return pl.concat(parts) if parts else texts["text"]

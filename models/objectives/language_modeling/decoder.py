@@ -1,13 +1,13 @@
-"""An encoder's own layers as a decoder: run causally, with one vector a sentence to look at (TSDAE, Wang et al., 2021).
+"""TSDAE's decoder (Wang et al., 2021): the encoder's own layers, run causally, with attention to one sentence vector.
 
     token ─▶ causal self-attention ─▶ attention to the sentence's vector ─▶ feed-forward ─▶ … ─▶ last hidden state
 
-All weights but those of the attention to the vector are the encoder's: "tied" by being the same, not by two models that
-share tensors, which transformers 5 no longer does. So an architecture needs no decoder class in transformers; it must
-run packed (models/encoder/unpadded.py), and `_FORMS` must say where in a layer its self-attention ends.
+All weights except those of the attention to the vector are the encoder's. They are tied because the layers are the same
+modules; transformers 5 no longer shares tensors between two models. So an architecture needs no decoder class in
+transformers. It must run packed (models/encoder/unpadded.py), and `_FORMS` must name the end of its self-attention.
 
-Attention to a single vector gives that vector the weight 1 whatever is asked, so queries and keys have no gradient and
-no effect. They are left out: the function and its gradients are those of a whole cross-attention.
+Attention to a single vector gives it weight 1 for every query, so queries and keys have no effect and no gradient. They
+are left out; outputs and gradients equal those of a full cross-attention.
 
 Shapes: B sentences, N tokens of all, D width, S width of the vectors, H heads, d width of a head.
 """
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Form:
-    """How a decoder's layer follows from an encoder's.
+    """Module paths and configuration fields for using an encoder's layers as a decoder's.
 
     Attributes:
         layers: Path of the layers.
         self_attention: Path, in a layer, of the module that ends its self-attention.
-        dropout: Field of the configuration: dropout of what is added to the hidden states.
-        attention_dropout: Field of the configuration: dropout of attention's weights.
-        norm: Field of the configuration: ε of the LayerNorm after the attention to the vector; None where layers
-            normalise what they read instead.
+        dropout: Configuration field: dropout of the values added to the hidden states.
+        attention_dropout: Configuration field: dropout of attention weights.
+        norm: Configuration field: ε of the LayerNorm after the attention to the vector; None where layers normalise
+            their input instead.
     """
 
     layers: str
@@ -68,7 +68,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "electra": _BERT,
     "modernbert": _Form("layers", "attn", "attention_dropout", "attention_dropout", None),
 }
-"""Architectures that have a decoder form: BERT and RoBERTa of any language, and ModernBERT, of which transformers has
+"""Architectures that have a decoder form: BERT and RoBERTa of any language, and ModernBERT, for which transformers has
 no decoder."""
 
 
@@ -91,10 +91,10 @@ class VectorAttention(nn.Module):
         self.attention_dropout = float(getattr(config, form.attention_dropout))
 
     def forward(self, x_1ND: torch.Tensor, vectors_BS: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:
-        """Hidden states (1, N, D) after self-attention, with what their sentences' vectors add."""
+        """Add attention to the sentences' vectors to the hidden states (1, N, D) after self-attention."""
         value_BD = self.value(vectors_BS)
         if self.training and self.attention_dropout > 0:
-            # A dropped weight of the only vector is that token's head reading nothing.
+            # Dropping the only attention weight means that this head of the token reads nothing.
             value_NHd = value_BD.unflatten(1, (self.heads, -1)).index_select(0, sentence_N)
             kept_NH1 = functional.dropout(torch.ones_like(value_NHd[..., :1]), self.attention_dropout)
             read_ND = self.output((value_NHd * kept_NH1).flatten(1))
@@ -106,17 +106,17 @@ class VectorAttention(nn.Module):
 
 
 class Decoder(nn.Module):
-    """What turns an encoder into a decoder of its sentence vectors: an attention to them for each of its layers."""
+    """Decoder of sentence vectors: for each encoder layer, an attention to the sentence's vector."""
 
     def __init__(self, backbone: PreTrainedModel, width: int) -> None:
-        """Make the attentions, whose weights are drawn from torch.
+        """Make the attentions, with weights drawn from torch's generator.
 
         Args:
             backbone: The transformer whose layers decode.
-            width: S of the vectors.
+            width: S, width of the sentence vectors.
 
         Raises:
-            TrainingError: Its architecture has no decoder form.
+            TrainingError: The transformer's architecture has no decoder form.
         """
         super().__init__()
         form = _FORMS.get(backbone.config.model_type)
@@ -136,16 +136,16 @@ class Decoder(nn.Module):
         vectors_BS: torch.Tensor,
         first: int,
     ) -> tuple[torch.Tensor, NDArray[np.int64]]:
-        """Read sentences from their first token on, each token knowing those before it and the sentence's vector.
+        """Decode sentences; each token attends to the tokens before it and to the sentence's vector.
 
         Args:
-            backbone: The transformer that this was made for.
+            backbone: The transformer that the decoder was made for.
             tokens: B sentences.
             vectors_BS: Their vectors, (B, S).
             first: `decoder_position` of the transformer.
 
         Returns:
-            Last hidden states (N, D), and the place of each among the tokens as they are given, (N,).
+            Last hidden states (N, D), and the index of each in `tokens.ids`, (N,).
         """
         device = vectors_BS.device
         layout = lay_out(tokens, np.arange(len(tokens)), device, by_length=device.type == "cpu", causal=True)
@@ -157,7 +157,7 @@ class Decoder(nn.Module):
 
     @contextlib.contextmanager
     def _between(self, backbone: PreTrainedModel, vectors_BS: torch.Tensor, sentence_N: torch.Tensor) -> Iterator[None]:
-        """Put each layer's attention to the vectors behind its self-attention for the block."""
+        """Add each layer's attention to the vectors after its self-attention, inside the `with` block."""
         with contextlib.ExitStack() as stack:
             layers = attrgetter(self._form.layers)(backbone)
             for layer, attention in zip(layers, self.attentions, strict=True):
@@ -176,10 +176,10 @@ class Decoder(nn.Module):
 
 
 def decoder_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> int:
-    """The position id of a sentence's first token in a decoder.
+    """Return the position id of a sentence's first token in a decoder.
 
     Raises:
-        TrainingError: The transformer does not run packed, which its form as a decoder needs.
+        TrainingError: The transformer does not run packed, which the decoder needs.
     """
     first = first_position(backbone, pad_id, max_length)
     if first is None:

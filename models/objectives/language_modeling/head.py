@@ -2,14 +2,14 @@
 
     state ─▶ linear ─▶ activation ─▶ LayerNorm ─▶ · input embeddings ᵀ + bias
 
-That is the head of BERT, RoBERTa, ModernBERT and their kin alike; they differ in what its parts are called. Its output
-weights are the encoder's input embeddings, so that the head itself is small.
+BERT, RoBERTa, ModernBERT and related models all have this head; only the names of its parts differ. Its output weights
+are the encoder's input embeddings, so the head itself is small.
 
-Projection to the vocabulary and cross-entropy in one, by slices of rows, so that the logits never exist in whole.
+`linear_cross_entropy` computes projection and cross-entropy in slices of rows; the full logits are never in memory.
 
-On a CPU the (N, V) matrix of logits and its passes through memory cost a third of a small translator's step; slices
-stay in cache. Loss and gradient come out of the same pass, as in Liger's fused loss (arXiv 2410.10989). The slopes that
-wait for their product with the states are bounded too: those of a batch over 250,000 pieces would fill gigabytes.
+On a CPU, writing and reading (N, V) logits costs a third of a small translator's step; slices stay in cache. One pass
+computes loss and gradients, as in Liger's fused loss (arXiv 2410.10989). `ELEMENTS` limits the logits' gradients in
+memory: for a batch and a vocabulary of 250,000 they would fill gigabytes.
 
 Shapes: N tokens or rows, D width, E width of the embeddings, V vocabulary or classes.
 """
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-ROWS = 128  # of a slice
-ELEMENTS = 1 << 26  # of the slopes that are kept at once
+ROWS = 128  # per slice
+ELEMENTS = 1 << 26  # of the logits' gradients in memory at once
 
 
 class LinearCrossEntropy(torch.autograd.Function):
-    """Mean label-smoothed cross-entropy of `states @ weightᵀ + bias`; gradients are taken on the way forward."""
+    """Mean label-smoothed cross-entropy of `states @ weightᵀ + bias`; the forward pass computes the gradients."""
 
     @staticmethod
     def forward(
@@ -88,7 +88,7 @@ class LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-        """Scale what the forward pass found."""
+        """Scale the gradients that the forward pass computed."""
         states_grad, weight_grad, *bias_grad = (gradients[0] * grad for grad in ctx.saved_tensors)
         return states_grad, weight_grad, None, None, bias_grad[0] if bias_grad else None
 
@@ -96,7 +96,7 @@ class LinearCrossEntropy(torch.autograd.Function):
 def linear_cross_entropy(
     states_ND: Tensor, weight_VD: Tensor, labels_N: Tensor, smoothing: float = 0.0, bias_V: Tensor | None = None
 ) -> Tensor:
-    """Mean over N of the label-smoothed cross-entropy of `softmax(states @ weightᵀ + bias)`.
+    """Return the mean over N of the label-smoothed cross-entropy of `softmax(states @ weightᵀ + bias)`.
 
     Args:
         states_ND: (N, D) last hidden states.
@@ -106,7 +106,7 @@ def linear_cross_entropy(
         bias_V: (V,) added to the logits.
 
     Returns:
-        A scalar; equal to `torch.nn.functional.cross_entropy` of the logits, and 0 of no rows.
+        A scalar; equal to `torch.nn.functional.cross_entropy` of the logits, and 0 without rows.
     """
     return LinearCrossEntropy.apply(states_ND, weight_VD, labels_N, smoothing, bias_V)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -114,7 +114,7 @@ def linear_cross_entropy(
 def _slice(
     states_ND: Tensor, weight_VD: Tensor, labels_N1: Tensor, smoothing: float, mean_D: Tensor, bias_V: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Losses (N,) of a slice of rows, and the slopes (N, V) of their logits but for the smoothing term."""
+    """Return the losses (N,) of a slice of rows, and the gradients (N, V) of its logits without the smoothing term."""
     wide = torch.promote_types(states_ND.dtype, torch.float32)
     scores_NV, mean_N1 = (states_ND @ weight_VD.T).to(wide), (states_ND @ mean_D).to(wide)[:, None]
     if bias_V is not None:
@@ -131,12 +131,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Parts:
-    """Where transformers' masked language model of an architecture has its head.
+    """Module paths of the head in transformers' masked language model of an architecture.
 
     Attributes:
         linear: Path of the linear layer.
-        norm: Path of its LayerNorm.
-        activation: Field of the configuration that names what is between them; gelu, if None.
+        norm: Path of the LayerNorm.
+        activation: Configuration field with the name of the activation between them; None for gelu.
     """
 
     linear: str
@@ -154,11 +154,11 @@ _PARTS: Final[Mapping[str, _Parts]] = {
     "distilbert": _Parts("vocab_transform", "vocab_layer_norm", "activation"),
     "modernbert": _Parts("head.dense", "head.norm", "classifier_activation"),
 }
-"""Architectures whose published head is taken over; others get a new one."""
+"""Architectures whose published head is loaded; others get a new head."""
 
 
 class VocabularyHead(nn.Module):
-    """Scores of the vocabulary for tokens' last hidden states, and their cross-entropy."""
+    """Masked-LM head: score the vocabulary from tokens' last hidden states, with the cross-entropy of the scores."""
 
     def __init__(self, linear: nn.Linear, norm: nn.LayerNorm, bias_V: torch.Tensor, activation: str = "gelu") -> None:
         super().__init__()
@@ -166,20 +166,20 @@ class VocabularyHead(nn.Module):
         self.bias = nn.Parameter(bias_V.detach().clone())
 
     def forward(self, states_ND: torch.Tensor) -> torch.Tensor:
-        """What is held against the embeddings, (N, E)."""
+        """Return the transformed states (N, E), to be multiplied by the embeddings."""
         transformed_NE: torch.Tensor = self.norm(self.activation(self.linear(states_ND)))
         return transformed_NE
 
     def loss(self, states_ND: torch.Tensor, embeddings_VE: torch.Tensor, labels_N: torch.Tensor) -> torch.Tensor:
-        """Sum over N tokens of the cross-entropy of `labels` (nats), a scalar; the logits never exist in whole."""
+        """Return the cross-entropy of `labels` (nats), summed over N tokens, without the full logits in memory."""
         return len(labels_N) * linear_cross_entropy(self(states_ND), embeddings_VE, labels_N, bias_V=self.bias)
 
 
 def embeddings_of(backbone: PreTrainedModel) -> torch.Tensor:
-    """The input embeddings (V, E) that are the output weights too.
+    """Return the input embeddings (V, E), which are also the output weights.
 
     Raises:
-        TrainingError: The encoder is no transformer.
+        TrainingError: The encoder is not a transformer.
     """
     if getattr(backbone.config, "num_hidden_layers", 0) == 0:
         raise TrainingError(
@@ -192,11 +192,8 @@ def embeddings_of(backbone: PreTrainedModel) -> torch.Tensor:
 
 
 def vocabulary_head(backbone: PreTrainedModel) -> VocabularyHead:
-    """The head that lies beside the encoder's weights in the folder that they were loaded from, else a new one.
-
-    A new one draws its weights from torch.
-    """
-    vocabulary, width = embeddings_of(backbone).shape  # refuses a table, which comes from no folder either
+    """Return the head saved in the folder of the encoder's weights, or a new head drawn from torch's generator."""
+    vocabulary, width = embeddings_of(backbone).shape  # raises for a static table, which has no folder either
     saved = _saved_head(backbone)
     if saved is not None:
         return saved

@@ -1,7 +1,7 @@
 """Masked language modelling, continued on a corpus (Devlin et al., 2019, section 3.1; Gururangan et al., 2020).
 
-The sentence vector has no part in it: the transformer learns, and pooling makes vectors of what it has learnt. Masks
-are drawn anew at every step, from numpy's generator of the run, which snapshots hold and all processes have alike.
+The loss does not use sentence vectors: it trains the transformer, whose states pooling turns into vectors. Each step
+draws new masks from the run's numpy generator, which is saved in snapshots and in the same state in all processes.
 
 Shapes: B sentences, N tokens of all, D width, T tokens of the longest.
 """
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from models.objectives.objective import Batch
 
 
-# Shares of the chosen tokens: [MASK], any other (a special one at times); the rest stay as they are.
+# Shares of the chosen tokens: replaced by [MASK], by a random token (rarely a special one); the rest are unchanged.
 MASKED, RANDOM = 0.8, 0.1
 
 
 @dataclass(frozen=True)
 class Masking:
-    """A vocabulary, as far as masks need it.
+    """Random masking of tokens, as in BERT.
 
     Attributes:
-        mask_id: Of [MASK].
-        special: Ids of tokens that are never chosen, rising.
-        size: Of the vocabulary.
+        mask_id: Id of [MASK].
+        special: Ids of tokens that are never chosen, in ascending order.
+        size: Size of the vocabulary.
     """
 
     mask_id: int
@@ -49,10 +49,10 @@ class Masking:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> Masking:
-        """What a tokenizer says.
+        """Return the masking for a tokenizer's vocabulary.
 
         Raises:
-            EncoderError: It has no mask token.
+            EncoderError: The tokenizer has no mask token.
         """
         if tokenizer.mask_token_id is None:
             raise EncoderError(
@@ -64,15 +64,15 @@ class Masking:
     def hide(
         self, ids: NDArray[np.integer], share: float, generator: np.random.Generator
     ) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
-        """Choose tokens to guess and hide them: 80 % [MASK], 10 % random, 10 % as they are.
+        """Choose tokens to predict and mask them: 80 % become [MASK], 10 % a random token, 10 % are unchanged.
 
         Args:
             ids: Token ids, of any shape.
-            share: Of the tokens that are not special; one is chosen at least, if there is any.
-            generator: Decides all.
+            share: Share of the non-special tokens to choose; at least one token is chosen, if there is any.
+            generator: Makes all random choices.
 
         Returns:
-            What the model sees, and where it is to guess; both of the shape of `ids`.
+            The ids that the model sees, and True for each token to predict; both in the shape of `ids`.
         """
         eligible = ~np.isin(ids, self.special)
         chosen = eligible & (generator.random(ids.shape) < share)
@@ -100,7 +100,7 @@ class MaskedLM(Objective):
     data_parallel = ("online", "head")
 
     def __init__(self, online: Encoder, config: MaskedLMConfig) -> None:
-        """Take the head that lies beside the encoder's weights, or a new one.
+        """Load the head saved with the encoder's weights, or make a new one.
 
         Raises:
             TrainingError: The encoder is not a transformer.
@@ -112,10 +112,10 @@ class MaskedLM(Objective):
         self.train()
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
-        """Learn which token is the mask, and which are never hidden.
+        """Set the mask token and the special tokens, which are never masked.
 
         Raises:
-            EncoderError: There is no mask token.
+            EncoderError: The tokenizer has no mask token.
         """
         self._masking = Masking.of(tokenizer)
 
@@ -133,13 +133,13 @@ class MaskedLM(Objective):
         return gather_shares(loss[None]).sum() / max(1, int(chosen_N.sum()))
 
     def _hidden(self, batch: Batch) -> tuple[Tokens, np.ndarray, np.ndarray]:
-        """The first views as they are shown; of their tokens, end to end, which are to be guessed, and their ids."""
+        """Return the masked first views, True for each token to predict (N,), and the original ids (N,)."""
         if self._masking is None:
             raise TrainingError(
                 "objective masked-lm has not seen the tokenizer; give it to build_objective, which knows the mask's id"
             )
         views = batch.tokens.take(batch.view_1)
-        # A generator of the step's own, from the run's: the draws of a step are one stream whatever reads them.
+        # A new generator per step, seeded by the run's: every step takes the same amount from the run's generator.
         step = np.random.default_rng(np.random.randint(0, 2**32, size=4, dtype=np.uint64))  # noqa: NPY002
         hidden, chosen_N = self._masking.hide(views.ids, self.share, step)
         return Tokens(hidden.astype(np.int32), views.offsets, views.pad_id), chosen_N, views.ids

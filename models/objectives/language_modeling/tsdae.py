@@ -1,4 +1,4 @@
-"""TSDAE (Wang, Reimers and Gurevych, 2021): a sentence is written out again from the vector of what was left of it.
+"""TSDAE (Wang, Reimers and Gurevych, 2021): reconstruct a sentence from the vector of a damaged copy.
 
     damaged sentence ─▶ encoder, pooling ─▶ vector ─▶ ┐
     whole sentence, up to each token ────────────────▶ decoder: the encoder's own layers ─▶ the next token
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class TSDAE(Objective):
-    """Mean of −log p(token | those before it, the damaged sentence's vector) over the tokens of the whole sentence.
+    """Mean of −log p(token | earlier tokens, the damaged sentence's vector) over the tokens of the whole sentence.
 
-    Source: Wang, Reimers and Gurevych, Findings of EMNLP 2021, equation 1. Encoder and decoder share their weights;
-    `decoder` and `head` are the decoder's own.
+    Source: Wang, Reimers and Gurevych, Findings of EMNLP 2021, equation 1. Encoder and decoder share their weights
+    except those of `decoder` and `head`.
 
     Example:
         >>> objective = TSDAE(encoder, TSDAEConfig())
@@ -47,7 +47,7 @@ class TSDAE(Objective):
     data_parallel = ("online", "decoder", "head")
 
     def __init__(self, online: Encoder, config: TSDAEConfig) -> None:  # noqa: ARG002 - it has no settings
-        """Take the head beside the encoder's weights, or a new one, and make the attentions to the vector.
+        """Load the head saved with the encoder, or make a new one, and make the attentions to the vector.
 
         Raises:
             TrainingError: The encoder's architecture has no decoder form.
@@ -59,7 +59,7 @@ class TSDAE(Objective):
         self.train()
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
-        """Learn the position of a sentence's first token, which depends on the padding token in some architectures.
+        """Set the position of a sentence's first token, which depends on the padding token in some architectures.
 
         Raises:
             TrainingError: The encoder does not run packed.
@@ -67,7 +67,7 @@ class TSDAE(Objective):
         self._first = decoder_position(self.online.transformer, int(tokenizer.pad_token_id), self.online.config.length)
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
-        """Return the mean cross-entropy (nats) of each next token of the second views, a scalar (their equation 1)."""
+        """Return the mean cross-entropy (nats) of the next tokens of the second views, a scalar (equation 1)."""
         if self._first is None:
             raise TrainingError(
                 "objective tsdae has not seen the tokenizer; give it to build_objective, which knows where a sentence "
@@ -84,7 +84,7 @@ class TSDAE(Objective):
 
 
 def _shifted(whole: Tokens) -> tuple[Tokens, np.ndarray]:
-    """Sentences without their last tokens, and the token that follows each of what is left, (N,)."""
+    """Return the sentences without their last tokens, and the next token of each remaining token, (N,)."""
     if int(whole.lengths.min()) < 2:
         raise TrainingError(
             "a sentence has one token only, expected [CLS] and [SEP] at least; tsdae needs a tokenizer that marks the "
