@@ -48,16 +48,16 @@ class Columns:
 
 
 def require(path: str, found: Sequence[str], expected: Sequence[str], remedy: str = NAME_COLUMNS) -> None:
-    """Check that columns are there.
+    """Check that columns exist.
 
     Args:
         path: the source.
         found: its columns.
-        expected: those that are wanted.
-        remedy: how the caller names others.
+        expected: required columns.
+        remedy: the option by which the caller names other columns.
 
     Raises:
-        SourceError: with what is missing, what was found and the nearest name to each.
+        SourceError: lists the missing columns, those found and the nearest name to each.
     """
     missing = [name for name in expected if name not in found]
     if missing:
