@@ -44,17 +44,17 @@ class RunSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     ingest: IngestConfig
-    """Which sentences."""
+    """The sentences."""
     augment: AugmentConfig
-    """Which views of each sentence."""
+    """The views of each sentence."""
     pairs: PairConfig
-    """Which two views make a training pair."""
+    """The two views that make a training pair."""
     encoder: EncoderConfig
-    """Where online and target network start."""
+    """The initial weights of online and target network."""
     words: WordsConfig = WordsConfig()
-    """How sentences are cut where the encoder is a file of word vectors."""
+    """Tokenisation for an encoder made from word vectors."""
     earlier: tuple[Phase, ...] = ()
-    """Trainings before the last, each from what the one before it left."""
+    """Earlier trainings; each starts from the result of the one before."""
     teacher: EncoderConfig | None = None
     """Teacher whose vectors of the corpus the objective learns from, if it needs one: as `encoder.model`, or vectors
     named `embeddings/<key>` in the store, which tasks.embedding.python_encoders makes with any Python object."""

@@ -1,13 +1,13 @@
-"""The one way to make a stage: a call that finds its artifact in the store, or makes it.
+"""Define cached stages: a call returns the artifact from the store, or makes and publishes it.
 
 Design choices
-- Inside a flow run the call is a Prefect task with a cached result. Outside one, in a notebook or on a Dask worker, it
-  is a plain call of the same function. The caller does not choose.
-- The cache key is the artifact key, and the artifact's manifest is the cached record: nothing is written beside the
-  artifact, so cache and store cannot disagree, and every machine that shares the store shares the cache.
+- Inside a flow run the call is a Prefect task with a cached result. Elsewhere, in a notebook or on a Dask worker, it is
+  a plain call of the same function. The caller does not choose.
+- The cache key is the artifact key, and the artifact's manifest is the cache record. So cache and store cannot
+  disagree, and machines that share the store share the cache.
 - A hit counts only if the artifact is whole (`Store.defect`). Otherwise it is made again, with a warning that says why.
-- The record that Prefect reads and keeps is the reference as JSON. Nothing is pickled.
-- Prefect's locks are not used: publishing is idempotent, and a killed run's lock would stop the next one for ever.
+- Prefect's result record is the reference as JSON. Nothing is pickled.
+- Prefect's locks are not used: publishing is idempotent, and a killed run's lock would block the next one for ever.
 """
 
 from __future__ import annotations

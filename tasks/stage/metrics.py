@@ -102,9 +102,9 @@ _current: ContextVar[StageMetrics | None] = ContextVar("stage_metrics", default=
 
 @contextmanager
 def metrics_of(step: StageRun) -> Iterator[StageMetrics]:
-    """Count a stage until the block ends; an open count of the same step is continued.
+    """Count a stage until the block ends; continue an open count of the same stage run.
 
-    Prefect stands between a stage's call and its work, and does not pass on what was made.
+    A stage's call and its work are separate blocks, because Prefect does not pass information between them.
     """
     outer = _current.get()
     if outer is not None and outer.step == step:

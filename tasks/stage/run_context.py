@@ -35,9 +35,9 @@ class RunContext(BaseModel):
     cache: Annotated[str, AfterValidator(at_home)] | None = None
     """Local folder for copies of remote artifacts and Hub files."""
     device: Annotated[str, AfterValidator(_known)] = "auto"
-    """`cpu`, `cuda`, `cuda:1`, …; `auto` takes a GPU if there is one."""
+    """`cpu`, `cuda`, `cuda:1`, …; `auto` uses a GPU if there is one."""
     threads: int | None = Field(None, ge=1)
-    """CPU threads for torch; all cores, or OMP_NUM_THREADS, unless given."""
+    """CPU threads of torch; by default OMP_NUM_THREADS or all cores."""
 
     translator_copies: int | None = Field(None, ge=1)
     """Copies of a translator that CTranslate2 runs in parallel, each on its own batch. By default as many as the CPU's

@@ -24,12 +24,12 @@ SECONDS_TO_END: Final = 60.0  # to save a training's state, or to send the last 
 
 @contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:
-    """Hold SIGTERM back inside the block; the yielded function tells whether one came.
+    """Defer SIGTERM inside the block; the yielded function returns whether one came.
 
-    On leaving, the former handler is restored and receives the signal, even if the work was finished in spite of it:
-    Prefect's handler ends the run as crashed, the system's ends the process. An error that leaves the block is logged,
-    because the signal takes its place. Python gives signals to the main thread alone; in any other, this block holds
-    nothing back, and the function tells of none.
+    At the end, the earlier handler is restored and receives the signal, even if the work was finished: Prefect's
+    handler ends the run as crashed, the default handler ends the process. An error that leaves the block is logged,
+    because the signal replaces it. Python delivers signals only to the main thread; in other threads this block does
+    nothing, and the function returns False.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
