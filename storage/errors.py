@@ -21,7 +21,7 @@ class SourceError(StorageError):
 
 
 class HubError(SourceError):
-    """The Hub should have the source but did not deliver it; continuing without it would change the result."""
+    """The Hub should have the files but did not deliver them; continuing without them would change the result."""
 
 
 class HubSilentError(HubError):

@@ -67,7 +67,7 @@ def weigh(
     dev: ScoredSet | None,
     encoder: EncoderConfig,
 ) -> None:
-    """Choose a share of training: score the start and its mergers with the trained encoder on the selection half.
+    """Choose a share of training: score mergers of the original and the trained encoder on the selection half.
 
     A merger's vectors are first interpolated. The best merger is then scored itself, and another is chosen if it falls
     short of its interpolated gain.

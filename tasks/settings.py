@@ -67,8 +67,8 @@ class RunSettings(BaseModel):
     transform: TransformConfig | None = None
     """A post-hoc transform, fitted without labels; its vectors are scored in addition to the encoders'."""
     transform_on: Literal["corpus", "targets"] = "corpus"
-    """Sentences to fit it on: the corpus, once for all sets, or for each set all sentences of its own dataset, every
-    split ("target" of Li et al., 2020, and Su et al., 2021)."""
+    """Sentences to fit it on. `corpus`: the corpus, once for all sets. `targets`: for each set all sentences of its own
+    dataset, every split ("target" of Li et al., 2020, and Su et al., 2021)."""
 
     @property
     def phases(self) -> tuple[Phase, ...]:

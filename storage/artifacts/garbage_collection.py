@@ -138,7 +138,7 @@ def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
 
 
 def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
-    """Return the names of expired leases, and of object-store files that no manifest lists and are 30 days old.
+    """Return the names of expired leases, and of object-store files older than 30 days that no manifest lists.
 
     Such files are left by killed uploads, by publishers that lost a race, and by artifacts that were made again.
     """
@@ -204,8 +204,8 @@ def collect(
         manifests: manifests of the artifacts to delete.
         folders: leftover folders and unused copies.
         loans: names of expired leases and forgotten uploads.
-        used_before: keep artifacts used since this time: a run took them after they were listed. Leased
-            artifacts also stay.
+        used_before: keep artifacts used since this time: a run took them after they were listed. Leased artifacts
+            also stay.
 
     Returns:
         The manifests of the deleted artifacts.

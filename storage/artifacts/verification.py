@@ -1,8 +1,8 @@
 """Verify an artifact's files against its manifest, in the store and in the local copy.
 
 Design choices
-- An artifact is whole if its manifest belongs to its folder, its tables have all parts and rows, and every listed file
-  is a regular file in its folder with the published bytes.
+- An artifact is whole if its manifest belongs to its folder and its tables have all parts and rows. Every listed file
+  must be a regular file in its folder with the published bytes.
 - Bytes are hashed once per process and file version. To look up a cached result, an object store's checksums suffice;
   files read from it are hashed on this machine. Local files are always hashed: bit rot changes neither size nor time.
 - On S3, the publisher's SHA-256 is stored as the object's metadata, so a check costs a request and not a download. S3

@@ -57,8 +57,8 @@ TRANSFER: Final = (
     # Only SCL's table has it; whether the archive contains it is unknown.
     _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}, archive=None),
     _transfer("trec", "TREC", _TREC, {"train": 5452, "test": 500}),
-    # GLUE's tables were made from SentEval's files: 408 rows of the first are GLUE's `validation`, and `idx` is each
-    # row's position in the original file.
+    # GLUE's tables were made from SentEval's files: 408 rows of the train file are GLUE's `validation`, and `idx`
+    # is each row's position in the original file.
     _transfer("mrpc", "MRPC", _MRPC, {"train": 4076, "test": 1725}, archive=None).model_copy(
         update={
             "hub_id": "nyu-mll/glue",

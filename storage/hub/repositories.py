@@ -78,7 +78,7 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
 
 
 def _commit_beginning(kind: Kind, name: str, digits: str, cache: Path | None) -> str:
-    """Complete a commit from its first digits; the Hub is asked once, then the cache has it as it has a branch's."""
+    """Complete a commit from its first digits; the Hub is asked once, then the cache has the answer."""
     from huggingface_hub import HfApi
 
     refs = _folder(kind, name, cache) / "refs"

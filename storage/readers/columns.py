@@ -34,7 +34,7 @@ class Columns:
     """The columns to read.
 
     Attributes:
-        texts: string columns; a record without all of them is rejected.
+        texts: string columns; a record that lacks one is rejected.
         others: columns read as strings, null where absent (a label, a score).
     """
 

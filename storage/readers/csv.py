@@ -4,7 +4,7 @@ Design choices
 - Fields may be quoted in CSV; in TSV a quote is an ordinary character. A CSV's header decides the separator: in much of
   Europe Excel writes semicolons, and other programs write tabs or bars. `csv.Sniffer` is wrong more often.
 - The csv module accepts a quote inside an unquoted field and knows line numbers. Polars' parser is five times as fast,
-  but refuses such files without a line number; using both would require that they agree on every file.
+  but refuses such files without naming the line; using both would require that they agree on every file.
 """
 
 from __future__ import annotations

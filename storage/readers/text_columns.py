@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from storage.readers.formats import Format
 
 SAMPLE: Final = 200  # records used for a guess
-PROSE_WORDS: Final = 3.0  # minimum words per record of a text column
+PROSE_WORDS: Final = 3.0  # a text column has more words per record
 _PROSE_UNIQUE: Final = 0.2
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")  # Thai, Japanese, Chinese

@@ -93,7 +93,7 @@ class ResolvedModel(Record):
 
     @property
     def described(self) -> Path:
-        """As `folder`, but possibly without weights: configuration and tokenizer only."""
+        """As `folder`, but a Hub model may come without its network's weights."""
         return self._folder(settings_only=True)
 
     def _folder(self, *, settings_only: bool) -> Path:

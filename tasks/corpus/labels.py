@@ -39,7 +39,6 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
 
     Raises:
         EvaluationError: too few rows are left for an evaluation.
-        EvaluationError: too few rows are left to judge anything.
     """
     parts = store.scan(passages).select("sentence_id", "part").collect()
     held, learnt = (parts.filter((pl.col("part") == TRAIN) == own)["sentence_id"] for own in (False, True))
@@ -102,7 +101,7 @@ def summary_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> 
 def labelled_halves(
     store: Store, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int
 ) -> dict[str, Labelled]:
-    """The half that chooses and the half that is reported, of rows that nothing learns; none without labels.
+    """Return the selection half and the report half of labelled rows not used in training; empty without labels.
 
     Raises:
         EvaluationError: a half has too few rows.

@@ -139,7 +139,7 @@ class Check:
 
     Attributes:
         subject: The thing checked.
-        verdict: `ok`, `NO`, or `note`: a fault without which the run still works.
+        verdict: `ok`, `NO`, or `note` for a fault that does not stop a run.
         found: The finding.
         remedy: How to fix it; separate, because several findings may share it.
     """
@@ -277,7 +277,7 @@ def _cluster(site: RunContext) -> str:
 
 
 def _look_at_sets(site: RunContext, suite: tuple[str, ...]) -> list[Check]:
-    """Check the evaluation sets in order of their names; only some of them are required, as in a run."""
+    """Check the evaluation sets in order of their names; as in a run, one found set suffices."""
     try:
         names = frozen_names(suite)
     except UnknownSuiteError as error:

@@ -1,8 +1,8 @@
 """Run function calls in child processes on this machine, as part of this flow run.
 
-A child process has its own random generators, threads and memory, so calls do not affect each other's seeds, and a
-crash ends only one call. It receives the call over a pipe and reports its stages and log lines over it, so the terminal
-shows them like those of this process. It uses this process's Prefect server.
+A child process has its own random generators, threads and memory. So calls do not affect each other's seeds, and a
+crash ends only one call. The child receives the call over a pipe, and reports stages and log lines over it; the
+terminal shows them like those of this process. It uses this process's Prefect server.
 
 Child processes end with this one, even after kill -9 (see `lane.py`).
 """

@@ -1,6 +1,6 @@
 """The machine and store of a run. These fields change results by rounding at most, so they are not in artifact keys.
 
-The numbers of threads and processes and the device decide the order of summation, so an artifact may have other bytes
+The numbers of threads and processes and the device decide the order of summation. So an artifact may have other bytes
 on another machine (with 1 or 2 threads, weights differ by 2e-7). The precision, which depends on the device
 (`models.runtime.precision`), is in keys.
 """

@@ -37,7 +37,7 @@ _SECONDS_BETWEEN_UPDATES = 2.0  # each update is a request to the server
 
 
 def show_table(key: str, rows: Sequence[Row], description: str) -> None:
-    """Show a table under a heading; figures are rounded, and each item of a list gets its own line in the cell."""
+    """Show a table under a heading; figures are rounded, items of lists joined by " · "."""
     cells = [{name.replace("_", " "): _shown(value) for name, value in row.items()} for row in rows]
     _show(key, f"## {plain(description)}\n\n{markdown_table(cells)}")
 

@@ -1,4 +1,4 @@
-"""`bsl bench`: check a CPU's or GPU's results, its speed and its share of the hardware limits; needs no server."""
+"""`bsl bench`: check a device's results, its speed and its share of the hardware limits; needs no store or server."""
 
 from __future__ import annotations
 

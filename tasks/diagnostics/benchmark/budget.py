@@ -77,7 +77,6 @@ def finished(command: Sequence[str], log: Path, limit_s: float | None = None) ->
 
     Raises:
         subprocess.TimeoutExpired: it took longer than `limit_s`.
-        subprocess.TimeoutExpired: it took longer than `limit_s`.
     """
     with log.open("wb") as words:
         process = subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True)
