@@ -74,7 +74,7 @@ def retried(address: str, call: Callable[[], T]) -> T:
 
 
 def cause(error: Exception) -> Exception:
-    """Return the first error of the Hub or its transport in an error's chain of causes, else its direct cause or itself."""
+    """Return the first error of the Hub or its transport in an error's chain, else its direct cause or the error."""
     from huggingface_hub import errors
 
     inner: BaseException | None = error
