@@ -1,1 +1,1 @@
-"""Everything that knows paths, bytes and schemas: artifacts, sources, assets. Knows no Prefect and no networks."""
+"""Paths, bytes and schemas: artifacts, sources, assets. Imports neither Prefect nor torch."""

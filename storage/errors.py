@@ -1,18 +1,18 @@
-"""Errors of bytes and paths; each takes a sentence with what was found, what was expected and what to do next."""
+"""Errors of the storage package; each message names what was found, what was expected and the remedy."""
 
 from __future__ import annotations
 
 
 class StorageError(Exception):
-    """Anything this package raises on purpose."""
+    """Base of all errors that this package raises on purpose."""
 
 
 class SourceError(StorageError):
-    """A raw source is missing, malformed or not what its declaration says.
+    """A raw source is missing, malformed or different from its declaration.
 
     Attributes:
         finding: What was found and expected, without `remedy`.
-        remedy: What to do, where many sources share it and a table says it once.
+        remedy: How to fix it; separate, so that a table prints a remedy shared by many sources once.
     """
 
     def __init__(self, finding: str, remedy: str = "") -> None:
@@ -21,11 +21,11 @@ class SourceError(StorageError):
 
 
 class HubError(SourceError):
-    """The Hub should have it and did not give it; a run that went on without it would have another result."""
+    """The Hub should have the files but did not deliver them; continuing without them would change the result."""
 
 
 class HubSilentError(HubError):
-    """The Hub did not answer, or only with faults of its own; what the cache has of it may do.
+    """The Hub did not answer, or only with server errors; its cached files may be used instead.
 
     Attributes:
         wait: Seconds that the Hub asks to wait.
@@ -49,15 +49,15 @@ class NewerFormatError(StorageError):
 
 
 class SchemaError(StorageError):
-    """A table's columns are not those of its declaration."""
+    """A table's columns differ from its declaration."""
 
 
 class StoreReadError(StorageError):
-    """The store refuses to be read, or is out of reach."""
+    """The store cannot be read or reached."""
 
 
 class StoreWriteError(StorageError):
-    """The store is read-only, full or out of reach."""
+    """The store is read-only, full or cannot be reached."""
 
 
 class AssetError(StorageError):

@@ -1,4 +1,4 @@
-"""The base of the models in this package."""
+"""The base class of this package's pydantic models."""
 
 from __future__ import annotations
 

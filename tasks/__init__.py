@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-# Threads that wait for one another spin for microseconds, then sleep. By default libgomp spins for milliseconds, which
-# makes small steps ten times slower wherever another process wants the cores. It is read when torch is loaded: after
-# this, since tasks import torch late.
+# OpenMP threads that wait spin for microseconds, then sleep. By default libgomp spins for milliseconds, which makes
+# small steps ten times slower if another process wants the cores. The variable is read when torch is loaded, which
+# tasks do later.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")

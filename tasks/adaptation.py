@@ -1,4 +1,4 @@
-"""What training taught, weighed on one held-out half, merged with the start, and proved on the other half."""
+"""Adaptation stages: choose how much training to merge into the encoder, and evaluate on the other held-out half."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ GENERAL = "general set"
 
 
 class HeldOut(StageInputs):
-    """The held-out text and labels, and how they are asked."""
+    """Held-out text and labels, with their use and the evaluation settings."""
 
     passages: PassagesRef
     """Sentences of the text, by part."""
     labels: LabelSource | None
-    """Labels, if there are any."""
+    """Labels, if any."""
     use: Use
-    """What the labels are for."""
+    """Use of the labels."""
     config: AdaptationEvaluationConfig
     """Number of questions, shares, bounds."""
 
@@ -67,10 +67,10 @@ def weigh(
     dev: ScoredSet | None,
     encoder: EncoderConfig,
 ) -> None:
-    """Ask the start, and each merger of it with what was trained, of the held-out half that chooses.
+    """Choose a share of training: score mergers of the original and the trained encoder on the selection half.
 
-    Vectors of mergers are interpolated at first. The merger of the largest gain is then asked itself, and another is
-    taken if it does not gain what was expected.
+    A merger's vectors are first interpolated. The best merger is then scored itself, and another is chosen if it falls
+    short of its interpolated gain.
     """
     from models.encoder.merging import interpolated, merged
     from models.evaluation.proof import LABELS, answers, choose_share, figure_of, gain
@@ -95,10 +95,10 @@ def weigh(
             return False
         general.setdefault(0.0, _spearman(base, dev))
         general[share] = _spearman(interpolated(base, learnt, share), dev)
-        # Half of what may be lost: the set that chooses has an error of its own.
+        # Allow half the maximum loss, because the general dev set has sampling error.
         return forgets(general[share] - general[0.0], config.max_forgetting / 100 / 2)
 
-    chosen, asked = choose_share(gains(), forgetful), {1.0}  # of the whole training nothing is interpolated
+    chosen, asked = choose_share(gains(), forgetful), {1.0}  # share 1 is the trained encoder itself: no interpolation
     while chosen not in asked:
         made[chosen] = answers(_cached(work, merged(first, last, chosen)), questions)
         asked.add(chosen)
@@ -124,7 +124,7 @@ def merge(
     weighing: WeighingRef,
     encoder: EncoderConfig,
 ) -> None:
-    """The start and what was trained, mixed at the share that was chosen."""
+    """Merge the original and the trained encoder at the chosen share."""
     from models.encoder.merging import merged
 
     share = float(str(work.store.manifest(weighing).figures[SHARE]))
@@ -134,12 +134,12 @@ def merge(
 
 
 class GeneralFigures(StageInputs):
-    """Figures of the start and the adapted encoder on general sets."""
+    """Figures of the original and the adapted encoder on general sets."""
 
     scores: tuple[ScoresRef, ...]
-    """Scores of both."""
+    """Scores of both encoders."""
     comparisons: tuple[ComparisonRef, ...]
-    """Differences of both."""
+    """Differences between the encoders."""
 
 
 @stage(ref=ProofRef, version=12)
@@ -151,7 +151,7 @@ def prove(
     general: GeneralFigures,
     encoder: EncoderConfig,
 ) -> None:
-    """Ask the start and the adapted encoder of the held-out half that chose nothing, and judge."""
+    """Compare the original and the adapted encoder on the report half, and reach a verdict."""
     from models.evaluation.proof import answers, evidence
     from models.evaluation.verdict import general_evidence, judged
     from tasks.rendering.evidence import proof_rows
@@ -179,9 +179,9 @@ def settle(
     adapted: CheckpointRef,
     proof: ProofRef,
 ) -> None:
-    """The encoder to use: the adapted one where it is proved better, else the start's own files, unchanged."""
+    """Publish the final encoder: the adapted one if its verdict is BETTER, else the original files, unchanged."""
     better = work.store.manifest(proof).figures[VERDICT] == "BETTER"
-    # An embedded model's folder is a packed artifact, whose manifest would say nothing true of this one.
+    # An embedded model's folder contains a manifest, which would be wrong for this artifact.
     aside = shutil.ignore_patterns(MANIFEST, ".*")
     folder = encoder_folder(work.store, adapted if better else start)
     shutil.copytree(folder, work.draft.folder / ENCODER, ignore=aside)
@@ -189,13 +189,13 @@ def settle(
 
 
 def check_asked(site: RunContext, passages: PassagesRef) -> None:
-    """Refuse text of which nothing can be asked, before it is translated or learnt; say where nothing can be proved.
+    """Check that held-out text suffices for evaluation, before translation and training; announce if labels are needed.
 
     Raises:
         EvaluationError: a half has too few sentences or documents.
     """
     store = site.open_store()
-    if store.defect(passages) is not None:  # of a dry run
+    if store.defect(passages) is not None:  # in a dry run
         return
     from models.evaluation.own_text import check_enough
 

@@ -1,4 +1,4 @@
-"""What decides a run: the stages' own configurations, side by side."""
+"""Settings of a run: the configurations of all stages."""
 
 from __future__ import annotations
 
@@ -18,57 +18,57 @@ from tasks.corpus.config import IngestConfig
 
 
 class Phase(BaseModel):
-    """One training: which pairs, and what is minimised on them."""
+    """One training: its pairs and its objective."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     pairs: PairConfig
-    """Which two views make a training pair."""
+    """The two views that make a training pair."""
     training: TrainingConfig
     """The objective, its optimizer and schedule."""
     teacher: EncoderConfig | None = None
-    """Whose vectors of the corpus the objective learns from, where it needs a teacher; as `encoder.model`, or vectors
-    by `embeddings/<key>` of the store, which tasks.embedding.python_encoders makes with any Python object."""
+    """Teacher whose vectors of the corpus the objective learns from, if it needs one: as `encoder.model`, or vectors
+    named `embeddings/<key>` in the store, which tasks.embedding.python_encoders makes with any Python object."""
     more_teachers: tuple[EncoderConfig, ...] = ()
-    """Further teachers: two sentences are then as alike as all teachers say on average."""
+    """Further teachers; the similarity of two sentences is then the mean over all teachers."""
 
     @property
     def teachers(self) -> tuple[EncoderConfig, ...]:
-        """All of them, in order."""
+        """All teachers, in order."""
         return (*filter(None, [self.teacher]), *self.more_teachers)
 
 
 class RunSettings(BaseModel):
-    """Everything that decides the result of a run."""
+    """All settings that decide the result of a run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     ingest: IngestConfig
-    """Which sentences."""
+    """The sentences."""
     augment: AugmentConfig
-    """Which views of each sentence."""
+    """The views of each sentence."""
     pairs: PairConfig
-    """Which two views make a training pair."""
+    """The two views that make a training pair."""
     encoder: EncoderConfig
-    """Where online and target network start."""
+    """The initial weights of online and target network."""
     words: WordsConfig = WordsConfig()
-    """How sentences are cut where the encoder is a file of word vectors."""
+    """Tokenisation for an encoder made from word vectors."""
     earlier: tuple[Phase, ...] = ()
-    """Trainings before the last, each from what the one before it left."""
+    """Earlier trainings; each starts from the result of the one before."""
     teacher: EncoderConfig | None = None
-    """Whose vectors of the corpus the objective learns from, where it needs a teacher; as `encoder.model`, or vectors
-    by `embeddings/<key>` of the store, which tasks.embedding.python_encoders makes with any Python object."""
+    """Teacher whose vectors of the corpus the objective learns from, if it needs one: as `encoder.model`, or vectors
+    named `embeddings/<key>` in the store, which tasks.embedding.python_encoders makes with any Python object."""
     more_teachers: tuple[EncoderConfig, ...] = ()
-    """Further teachers: two sentences are then as alike as all teachers say on average."""
+    """Further teachers; the similarity of two sentences is then the mean over all teachers."""
     training: TrainingConfig | None
-    """The objective of the last training, its optimizer and schedule; None scores the encoder as it is."""
+    """Objective of the last training, its optimizer and schedule; None scores the encoder without training."""
     evaluation: EvaluationConfig
-    """Which sets the encoders are scored on."""
+    """The evaluation sets."""
     transform: TransformConfig | None = None
-    """A post-hoc transform, fitted without labels; what it makes of the encoders' vectors is scored beside them."""
+    """A post-hoc transform, fitted without labels; its vectors are scored in addition to the encoders'."""
     transform_on: Literal["corpus", "targets"] = "corpus"
-    """Whose vectors it is fitted on: the corpus's, once for all sets, or for each set anew those of all sentences of
-    its own data set, every split ("target" of Li et al., 2020, and Su et al., 2021)."""
+    """Sentences to fit it on. `corpus`: the corpus, once for all sets. `targets`: for each set all sentences of its own
+    dataset, every split ("target" of Li et al., 2020, and Su et al., 2021)."""
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -80,18 +80,18 @@ class RunSettings(BaseModel):
 
     @property
     def needs_labels(self) -> bool:
-        """Whether views or pairs are made from labelled pairs."""
+        """Whether views or pairs require labelled pairs."""
         phases = self.phases
         return bool(phases) and (self.augment.needs_labels or any(phase.pairs.labelled for phase in phases))
 
     @property
     def scored(self) -> tuple[str, ...]:
-        """Scored sets that trainings take their pairs from."""
+        """Scored sets used as training pairs."""
         return tuple(phase.pairs.scored for phase in self.phases if phase.pairs.scored is not None)
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """What tables call the encoder at the start and after each training."""
+        """Names in tables of the encoder before training and after each training."""
         if not self.phases:
             return (f"{self.encoder.short_name} ({self.encoder.pooling})",)
         labels = [phase.training.objective.label for phase in self.phases]
@@ -100,12 +100,12 @@ class RunSettings(BaseModel):
 
     @property
     def result(self) -> str:
-        """What tables call what the run is for: the last system, after the transform if there is one."""
+        """Name in tables of the final system: the last encoder, with the transform if any."""
         return self.systems[-1] + self.after_transform
 
     @property
     def after_transform(self) -> str:
-        """What the transform adds to a system's name; empty without one."""
+        """Suffix of a system's name for the transform; empty without one."""
         fitted = {"corpus": "corpus", "targets": "target"}[self.transform_on]
         return f" + {self.transform.name} ({fitted})" if self.transform else ""
 
@@ -117,7 +117,7 @@ class RunSettings(BaseModel):
 
     @model_validator(mode="after")
     def _has_a_key(self) -> Self:
-        """Keys are made of JSON in UTF-8, which has neither infinite numbers nor half characters."""
+        """Refuse infinite numbers and lone surrogates, which keys cannot contain (JSON in UTF-8)."""
         fault = next(_without_form(self.model_dump(), ""), None)
         if fault is not None:
             raise ValueError(f"{fault}; give a finite number or plain text, or null where a limit is to be off")
@@ -125,7 +125,7 @@ class RunSettings(BaseModel):
 
 
 def _without_form(value: object, place: str) -> Iterator[str]:
-    """The fields below a value that no JSON text holds."""
+    """Yield the faults of a value's fields that JSON cannot represent."""
     if isinstance(value, float) and not math.isfinite(value):
         yield f"{place} is not a finite number"
     if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):

@@ -1,1 +1,1 @@
-"""The store: an artifact drafted, published, verified, found, collected; keys and references."""
+"""The artifact store: draft, publish, verify, look up and garbage-collect artifacts; their keys and references."""

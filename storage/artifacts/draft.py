@@ -1,4 +1,4 @@
-"""An artifact while it is being made: a staging folder that `Store.draft` publishes when its block ends."""
+"""An unpublished artifact: a staging folder that `Store.draft` publishes when its block ends."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
     from storage.artifacts.refs import ArtifactRef
 
-ROW_GROUP_ROWS = 131_072  # one group of short sentences is about 10 MB: the unit that streaming readers hold
+ROW_GROUP_ROWS = 131_072  # about 10 MB of short sentences; streaming readers load one row group at a time
 
 
 class Draft:
     """A folder that becomes an artifact.
 
     Attributes:
-        folder: where a stage may also write files of its own (an exported encoder, a picture).
-        figures: what was measured on the way; goes into the manifest and never decides a key.
-        provenance: from which inputs and by which configuration it is made.
+        folder: staging folder; a stage may write other files into it (an exported encoder, a picture).
+        figures: measurements of the run; they go into the manifest and never into a key.
+        provenance: the inputs and the configuration that make the artifact.
     """
 
     def __init__(self, ref: ArtifactRef, folder: Path, provenance: Provenance) -> None:
@@ -51,33 +51,33 @@ class Draft:
 
         Args:
             frame: columns as declared in `storage.artifacts.schemas`.
-            table: the table's name; the artifact's kind unless given.
+            table: name of the table; by default the artifact's kind.
 
         Raises:
-            SchemaError: the columns are not the declared ones.
+            SchemaError: the columns differ from the declared ones.
             StoreWriteError: the disk is full or read-only.
         """
         self._append(frame.lazy(), frame.height, table)
 
     def write_all(self, frames: Iterable[pl.DataFrame], table: str | None = None) -> int:
-        """Append frames as one part, with the bytes that `write` gives their concatenation, holding one at a time.
+        """Append frames as one part, with the same bytes as `write` of their concatenation; only one is in memory.
 
         Args:
-            frames: one after the other, of the same columns; at least one, empty ones are allowed.
+            frames: frames with the same columns; at least one, which may be empty.
             table: as for `write`.
 
         Returns:
             The rows of the part.
 
         Raises:
-            SchemaError, StoreWriteError: as `write` says.
-            ValueError: there is no frame.
+            SchemaError, StoreWriteError: as `write`.
+            ValueError: there are no frames.
         """
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             parts: list[pl.LazyFrame] = []
             rows, held = 0, None
             for frame in frames:
-                # The first one waits in memory: most tables come as a single frame.
+                # Keep the latest frame in memory: most tables come as a single frame.
                 if held is not None and held.height:
                     parts.append(self._set_aside(held, Path(scratch) / f"{len(parts):06d}.parquet"))
                 held, rows = frame, rows + frame.height
@@ -106,14 +106,14 @@ class Draft:
         self._tables[name] = TableEntry(rows=before + rows, columns=columns)
 
     def note(self, figures: Mapping[str, JsonValue]) -> None:
-        """Record what was measured, beside the artifact's content."""
+        """Add measurements to the manifest."""
         self.figures.update(figures)
 
     def seal(self) -> Manifest:
         """Flush every file to the disk and write the manifest last.
 
         Raises:
-            CorruptArtifactError: the stage left something else than regular files and folders.
+            CorruptArtifactError: the stage left something other than regular files and folders.
             StoreWriteError: the disk is full or read-only.
         """
         for path in self.folder.rglob("*"):

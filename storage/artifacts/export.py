@@ -1,4 +1,4 @@
-"""Copies of artifacts for people: a folder or a zip."""
+"""Copy an artifact out of the store, to a folder or a zip file."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = No
     """Copy an intact artifact, manifest included, to a folder or, if the name ends in `.zip`, into an archive.
 
     Args:
-        store: where it is.
-        ref: which one.
-        target: a path at which there is nothing yet.
-        extra: a folder whose files are laid over the copy; the manifest does not list them.
+        store: store of the artifact.
+        ref: the artifact.
+        target: path that does not exist yet.
+        extra: folder whose files are added to the copy, over files of the same name; the manifest does not list them.
 
     Raises:
-        StoreWriteError: the target is there already; nothing is overwritten.
-        ArtifactMissingError, CorruptArtifactError: there is nothing sound to copy.
+        StoreWriteError: the target exists; nothing is overwritten.
+        ArtifactMissingError, CorruptArtifactError: the artifact is missing or damaged.
     """
     if target.exists():
         raise StoreWriteError(f"{target} exists already; name a new folder or archive")
-    manifest = store.check(ref).model_copy(update={"place": ""})  # a copy's files lie beside it
+    manifest = store.check(ref).model_copy(update={"place": ""})  # in a copy, the files are next to the manifest
     source = store.fetch(ref)
     with whole(target) as made:
         if target.suffix == ".zip":

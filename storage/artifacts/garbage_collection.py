@@ -1,4 +1,4 @@
-"""Garbage collection: artifacts that are old and that no kept report or evaluation and no running process needs."""
+"""Garbage collection of old artifacts that no recent report or evaluation and no running process needs."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
-_ROOTS = ("report", "evaluation", "reproduction", "sweep", "study", "field")  # the last two of earlier versions
+_ROOTS = ("report", "evaluation", "reproduction", "sweep", "study", "field")  # earlier versions made the last two
 _ARTIFACT = re.compile(r"[a-z0-9_]+(/[a-z0-9-]+)?/[0-9a-f]{64}")
 _FILE = re.compile(r"(?P<kind>[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})??)/(?P<key>[0-9a-f]{64})/(?P<name>.+)")
 _PLACED = re.compile(r"([0-9a-f]{32})/.+")
-_STILL_AT_WORK = timedelta(days=1)  # a stage may think that long between two files
-_STILL_LENT = timedelta(days=30)  # a plan is written once, and lent as long as its shards take
+_STILL_AT_WORK = timedelta(days=1)  # a stage may compute that long between two files
+_STILL_LENT = timedelta(days=30)  # an object is written once and may be in use for as long as a run's shards take
 
 
 def readable_manifests(store: Store, kind: str | None = None) -> list[Manifest]:
-    """The manifests of all artifacts, or of one kind; one that cannot be read is named in a warning and left out."""
+    """Return the manifests of all artifacts, or of one kind; warn about unreadable ones and leave them out."""
     found = []
     for ref in store.refs(kind):
         try:
@@ -48,15 +48,14 @@ def readable_manifests(store: Store, kind: str | None = None) -> list[Manifest]:
 
 
 def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Manifest]:
-    """Artifacts that may go: last used before `now - older_than`, not leased, needed by no leased or younger report.
+    """Return the artifacts that may be deleted: unused since `now - older_than`, and neither leased nor needed.
 
-    An artifact is used when it is made and whenever a run takes it from the cache.
-    Translations are a memory that later runs draw on, so they never go by age.
+    An artifact is needed if a leased artifact, or a younger report or evaluation, was made from it. It is used when it
+    is made and whenever a run takes it from the cache. Translations are never deleted by age: later runs reuse them.
 
     Raises:
-        CorruptArtifactError: a manifest cannot be read, so what it needs is not known; nothing may go until it can, or
-            has gone.
-        StoreReadError: the store does not say what it holds.
+        CorruptArtifactError: a manifest cannot be read, so its inputs are unknown; repair or delete it first.
+        StoreReadError: the store cannot be listed or read.
     """
     manifests = _all_manifests(store)
     old = {path for path, manifest in manifests.items() if now - _last_used(store, manifest) > older_than}
@@ -81,14 +80,14 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
 
 
 def _all_manifests(store: Store) -> dict[str, Manifest]:
-    """Every manifest by the path of its folder, which it names itself, or it could not be read."""
+    """Return every manifest by the path of its artifact's folder."""
     manifests: dict[str, Manifest] = {}
     faults: list[str] = []
     for ref in store.refs():
         try:
             manifests[ref.path] = store.manifest(ref)
         except ArtifactMissingError:
-            continue  # another collection was faster
+            continue  # another collection deleted it
         except StorageError as error:
             faults.append(str(error))
     if faults:
@@ -105,10 +104,9 @@ def _last_used(store: Store, manifest: Manifest) -> datetime:
 
 
 def leftovers(store: Store, older_than: timedelta) -> list[Path]:
-    """Folders of runs that were killed long ago: staging, state of unfinished stages, replaced artifacts.
+    """Return old folders of killed runs: staging, state of unfinished stages, replaced artifacts.
 
-    A folder's age is that of the newest file in it, and at least a day, so that a stage which still works is not taken
-    for dead.
+    A folder's age is the age of its newest file. Folders younger than a day stay, because their stage may still run.
     """
     limit = time.time() - max(older_than, _STILL_AT_WORK).total_seconds()
     folders = [path for pattern in _LEFTOVERS for path in store.workplace.glob(pattern)]
@@ -116,12 +114,12 @@ def leftovers(store: Store, older_than: timedelta) -> list[Path]:
 
 
 def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
-    """Copies on this machine of an object store's artifacts: those read long ago, and those of artifacts that went.
+    """Return local copies of an object store's artifacts that were not read for long, or whose artifact is deleted.
 
-    A copy that was read within a day stays, for a stage may still work with it.
+    A copy read within the last day stays, because a stage may still use it.
 
     Raises:
-        StoreReadError: the store does not say what it holds.
+        StoreReadError: the store cannot be listed.
     """
     if store.local is not None:
         return []
@@ -133,29 +131,29 @@ def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
         if _ARTIFACT.fullmatch(name) is None:
             continue
         least = max(older_than, _STILL_AT_WORK) if name in there else _STILL_AT_WORK
-        with suppress(FileNotFoundError):  # another collection was faster
+        with suppress(FileNotFoundError):  # another collection deleted it
             if now - folder.lstat().st_mtime > least.total_seconds():
                 found.append(folder)
     return sorted(found)
 
 
 def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
-    """Names of expired leases, and of files on an object store that no manifest names, after 30 days.
+    """Return the names of expired leases, and of object-store files older than 30 days that no manifest lists.
 
-    Killed uploads leave such files, publishers that met another's manifest too late, and artifacts made again.
+    Such files are left by killed uploads, by publishers that lost a race, and by artifacts that were made again.
     """
     limit = now - max(older_than, _STILL_LENT)
     return [*_forgotten_uploads(store, limit), *expired_leases(store, now)]
 
 
 def _forgotten_uploads(store: Store, before: datetime) -> list[str]:
-    """Names of files on an object store that no manifest names, uploaded before some time.
+    """Return the names of object-store files that no manifest lists and that were uploaded before a time.
 
     Raises:
         StoreReadError: the store cannot be listed.
     """
     if store.local is not None:
-        return []  # a folder appears as a whole
+        return []  # a local folder appears whole, by a rename
     with reading(store.url):
         try:
             paths = [path.removeprefix(f"{store.root}/") for path in store.fs.find(store.root)]
@@ -165,7 +163,7 @@ def _forgotten_uploads(store: Store, before: datetime) -> list[str]:
 
 
 def _unnamed(store: Store, paths: Iterable[str]) -> Iterator[str]:
-    """Files in artifacts' folders that are not their manifests' own; none of one whose manifest is unreadable."""
+    """Yield the files in artifact folders that no manifest lists; none for an unreadable manifest."""
     folders: defaultdict[ArtifactRef, set[str]] = defaultdict(set)
     for path in paths:
         if file := _FILE.fullmatch(path):
@@ -188,7 +186,7 @@ def _named(store: Store, ref: ArtifactRef, names: set[str]) -> set[str]:
     except StoreReadError:
         raise
     except StorageError:
-        return names  # what it needs is not known, so all is kept
+        return names  # its files are unknown, so keep all
     return {MANIFEST, *map(manifest.where, manifest.files)}
 
 
@@ -199,18 +197,18 @@ def collect(
     loans: Sequence[str] = (),
     used_before: datetime | None = None,
 ) -> list[Manifest]:
-    """Delete what `collectable`, `leftovers`, `unused_copies` and `forgotten_loans` listed.
+    """Delete the artifacts, folders and files listed by the functions above.
 
     Args:
-        store: where from.
-        manifests: of the artifacts.
-        folders: of leftovers and copies.
-        loans: by name.
-        used_before: an artifact that was used since stays, for a run took it after it was listed. So does one that
-            was leased since.
+        store: store to delete from.
+        manifests: manifests of the artifacts to delete.
+        folders: leftover folders and unused copies.
+        loans: names of expired leases and forgotten uploads.
+        used_before: keep artifacts used since this time: a run took them after they were listed. Leased artifacts
+            also stay.
 
     Returns:
-        Those of `manifests` that are deleted.
+        The manifests of the deleted artifacts.
     """
     for loan in loans:
         with writing(store.url):
@@ -226,5 +224,5 @@ def collect(
         if folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder, ignore_errors=True)
         else:
-            folder.unlink(missing_ok=True)  # a file or link that stood where an artifact was published
+            folder.unlink(missing_ok=True)  # a file or link found at the path of an artifact
     return gone

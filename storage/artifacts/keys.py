@@ -1,7 +1,7 @@
-"""From a stage, its configuration and its inputs to the key of what it makes.
+"""Compute an artifact's key from its stage, configuration and inputs.
 
-Equal inputs give an equal key on every machine: paths, device and other fields that cannot change the result are
-marked `NotInKey` where they are declared and never reach the digest.
+Equal inputs give an equal key on every machine. Fields that cannot change the result (paths, device) are declared
+`NotInKey` and left out of the digest.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from storage.artifacts.refs import ArtifactRef
 
 
 class _NotInKey:
-    """Marks a field that says where or how fast, never what: `location: Annotated[str, NotInKey]`."""
+    """Marks a field that cannot change the result, such as a path or a device: `location: Annotated[str, NotInKey]`."""
 
 
 NotInKey: Final = _NotInKey()
 
 
 def canonical(value: object) -> object:
-    """The JSON form of a stage argument, the same on every machine.
+    """Return the JSON form of a stage argument, equal on every machine.
 
     Raises:
-        TypeError: for a value with no such form (a frame, a tensor, a set).
+        TypeError: the value has no such form (a frame, a tensor, a set).
     """
     if isinstance(value, ArtifactRef):
         return value.path
@@ -51,9 +51,9 @@ def canonical(value: object) -> object:
 
 
 def artifact_key(stage: str, kind: str, stage_version: int, arguments: Mapping[str, object]) -> str:
-    """sha256 of (stage, kind, stage version, canonical arguments), as 64 hex digits.
+    """Return the sha256 of (stage, kind, stage version, canonical arguments) as 64 hex digits.
 
-    Two stages of one kind, version and configuration make different artifacts: the stage's own name tells them apart.
+    The stage's name is part of it: two stages of one kind, version and configuration make different artifacts.
     """
     parts = [stage, kind, stage_version, canonical(arguments)]
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False)

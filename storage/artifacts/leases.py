@@ -1,7 +1,7 @@
 """Leases: a running process names the artifacts that it uses, and garbage collection keeps them.
 
-A lease is a file `.leases/<id>.json` in the store with the paths of artifacts. Its process renews it; one hour after
-the last renewal it protects nothing, so a killed process needs no clean-up.
+A lease is a file `.leases/<id>.json` in the store with the paths of artifacts. Its process renews it. A lease expires
+one hour after its last renewal, so a killed process needs no clean-up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Lease:
         self._paths: set[str] = set()
 
     def add(self, refs: Iterable[ArtifactRef]) -> bool:
-        """Add artifacts, which need not exist yet; `renew` protects them. False if the lease had all of them."""
+        """Add artifacts, which need not exist yet; `renew` protects them. Return False if the lease had all of them."""
         new = {ref.path for ref in refs} - self._paths
         self._paths = self._paths | new  # a new set: another thread may be writing the old one
         return bool(new)

@@ -1,6 +1,6 @@
-"""Which artifact folders a store has, without silence: what cannot be listed is an error, not an empty store.
+"""List the artifact folders of a store; a folder that cannot be listed is an error.
 
-fsspec's `glob` leaves out what it may not read, and whoever counts on the rest (`gc`) deletes too much.
+fsspec's `glob` silently skips unreadable folders, and garbage collection by an incomplete list deletes too much.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _DEEPEST = 3  # <kind>/<nested kind>/<key>
 
 
 def artifact_refs(fs: fsspec.AbstractFileSystem, root: str, kind: str | None, *, local: bool) -> list[ArtifactRef]:
-    """References to the folders that hold a manifest, by path; none has been read.
+    """Return references to all folders with a manifest, sorted by path; manifests are not read.
 
-    A folder with a manifest that is not named as an artifact is left out with a warning; one inside an artifact, which
-    may hold a model with a manifest of its own, without.
+    A folder with a manifest but without an artifact's name is skipped with a warning. A folder inside an artifact, for
+    example a model with a manifest, is skipped silently.
 
     Args:
         fs: the store's file system.
-        root: the store in it.
+        root: path of the store in it.
         kind: artifacts of this kind and of the kinds nested in it; all if None.
         local: whether it is this machine's file system.
 
     Raises:
-        OSError: a folder may not be listed, or whatever else an object store's client raises.
+        OSError: a folder cannot be listed; an object store's client may raise other errors.
     """
     folder = f"{root}/{kind}" if kind else root
     found = set(_local_folders(Path(root), kind or "") if local else _remote_folders(fs, folder, root))
@@ -49,7 +49,7 @@ def artifact_refs(fs: fsspec.AbstractFileSystem, root: str, kind: str | None, *,
 
 
 def _local_folders(root: Path, below: str) -> Iterator[str]:
-    """Folders with a manifest, relative to the root."""
+    """Yield the folders with a manifest, relative to the root."""
     depth = below.count("/") + 1 if below else 0
     try:
         entries = list(os.scandir(root / below))
@@ -64,13 +64,13 @@ def _local_folders(root: Path, below: str) -> Iterator[str]:
 
 
 def _is_inside(path: str, found: set[str]) -> bool:
-    """Whether it is the folder of an artifact's own file; below a folder that is no artifact there may be some."""
+    """Return whether a folder is part of an artifact; folders below one that is not an artifact are not."""
     above = path.rpartition("/")[0]
     return above in found and re.fullmatch(KEY, above.rpartition("/")[2]) is not None
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder or a link to one; a link that leads nowhere or in a circle is none."""
+    """Return whether an entry is a folder or a link to one; broken and circular links are not."""
     return entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and Path(entry.path).is_dir())
 
 
@@ -86,12 +86,12 @@ def _remote_folders(fs: fsspec.AbstractFileSystem, folder: str, root: str) -> It
 
 
 def files_below(fs: fsspec.AbstractFileSystem, folder: str, depth: int) -> list[str]:
-    """Return all files below a folder, by one flat listing where the client has one, else to a depth.
+    """Return all files below a folder, by one flat listing if the client supports it, else down to a depth.
 
-    A request for a flat listing gives a thousand names, not one folder's.
+    One request of a flat listing returns a thousand names, across folders.
 
     Raises:
-        OSError: a folder may not be listed, which `find` with a depth of its own leaves out.
+        OSError: a folder cannot be listed; fsspec's own `find` skips such a folder.
     """
     if getattr(type(fs), "_find", AsyncFileSystem._find) is not AsyncFileSystem._find:
         return [str(path) for path in fs.find(folder)]
@@ -99,7 +99,7 @@ def files_below(fs: fsspec.AbstractFileSystem, folder: str, depth: int) -> list[
 
 
 def _ref(path: str) -> ArtifactRef | None:
-    """The reference to `<kind>/<key>`; None for a folder that somebody else put there."""
+    """Return the reference to `<kind>/<key>`; None for a folder that is not an artifact."""
     kind, _, key = path.rpartition("/")
     try:
         return ArtifactRef(kind=kind, key=key)

@@ -1,4 +1,4 @@
-"""Artifacts by the names that people give them."""
+"""Find artifacts by the names that users type: a kind, the beginning of a key, `latest`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 LATEST: Final = "latest"
 MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
-"""The name of an encoder that a run has made."""
-MOST_COMPARED: Final = 26  # each has a letter
+"""Name of an encoder from a run: its checkpoint or report."""
+MOST_COMPARED: Final = 26  # each run gets a letter
 KINDS: Final = frozenset(
-    {"translations", "asset", "parallel", "back_translated"}  # whose references are plain ones
+    {"translations", "asset", "parallel", "back_translated"}  # kinds without a subclass of `ArtifactRef`
     | {str(ref.model_fields["kind"].default) for ref in ArtifactRef.__subclasses__()}
 )
 
 
 def check_kind(store: Store, kind: str) -> None:
-    """See that there is such a kind of artifact: it is known, or the store has some.
+    """Check that a kind of artifact is known or in the store.
 
     Raises:
-        ArtifactMissingError: naming the nearest.
+        ArtifactMissingError: it is neither; the message names the nearest kind.
     """
     if kind.partition("/")[0] in KINDS or store.refs(kind):
         return
@@ -40,12 +40,12 @@ def check_kind(store: Store, kind: str) -> None:
 
 
 def find(store: Store, text: str) -> ArtifactRef:
-    """The artifact that a person means by `<kind>/<beginning of key>`, or by the beginning of its key alone.
+    """Return the artifact named by `<kind>/<beginning of key>`, or by the beginning of its key alone.
 
-    `<kind>/latest` is the youngest of its kind, and `latest` the youngest of all.
+    `<kind>/latest` is the newest artifact of its kind, and `latest` the newest of all.
 
     Raises:
-        ArtifactMissingError: none or several fit, or there is no such kind.
+        ArtifactMissingError: no artifact or several match, or the kind is unknown.
     """
     kind, _, key = text.rpartition("/")
     if kind:
@@ -57,10 +57,10 @@ def find(store: Store, text: str) -> ArtifactRef:
 
 
 def find_report(store: Store, text: str) -> ArtifactRef:
-    """The report that a person means: by `report/<beginning of key>`, that beginning alone, or the run that made it.
+    """Return the report named by `report/<beginning of key>`, by that beginning alone, or by its run.
 
     Raises:
-        ArtifactMissingError: none or several fit.
+        ArtifactMissingError: no report or several match.
     """
     name = text.removeprefix("report/")
     if name == LATEST:
@@ -73,10 +73,10 @@ def find_report(store: Store, text: str) -> ArtifactRef:
 
 
 def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
-    """Several reports to be compared, each as `find_report` finds it.
+    """Return the reports to compare, each looked up by `find_report`.
 
     Raises:
-        ValueError: fewer than two, too many, or one of them twice.
+        ValueError: there are fewer than two or too many, or a report is named twice.
         ArtifactMissingError: as `find_report`.
     """
     reports = [find_report(store, text) for text in texts]
@@ -103,5 +103,5 @@ def _only(fitting: list[ArtifactRef], text: str, expected: str) -> ArtifactRef:
 
 
 def _own(kind: str, refs: list[ArtifactRef]) -> list[ArtifactRef]:
-    """Those of just this kind, if there are any: `embeddings` are not their shards; `translations` are all nested."""
+    """Return the references of exactly this kind, or all if there are none: `translations` are all nested."""
     return [ref for ref in refs if ref.kind == kind] or refs

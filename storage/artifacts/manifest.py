@@ -1,4 +1,4 @@
-"""`manifest.json`: what an artifact is, why it is so, whether it is intact, and how to make it again."""
+"""`manifest.json`: an artifact's kind, provenance, file checksums, and the settings that make it again."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from storage.record import Record
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 3  # 2: the stage's name; 3: the place of the files; older manifests are still read
+FORMAT = 3  # 2 added the stage's name, 3 the folder of the files; older manifests can still be read
 MOST_BYTES: Final = 64 << 20
-"""Size of a manifest beyond which it is none; the largest real ones have some thousand files and are below 1 MB."""
+"""Maximum size of a manifest; the largest real ones list some thousand files and are below 1 MB."""
 _PART: Final = re.compile(r"(?P<table>[^/]+)-(?P<number>[0-9]{5})\.parquet")
 _MOST: Final = 2**63 - 1
-_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)  # every zone can spell these
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)  # valid in every time zone
 _RECORDED = ("bsl-pipeline", "polars", "torch", "transformers", "tokenizers", "ctranslate2", "numpy")
 
 
@@ -53,11 +53,11 @@ class InputEntry(Record):
     kind: str = Field(pattern=KIND)
     key: str = Field(pattern=KEY)
     digest: str
-    """Content digest at the time; if the input is made again and differs, this artifact no longer counts."""
+    """Content digest at the time; if the input was made again with other content, this artifact is stale."""
 
 
 class Provenance(Record):
-    """What decided an artifact, known before it is made."""
+    """The stage, configuration and inputs of an artifact, known before it is made."""
 
     stage: str = ""
     """Name of the stage that made it; empty in manifests of format 1."""
@@ -65,7 +65,7 @@ class Provenance(Record):
     config: dict[str, JsonValue]
     inputs: dict[str, InputEntry] = Field({})
     run: str = ""
-    """The Prefect run that made it, empty outside one."""
+    """The Prefect run that made it; empty outside a run."""
 
 
 class Manifest(Record):
@@ -79,10 +79,10 @@ class Manifest(Record):
     files: dict[FileName, FileEntry] = Field(min_length=1)
     """By path relative to `place`."""
     place: str = Field("", pattern=r"^([0-9a-f]{32})?$")
-    """Folder beside the manifest that holds the files: each publisher to an object store has its own. Empty where the
-    files themselves lie beside the manifest."""
+    """Folder with the files, next to the manifest; each publisher to an object store has its own. Empty if the files
+    are next to the manifest."""
     figures: dict[str, JsonValue] = Field({})
-    """What was measured on the way (counts, throughput); never part of a key."""
+    """Measurements of the run (counts, throughput); never part of a key."""
     versions: dict[str, str]
     host: str
     created_at: Annotated[AwareDatetime, Field(ge=_FIRST, le=_LAST)]
@@ -90,7 +90,7 @@ class Manifest(Record):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Manifest:
-        """Every table has its parts, every part its table, and no file stands where another's folder is."""
+        """Check that every table has all its parts, every part a table, and no file has the path of a folder."""
         parts: dict[str, set[int]] = {name: set() for name in self.tables}
         for name in self.files:
             if part := _PART.fullmatch(name):
@@ -103,23 +103,23 @@ class Manifest(Record):
         return self
 
     def parts(self, table: str) -> list[str]:
-        """The files of a table in order; none if there is no such table."""
+        """Return the files of a table in order; empty if there is no such table."""
         return sorted(name for name in self.files if (part := _PART.fullmatch(name)) and part["table"] == table)
 
     def where(self, name: str) -> str:
-        """The path of a file, relative to the artifact's folder."""
+        """Return the path of a file, relative to the artifact's folder."""
         return f"{self.place}/{name}" if self.place else name
 
     @property
     def ref(self) -> ArtifactRef:
-        """The reference that finds this artifact."""
+        """The reference to this artifact."""
         return ArtifactRef(kind=self.kind, key=self.key)
 
     @property
     def digest(self) -> str:
         """sha256 over the names and hashes of all files: equal for equal content.
 
-        HTML pages tell when and how fast things were made, as `figures` do, so they have no part in it.
+        HTML pages are left out: like `figures`, they contain times and durations.
         """
         content = sorted((name, entry) for name, entry in self.files.items() if not name.endswith(".html"))
         lines = "\n".join(f"{name} {entry.sha256}" for name, entry in content)
@@ -132,21 +132,21 @@ class Manifest(Record):
 
     @property
     def size(self) -> int:
-        """Bytes of all files, without the manifest."""
+        """Bytes of all files except the manifest."""
         return sum(entry.size for entry in self.files.values())
 
 
 def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
-    """Read a manifest, which is trusted in nothing.
+    """Parse and validate a manifest.
 
     Args:
-        text: its bytes.
-        where: what messages call it.
-        ref: the artifact whose folder it was found in.
+        text: bytes of the manifest.
+        where: name of the manifest in messages.
+        ref: the artifact whose folder contains it.
 
     Raises:
         NewerFormatError: its format is above `FORMAT`.
-        CorruptArtifactError: it is no manifest, or that of another artifact.
+        CorruptArtifactError: it is not a manifest, or the manifest of another artifact.
     """
     try:
         head = _Head.model_validate_json(text)
@@ -172,7 +172,7 @@ class _Head(BaseModel):
 
 
 def _first_fault(error: ValueError) -> str:
-    """What is wrong, without the text that it was found in: terminals and pages shall not show that."""
+    """Return the first error without the offending text, which must not reach terminals and pages."""
     if isinstance(error, ValidationError):
         fault = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in fault["loc"])
@@ -181,7 +181,7 @@ def _first_fault(error: ValueError) -> str:
 
 
 def describe_files(folder: Path) -> dict[str, FileEntry]:
-    """Size and sha256 of every file below `folder`, the manifest aside, by relative POSIX path."""
+    """Return size and sha256 of every file below `folder` except the manifest, by relative POSIX path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
     return {
         path.relative_to(folder).as_posix(): FileEntry(size=path.stat().st_size, sha256=file_sha256(path))
@@ -190,11 +190,11 @@ def describe_files(folder: Path) -> dict[str, FileEntry]:
 
 
 def installed_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that can change a result."""
+    """Return the versions of Python and of the packages that can change a result."""
     return {"python": platform.python_version(), **{name: _installed(name) for name in _RECORDED}}
 
 
-@lru_cache  # Python parses a package's whole description at each look, a tenth of the time of a small shard
+@lru_cache  # Python parses a package's whole metadata at each look-up: a tenth of the time of a small shard
 def _installed(name: str) -> str:
     try:
         return version(name)

@@ -1,4 +1,4 @@
-"""References to artifacts: what tasks hand to each other instead of frames and tensors."""
+"""References to artifacts: tasks exchange these instead of frames and tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 KIND: Final = r"^[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})?$"
 KEY: Final = r"^[0-9a-f]{64}$"
 ENCODER: Final = "encoder"
-"""Folder of a checkpoint with the trained encoder, as sentence-transformers opens it."""
+"""Folder of a checkpoint with the trained encoder, in the format of sentence-transformers."""
 STATE: Final = "state"
 """Folder of a checkpoint with the training run's last snapshot."""
 
@@ -74,13 +74,13 @@ class EmbeddingsRef(ArtifactRef):
 
 
 class TransformRef(ArtifactRef):
-    """What was fitted on a corpus's vectors to change others."""
+    """A transform fitted on a corpus's vectors."""
 
     kind: Literal["transform"] = "transform"
 
 
 class PredictionsRef(ArtifactRef):
-    """Cosines of test pairs under an encoder that was fine-tuned on others."""
+    """Cosines of test pairs under an encoder that was fine-tuned on training pairs."""
 
     kind: Literal["predictions"] = "predictions"
 
@@ -98,7 +98,7 @@ class ComparisonRef(ArtifactRef):
 
 
 class EvaluationRef(ArtifactRef):
-    """Scores of one or more encoders, their differences, and what could not be scored."""
+    """Scores of one or more encoders, their differences, and the sets that could not be scored."""
 
     kind: Literal["evaluation"] = "evaluation"
 
@@ -116,7 +116,7 @@ class SweepRef(ArtifactRef):
 
 
 class ReproductionRef(ArtifactRef):
-    """A published row beside what runs of its recipe measured."""
+    """A published row of results, compared with runs of its recipe."""
 
     kind: Literal["reproduction"] = "reproduction"
 
@@ -128,12 +128,12 @@ class PaceRef(ArtifactRef):
 
 
 class WeighingRef(ArtifactRef):
-    """What each share of a trained encoder in the one that it came from finds, and the share that was chosen."""
+    """Scores of the original encoder interpolated with the trained one at several shares, and the chosen share."""
 
     kind: Literal["weighing"] = "weighing"
 
 
 class ProofRef(ArtifactRef):
-    """An adapted encoder beside the one that it came from, on text that neither training nor choice has seen."""
+    """An adapted encoder compared with its original, on text used neither for training nor for selection."""
 
     kind: Literal["proof"] = "proof"

@@ -9,7 +9,7 @@ from storage.errors import SchemaError
 CORPUS = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "source": pl.String, "lang": pl.String})
 PASSAGES = pl.Schema(
     {
-        # A sentence of a document; neighbours have positions that follow each other.
+        # A sentence of a document; neighbours have consecutive positions.
         "document": pl.UInt32,
         "position": pl.UInt32,
         "sentence_id": pl.UInt64,
@@ -17,7 +17,7 @@ PASSAGES = pl.Schema(
         "title": pl.String,
         "source": pl.String,
         "lang": pl.String,
-        # What is drawn together: a document of its part, or a run of one.
+        # Unit of resampling: a document of its part, or a run of one.
         "unit": pl.UInt32,
         "part": pl.String,
     }
@@ -43,7 +43,7 @@ PAIRS = pl.Schema(
         "lang_1": pl.String,
         "lang_2": pl.String,
         "source": pl.String,
-        # Null where nobody says so: the pair's class, how alike its views are (0 to 1), whose negatives it is not.
+        # Null where unknown: the pair's class, its similarity (0 to 1), the group whose other pairs are no negatives.
         "label": pl.Int8,
         "score": pl.Float32,
         "group": pl.UInt64,
@@ -90,9 +90,9 @@ PROOF = pl.Schema(
     {
         "evidence": pl.String,
         "metric": pl.String,
-        # `counts` decides the verdict, `guard` may forbid it, `shown` is of a trained view or has no interval.
+        # `counts` decides the verdict, `guard` can veto it, `shown` is for a trained view or has no interval.
         "role": pl.String,
-        # Null of a mean of general sets, as are interval and p where a set has none.
+        # Null for a mean of general sets; so are interval and p where a set has none.
         "before": pl.Float64,
         "after": pl.Float64,
         "difference": pl.Float64,
@@ -110,18 +110,18 @@ REPRODUCTION = pl.Schema(
         "metric": pl.String,
         "protocol": pl.String,
         "published": pl.Float64,
-        # × 100, as the row is printed; null where the set was not scored, and of one seed no deviation.
+        # × 100, as in the published row; null if the set was not scored. The deviation is null for a single seed.
         "value": pl.Float64,
         "sd": pl.Float64,
         "ci_low": pl.Float64,
         "ci_high": pl.Float64,
         "seeds": pl.UInt32,
-        # Of the verdict: what equivalent figures may differ by, and the 90 % interval over seeds, null of one seed.
+        # For the verdict: the equivalence margin, and the 90 % interval over seeds (null for a single seed).
         "margin": pl.Float64,
         "seeds_low": pl.Float64,
         "seeds_high": pl.Float64,
         "verdict": pl.String,
-        "seeds_needed": pl.UInt32,  # to end an INCONCLUSIVE comparison; null where none are, or more than can be run
+        "seeds_needed": pl.UInt32,  # to resolve an INCONCLUSIVE comparison; null if none, or more than can be run
         "signature": pl.String,
     }
 )
@@ -132,21 +132,21 @@ SWEEP = pl.Schema(
         "metric": pl.String,
         "protocol": pl.String,
         "mean": pl.Float64,
-        # Over seeds, null of one seed; intervals are of scored pairs alone.
+        # Over seeds, null for a single seed; only scored pairs have intervals.
         "sd": pl.Float64,
         "ci_low": pl.Float64,
         "ci_high": pl.Float64,
         "seeds": pl.UInt32,
-        # What it is compared with on the same draws of pairs, a row each; null where nothing is drawn.
+        # Reference system on the same bootstrap draws of pairs, a row each; null where nothing is drawn.
         "reference": pl.String,
         # Null in the reference's own rows.
         "difference": pl.Float64,
         "difference_low": pl.Float64,
         "difference_high": pl.Float64,
         "p_value": pl.Float64,
-        # `above`, `below` or `no` beside the reference; null in its own rows and where nothing is drawn.
+        # `above`, `below` or `no` against the reference; null in the reference's own rows and where nothing is drawn.
         "verdict": pl.String,
-        # Whether the set has a say in which system is best; null where nothing is drawn.
+        # Whether the set counts in the choice of the best system; null where nothing is drawn.
         "decides": pl.Boolean,
     }
 )
@@ -155,9 +155,9 @@ SWEEP_COSTS = pl.Schema(
         "label": pl.String,
         "steps": pl.UInt32,
         "seconds": pl.Float64,
-        # Of all its views, whether they were translated for it or for another method before.
+        # Translation of all its views, done for this system or earlier for another method.
         "translation_seconds": pl.Float64,
-        # How far it is behind the best; null for the best itself and for those without figures.
+        # Difference to the best system; null for the best itself and for systems without figures.
         "behind": pl.Float64,
         "behind_low": pl.Float64,
         "behind_high": pl.Float64,
@@ -188,21 +188,21 @@ TABLES: dict[str, pl.Schema] = {
 
 
 def tables_of(kind: str) -> tuple[str, ...]:
-    """The tables of which an artifact of a kind has one; none where it need not have any."""
+    """Return the names of tables an artifact of this kind may have (it has one of them); empty if it needs none."""
     name = kind.partition("/")[0]
     return {"embeddings": ("embeddings", "sparse_embeddings")}.get(name, (name,) if name in TABLES else ())
 
 
 def check_schema(table: str, found: pl.Schema, where: str) -> None:
-    """Refuse a table whose columns, order or types are not the declared ones.
+    """Refuse a table whose columns, order or types differ from the declared ones.
 
     Args:
         table: name in `TABLES`.
-        found: the columns at hand. An `Array` may have any width: the encoder decides it.
-        where: what the message names, such as a path.
+        found: columns of the table. An `Array` may have any width: the encoder decides it.
+        where: name of the table's location in the message, such as a path.
 
     Raises:
-        SchemaError: with the columns that are missing, unexpected or of another type.
+        SchemaError: lists the columns found and the columns declared.
     """
     if table not in TABLES:
         raise SchemaError(f"{where}: no table is called {table!r}; declared are {', '.join(TABLES)}")

@@ -1,12 +1,12 @@
 """The artifact store: folders `<store>/<kind>/<key>/` that are whole or absent.
 
 Design choices
-- No manifest, no artifact: `manifest.json` is written last, and a local folder appears by one rename after fsync. On an
-  object store, which has no rename, the manifest that is uploaded last plays that part: it says in which folder of
-  their own its publisher's files lie, so no upload changes a file that a manifest names.
-- Publishing is idempotent: who comes second with the same key finds an intact artifact and drops its own copy.
-- Reading is checked (`verification`): a manifest is trusted in nothing, and no byte is given on unhashed.
-- That something is not there is an answer; that the store will not say is an error (`StoreReadError`), never an answer.
+- Without a manifest there is no artifact: `manifest.json` is written last, and a local folder appears by one rename
+  after fsync. An object store has no rename, so the manifest is uploaded last and names the folder of its publisher's
+  files; no upload changes a file that a manifest names.
+- Publishing is idempotent: the second publisher of a key finds an intact artifact and drops its own copy.
+- Reading is checked (`verification`): manifests are validated, and files are hashed before use.
+- A missing artifact is an answer; a store that cannot be read is an error (`StoreReadError`).
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ logger = logging.getLogger(__name__)
 
 
 class Store:
-    """A place for artifacts, given as an fsspec URL (`.bsl/store`, `s3://bucket/prefix`, `gs://…`).
+    """An artifact store at an fsspec URL (`.bsl/store`, `s3://bucket/prefix`, `gs://…`).
 
     Args:
-        url: where; a plain path is a local folder, made on the first publish.
+        url: URL or path; a plain path is a local folder, made on the first publish.
         cache: local folder for copies of remote artifacts.
 
     Raises:
-        ValueError: the address holds a password.
+        ValueError: the URL contains a password.
     """
 
     def __init__(self, url: str, cache: Path | None = None) -> None:
         self.url = without_password(url)
-        # Listings change under us when several workers share a store, so none is remembered.
+        # Several workers may share a store, so listings are not cached.
         self.fs, root = fsspec.url_to_fs(url, use_listings_cache=False)
         self.root = root.rstrip("/")
         protocols = (self.fs.protocol,) if isinstance(self.fs.protocol, str) else self.fs.protocol
@@ -64,11 +64,11 @@ class Store:
 
     @property
     def workplace(self) -> Path:
-        """The local folder below which runs keep what is not published yet: the store itself, or its cache."""
+        """The local folder for unpublished files of runs: the store itself, or its cache."""
         return self.local if self.local is not None else self.cache
 
     def manifest(self, ref: ArtifactRef) -> Manifest:
-        """The manifest of an artifact, which says that it exists, not that it is intact."""
+        """Return the manifest of an artifact; the artifact exists, but its files are not checked."""
         path = f"{self.root}/{ref.path}/{MANIFEST}"
         try:
             with reading(path):
@@ -78,14 +78,14 @@ class Store:
         return parse_manifest(text, path, ref)
 
     def defect(self, ref: ArtifactRef) -> str | None:
-        """Why an artifact does not count as a cached result, or None if it is whole.
+        """Return why an artifact cannot be used as a cached result, or None if it can.
 
-        It is whole if it is not damaged, and every input that is still in the store has the content it had then. An
-        object store's word is taken for its files' content; bytes are hashed when they are read, or by `damage`.
+        It can if it is undamaged and no input that is still in the store has changed since. An object store's
+        checksums are trusted here; bytes are hashed when they are read, or by `damage`.
 
         Raises:
-            NewerFormatError: it is left alone, because an older program must not overwrite it.
-            StoreReadError: the store does not say.
+            NewerFormatError: it was made by a newer version, which this one must not overwrite.
+            StoreReadError: the store cannot be read.
         """
         try:
             self.check(ref)
@@ -94,13 +94,13 @@ class Store:
         return None
 
     def damage(self, ref: ArtifactRef) -> str | None:
-        """Which file of an artifact is missing or not as it was published, the manifest included; None if none is.
+        """Return which file of an artifact (or its manifest) is missing or changed; None if it is intact.
 
-        Every byte is hashed, also where the store keeps a checksum.
+        Every byte is hashed, also where the store has a checksum.
 
         Raises:
-            NewerFormatError: an older program cannot tell.
-            StoreReadError: the store does not say.
+            NewerFormatError: it was made by a newer version, so it cannot be checked.
+            StoreReadError: the store cannot be read.
         """
         try:
             return self._fault(self.manifest(ref), every_byte=True)
@@ -108,7 +108,7 @@ class Store:
             return str(error)
 
     def staleness(self, manifest: Manifest) -> str | None:
-        """Which input of an artifact is in the store with another content than it had then; None if none is."""
+        """Return which input of an artifact was made again with other content; None if none was."""
         for source in manifest.provenance.inputs.values():
             try:
                 current = self.manifest(ArtifactRef(kind=source.kind, key=source.key)).digest
@@ -121,28 +121,28 @@ class Store:
         return None
 
     def check(self, ref: ArtifactRef) -> Manifest:
-        """The manifest of an intact artifact.
+        """Check an artifact and return its manifest.
 
         Raises:
-            ArtifactMissingError: there is none.
-            CorruptArtifactError: a file or an input is not as it was.
-            StoreReadError: the store does not say.
+            ArtifactMissingError: it does not exist.
+            CorruptArtifactError: a file or an input has changed.
+            StoreReadError: the store cannot be read.
         """
-        manifest = self.manifest(ref)  # once: another may take its place at any time
+        manifest = self.manifest(ref)  # read it once: another publisher may replace it at any time
         if fault := self._fault(manifest, every_byte=False) or self.staleness(manifest):
             raise CorruptArtifactError(fault)
         return manifest
 
     def fetch(self, ref: ArtifactRef) -> Path:
-        """A local folder with the artifact's files, checked; a remote one is copied to the cache first."""
+        """Return a local folder with the artifact's checked files; a remote artifact is copied to the cache first."""
         return self._folder(self.check(ref))
 
     def scan(self, ref: ArtifactRef, table: str | None = None) -> pl.LazyFrame:
-        """A table of an artifact, lazily; its kind's own table unless named.
+        """Return a table of an artifact as a lazy frame; by default the table of its kind.
 
         Raises:
-            ArtifactMissingError, CorruptArtifactError: the artifact is not whole.
-            SchemaError: its columns are not the declared ones.
+            ArtifactMissingError, CorruptArtifactError: the artifact or the table is missing, or a file is damaged.
+            SchemaError: its columns differ from the declared ones.
         """
         name = table or ref.kind.partition("/")[0]
         manifest = self.check(ref)
@@ -150,14 +150,14 @@ class Store:
         parts = [folder / file for file in manifest.parts(name)]
         if not parts:
             raise ArtifactMissingError(f"{ref} has no table {name!r}; it holds {', '.join(sorted(manifest.files))}")
-        frame = pl.scan_parquet(parts, glob=False)  # else a store at `run[1]` is read as a pattern
+        frame = pl.scan_parquet(parts, glob=False)  # else polars reads `run[1]` in a path as a pattern
         check_schema(name, frame.collect_schema(), str(folder))
         return frame
 
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:
-        """All artifacts, or those of one kind and the kinds nested in it, by path; none has been checked.
+        """Return all artifacts, or those of one kind and the kinds nested in it, sorted by path; none is checked.
 
-        A folder with a manifest that is not named as an artifact is left out with a warning.
+        A folder with a manifest but without an artifact's name is left out with a warning.
 
         Raises:
             StoreReadError: a part of the store cannot be listed.
@@ -167,12 +167,12 @@ class Store:
 
     @contextmanager
     def draft(self, ref: ArtifactRef, provenance: Provenance) -> Iterator[Draft]:
-        """A draft that is published when the block ends and forgotten when it fails.
+        """Open a draft that is published when the block ends and discarded when it fails.
 
         Raises:
             StoreWriteError: the store cannot be written.
-            StoreReadError: the store does not say what it holds.
-            NewerFormatError: the key is taken by an artifact of a newer program.
+            StoreReadError: the store cannot be read.
+            NewerFormatError: the key belongs to an artifact of a newer version.
         """
         self._refuse_newer(ref)
         with self.workspace() as folder:
@@ -183,13 +183,13 @@ class Store:
             self._publish(ref, folder)
 
     def scratch(self, ref: ArtifactRef) -> Path:
-        """A local folder in which a long stage keeps its state until the artifact is published."""
+        """Return the local folder for a long stage's state, used until its artifact is published."""
         with writing(self.workplace):
             return _made(self.workplace / ".scratch" / ref.path)
 
     @contextmanager
     def workspace(self) -> Iterator[Path]:
-        """A local folder for the length of a block; garbage collection finds what a killed process leaves of it."""
+        """Make a temporary local folder; garbage collection deletes it if the process is killed."""
         with writing(self.workplace):
             folder = _made(self.workplace / STAGING / uuid.uuid4().hex)
         try:
@@ -198,29 +198,29 @@ class Store:
             shutil.rmtree(folder, ignore_errors=True)
 
     def drop_scratch(self, ref: ArtifactRef) -> None:
-        """Forget the state of a stage that has published."""
+        """Delete the state of a stage that has published."""
         shutil.rmtree(self.scratch(ref), ignore_errors=True)
 
     def remember(self, ref: ArtifactRef, record: bytes) -> None:
-        """Keep a small record that this artifact was published here, and is used now."""
+        """Record that this artifact was published here and is used now."""
         with writing(self.url):
             self.fs.makedirs(f"{self.root}/.records/{ref.kind}", exist_ok=True)
             self.fs.pipe_file(self._record(ref), record)
 
     def used(self, ref: ArtifactRef) -> None:
-        """Note that an artifact is used now, from which collection tells its age; a read-only store notes nothing."""
+        """Record that an artifact is used now, for garbage collection; a read-only store is left unchanged."""
         with suppress(StoreWriteError):
             self.remember(ref, ref.model_dump_json().encode())
 
     def remove(self, ref: ArtifactRef) -> None:
-        """Delete an artifact, so that it is never half there, and its copy on this machine; nothing if it has gone."""
+        """Delete an artifact and its local copy, never leaving half of it; do nothing if it is already gone."""
         with writing(self.url):
             if self.local is not None:
                 gone = self._trash()
-                renamed(self.local / ref.path, gone)  # killed behind it, `leftovers` finds the rest
+                renamed(self.local / ref.path, gone)  # if killed after this line, `leftovers` finds the folder
                 shutil.rmtree(gone, ignore_errors=True)
             else:
-                with suppress(FileNotFoundError):  # another collection was faster
+                with suppress(FileNotFoundError):  # another collection deleted it
                     self.fs.rm_file(f"{self.root}/{ref.path}/{MANIFEST}")
                     self.fs.rm(f"{self.root}/{ref.path}", recursive=True)
                 shutil.rmtree(self.workplace / ref.path, ignore_errors=True)
@@ -228,12 +228,12 @@ class Store:
                 self.fs.rm_file(self._record(ref))
 
     def was_published(self, ref: ArtifactRef) -> bool:
-        """Whether this artifact was here once, whole or not."""
+        """Return whether this artifact was ever published here, even if it is damaged or deleted."""
         with reading(self.url):
             return bool(self.fs.exists(f"{self.root}/{ref.path}") or self.fs.exists(self._record(ref)))
 
     def last_used(self, ref: ArtifactRef) -> datetime | None:
-        """When `remember` was last called for an artifact; None if never."""
+        """Return when `remember` was last called for an artifact; None if never."""
         try:
             with reading(self.url):
                 modified: datetime = self.fs.modified(self._record(ref))
@@ -269,13 +269,13 @@ class Store:
         sync(final.parent)
 
     def _trash(self) -> Path:
-        """A new name on this disk for what is to go."""
+        """Return a new path on this disk for a folder to be deleted."""
         return _made(self.workplace / ".trash") / uuid.uuid4().hex
 
     def _upload(self, ref: ArtifactRef, folder: Path) -> None:
-        """Upload to a place of one's own, and let the manifest decide: files of another publisher are never touched.
+        """Upload the files to a new folder, then the manifest; other publishers' files are never changed.
 
-        Of two that both find nothing sound, the second manifest holds, and either is whole.
+        If two publishers race, the later manifest wins; either artifact is whole.
         """
         sealed = parse_manifest((folder / MANIFEST).read_bytes(), str(folder), ref)
         manifest, target = sealed.model_copy(update={"place": uuid.uuid4().hex}), f"{self.root}/{ref.path}"

@@ -1,12 +1,12 @@
-"""The translation memory: what a translator has translated once is never translated again.
+"""Translation memory: a store of translations, so that no sentence is translated twice by the same translator.
 
 Design choices
-- One memory per translator: its fingerprint covers everything that can change a translation, and names a kind of
+- One memory per translator: its fingerprint covers everything that can change a translation, and names the kind of
   artifact, `translations/<fingerprint>`.
-- A memory is a set of ordinary artifacts (parts) that only grows. Each is published whole or not at all, so a killed
-  run leaves what it finished, and two workers need no lock: they can only publish the same sentence twice.
-- Of a sentence's duplicates the first by part name wins, so every reader of the same parts sees the same memory.
-- A damaged part is left out with a warning; its sentences count as missing and are translated again.
+- A memory is a growing set of ordinary artifacts (parts). Each is published whole or not at all, so a killed run keeps
+  its finished parts. Workers need no lock: the worst case is a sentence published twice.
+- If a sentence is in several parts, the first part by name wins, so all readers of the same parts agree.
+- A damaged part is skipped with a warning; its sentences count as missing and are translated again.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ logger = logging.getLogger(__name__)
 
 
 def translator_fingerprint(identity: Mapping[str, object]) -> str:
-    """The name of a translator's memory: 16 hex digits of the sha256 of all that decides its translations.
+    """Return the name of a translator's memory: 16 hex digits of the sha256 of the translator's settings.
 
     Args:
-        identity: model digest, backend and its version, precision, search, languages, limits; as `canonical` takes it.
+        identity: model digest, backend and its version, precision, search, languages, limits; valid for `canonical`.
     """
     text = json.dumps(canonical(identity), sort_keys=True, ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class TranslationMemory:
-    """What one translator has translated so far.
+    """All stored translations of one translator.
 
     Args:
-        store: where the parts lie.
-        fingerprint: of the translator, as `translator_fingerprint` gives it.
+        store: store of the parts.
+        fingerprint: the translator's fingerprint, from `translator_fingerprint`.
     """
 
     def __init__(self, store: Store, fingerprint: str) -> None:
@@ -53,13 +53,13 @@ class TranslationMemory:
         self._store = store
 
     def parts(self) -> list[ArtifactRef]:
-        """The parts by name, whole or not."""
+        """Return all parts by name, intact or not."""
         return self._store.refs(self.kind)
 
     def whole_parts(self, seen: Collection[str] = ()) -> Iterator[tuple[ArtifactRef, pl.LazyFrame]]:
-        """The parts by name with their rows, but those whose keys are given and those that are damaged.
+        """Yield the intact parts by name with their rows, except those whose keys are in `seen`.
 
-        A sentence that was translated twice is there twice.
+        A sentence that was translated twice appears twice.
         """
         for part in self.parts():
             if part.key in seen:

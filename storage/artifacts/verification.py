@@ -1,18 +1,15 @@
-"""Whether an artifact is whole, in the store and in its copy on this machine: a manifest is trusted in nothing.
+"""Verify an artifact's files against its manifest, in the store and in the local copy.
 
 Design choices
-- An artifact is whole if its manifest is that of its folder, its tables have all their parts and rows, and every file
-  it lists is a regular file in its folder with the bytes that were published.
-- Bytes are hashed once per process and file version. Whether a result is there is answered by what an object store
-  has beside its files (`checksums`); what is read from it is hashed on this machine. A disk vouches for nothing: size
-  and time of a local file stay as they were when its bytes rot.
-
-What an object store keeps beside a file, so that asking costs a request and not the file.
-
-S3 computes a SHA-256 of a whole object only where it came in one piece, which files above some hundred megabytes do
-not. So the SHA-256 that the publisher took goes up as the object's own metadata (as rclone keeps its MD5): in one act
-with the bytes, which the client guards with a checksum of its own on the way. An object that is written anew loses it,
-and is hashed; a copy to another bucket takes it along. Of other stores nothing is known, and every file is hashed.
+- An artifact is whole if its manifest belongs to its folder and its tables have all parts and rows. Every listed file
+  must be a regular file in its folder with the published bytes.
+- Bytes are hashed once per process and file version. To look up a cached result, an object store's checksums suffice;
+  files read from it are hashed on this machine. Local files are always hashed: bit rot changes neither size nor time.
+- On S3, the publisher's SHA-256 is stored as the object's metadata, so a check costs a request and not a download. S3
+  itself computes a SHA-256 of a whole object only for single-part uploads, below some hundred megabytes. The metadata
+  is uploaded in one request with the bytes (as rclone does with MD5), which the client guards by its own checksum. A
+  rewritten object loses the metadata and is hashed; a copy to another bucket retains it.
+- Files of other object stores are always hashed.
 """
 
 from __future__ import annotations
@@ -39,21 +36,21 @@ if TYPE_CHECKING:
     from storage.artifacts.manifest import FileEntry, Manifest
 
 STAGING: Final = ".staging"
-"""Where garbage collection finds what a killed process leaves."""
+"""Folder of unfinished work, where garbage collection finds the files of killed processes."""
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
 
 
 def put(fs: fsspec.AbstractFileSystem, source: Path, target: str, entry: FileEntry) -> None:
-    """Upload a file, with its SHA-256 where the store keeps one beside it."""
+    """Upload a file, with its SHA-256 as metadata where the store supports it."""
     beside = {"Metadata": {_KEY: entry.sha256}} if _is_s3(fs) else {}
     fs.put_file(str(source), target, **beside)
 
 
 def has_checksum(fs: fsspec.AbstractFileSystem, path: str, entry: FileEntry) -> bool:
-    """Whether the store says of a file, without sending it, that it has the content of `entry`.
+    """Return whether the store's checksum of a file equals that of `entry`; the file is not downloaded.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
     """
     if not _is_s3(fs):
         return False
@@ -72,17 +69,17 @@ _REMEDY: Final = "delete the artifact or run its stage again"
 def fault_of(
     fs: fsspec.AbstractFileSystem, folder: str, manifest: Manifest, *, local: bool, every_byte: bool
 ) -> str | None:
-    """Return which file of an artifact is missing or not as it was published; None if none is.
+    """Return which file of an artifact is missing or changed since it was published; None if it is whole.
 
     Args:
         fs: the store's file system.
         folder: the artifact's folder in it.
         manifest: its manifest.
         local: whether it is this machine's file system.
-        every_byte: whether files are hashed although the store has a checksum.
+        every_byte: hash files even if the store has a checksum.
 
     Raises:
-        StoreReadError: the store does not say.
+        StoreReadError: the store cannot be read.
     """
     expected = tables_of(manifest.kind)
     if expected and not any(table in manifest.tables for table in expected):
@@ -108,11 +105,11 @@ def fault_of(
 
 
 def local_manifest(path: Path) -> bytes:
-    """Return the bytes of a manifest on this machine, where a name may be anything: a folder, a pipe that blocks.
+    """Return the bytes of a local manifest; its path may be a folder, or a pipe that would block.
 
     Raises:
-        CorruptArtifactError: it is no regular file, or too large.
-        FileNotFoundError: there is none.
+        CorruptArtifactError: it is not a regular file, or too large.
+        FileNotFoundError: it does not exist.
     """
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
@@ -125,7 +122,7 @@ def local_manifest(path: Path) -> bytes:
 def _file_fault(
     fs: fsspec.AbstractFileSystem, folder: str, name: str, entry: FileEntry, *, local: bool, every_byte: bool
 ) -> tuple[str | None, int | None]:
-    """What is wrong with a file, and the rows that it has as a part of a table; None where it was not read."""
+    """Return the fault of a file, and its row count if it is a table part; None if it was not read."""
     if local and (kind := irregular(Path(folder), name)) is not None:
         return f"{kind}, expected a regular file", 0
     if not every_byte and has_checksum(fs, f"{folder}/{name}", entry):
@@ -137,7 +134,7 @@ def _file_fault(
 
 
 def local_copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, cache: Path) -> Path:
-    """Return a local folder with an artifact's files, copied first if need be.
+    """Return a local folder with an artifact's files; copy them first if necessary.
 
     Args:
         fs: the store's file system.
@@ -146,8 +143,8 @@ def local_copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, ca
         cache: folder of the copies.
 
     Raises:
-        CorruptArtifactError: what came is not what the manifest lists.
-        StoreReadError: the store does not give a file.
+        CorruptArtifactError: a copied file differs from the manifest.
+        StoreReadError: a file cannot be read from the store.
     """
     folder = cache / manifest.ref.path / manifest.digest[:16]
     if not _is_copy(folder, manifest):
@@ -157,13 +154,13 @@ def local_copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, ca
         with tempfile.TemporaryDirectory(dir=cache / STAGING) as staging:
             _copy(fs, place, manifest, Path(staging) / "files")
             renamed(Path(staging) / "files", folder)
-    with suppress(OSError):  # another user's copy may be read
-        os.utime(folder)  # used now, from which collection tells its age
+    with suppress(OSError):  # the copy may belong to another user
+        os.utime(folder)  # the time of last use, for garbage collection
     return folder
 
 
 def _copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, folder: Path) -> None:
-    """Bring the files of an artifact to a local folder, and hash what has come."""
+    """Copy the files of an artifact to a local folder and verify their hashes."""
     for name in manifest.files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -182,7 +179,7 @@ def _copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, folder:
 
 
 def _is_copy(folder: Path, manifest: Manifest) -> bool:
-    """Whether a local folder holds an artifact's files and no others; each version of a file is hashed once."""
+    """Return whether a local folder contains exactly an artifact's files; each version of a file is hashed once."""
     here = fsspec.filesystem("file")
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     return names == set(manifest.files) and all(

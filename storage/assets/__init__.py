@@ -1,1 +1,1 @@
-"""Models and texts that travel in the package."""
+"""Models and texts shipped in the package."""

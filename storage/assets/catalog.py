@@ -1,7 +1,7 @@
-"""Embedded assets: small models and texts that travel in the package, so that a machine without Hub does a real run.
+"""Embedded assets: small models and texts shipped in the package, for real runs without the Hub.
 
-An asset is a folder `storage/assets/<name>/` with a `manifest.json` that says what it is, whose data it came from and
-under which licence, how it was made and what it measured. Files are checked against it before anyone reads them.
+An asset is a folder `storage/assets/<name>/` with a `manifest.json`: description, data sources, licence, training and
+measured figures. Files are checked against the manifest before use.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class AssetSource(Record):
     origin: str
     """Upstream repository with commit and path."""
     use: str
-    """What part of it went in."""
+    """The part that was used."""
 
 
 class AssetManifest(Record):
-    """What an embedded asset is and where it comes from."""
+    """Description and provenance of an embedded asset."""
 
     format: Literal[1] = 1
     name: str
@@ -40,26 +40,26 @@ class AssetManifest(Record):
         "translation-model", "masked-lm", "sentence-encoder", "labelled-pairs", "scored-pairs", "held-out-text"
     ]
     description: str
-    """One honest sentence, architecture and size included."""
+    """One sentence, with architecture and size."""
     licence: str
-    """Licence under which the asset may be passed on."""
+    """Licence for redistribution of the asset."""
     sources: list[AssetSource]
     seed: int = Field(ge=0)
     training: dict[str, JsonValue] = Field({})
     """Configs, steps, minutes, losses; empty for texts."""
     figures: dict[str, JsonValue] = Field({})
-    """What was measured on held-out data, with the protocol in the name."""
+    """Scores on held-out data, with the protocol in the name."""
     files: dict[str, FileEntry]
 
     @property
     def digest(self) -> str:
-        """sha256 over the names and hashes of all files: equal for equal content, so it is part of keys."""
+        """sha256 over the names and hashes of all files; part of artifact keys."""
         lines = "\n".join(f"{name} {entry.sha256}" for name, entry in sorted(self.files.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:
-    """The manifest of an asset; says what it is, not that it is intact.
+    """Return the manifest of an asset, without checking its files.
 
     Raises:
         AssetError: there is no such asset, or its manifest cannot be read.

@@ -1,6 +1,6 @@
-"""Where models and texts in the package are; `catalog` has what they are and whose data they came from.
+"""Find and check the models and texts shipped in the package; `catalog` describes them.
 
-To load an encoder of the package takes this file alone: neither pydantic's models nor fsspec are needed.
+This file is enough to load an embedded encoder: it imports neither pydantic nor fsspec.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-EMBEDDED: Final = "embedded:"  # how a recipe names what is in the package
+EMBEDDED: Final = "embedded:"  # prefix of an embedded asset's name in recipes
 MANIFEST: Final = "manifest.json"
 
 
@@ -22,12 +22,12 @@ def assets_root() -> Path:
 
 
 def embedded_names(root: Path | None = None) -> list[str]:
-    """Return the names of the assets that are there, sorted."""
+    """Return the names of the existing assets, sorted."""
     return sorted(path.parent.name for path in (root or assets_root()).glob(f"*/{MANIFEST}"))
 
 
 def embedded_folder(name: str, root: Path | None = None) -> Path:
-    """Return the folder of an asset, its files unchecked.
+    """Return the folder of an asset, without checking its files.
 
     Raises:
         AssetError: there is no such asset.
@@ -45,14 +45,14 @@ def embedded_folder(name: str, root: Path | None = None) -> Path:
 
 
 def embedded_path(name: str, root: Path | None = None) -> Path:
-    """Return the folder of an embedded asset, every file of it checked against the manifest's sha256.
+    """Return the folder of an embedded asset, after checking every file's sha256 against the manifest.
 
     Args:
         name: such as `marian-mini-en-mul`.
-        root: where assets lie, the package's own folder unless given.
+        root: folder of the assets; by default the package's own.
 
     Returns:
-        A local folder that `from_pretrained` or a Parquet reader takes; read only, by agreement.
+        A local folder, valid for `from_pretrained` or a Parquet reader; callers must not write to it.
 
     Raises:
         AssetError: there is no such asset, its manifest cannot be read, or a file of it is missing or damaged.
@@ -66,7 +66,7 @@ def embedded_path(name: str, root: Path | None = None) -> Path:
 
 
 def _problem(folder: Path) -> str:
-    """The first thing that is wrong with an asset's files; empty if they are as its manifest says."""
+    """Return the first fault of an asset's files; empty if they match the manifest."""
     try:
         expected = {
             name: entry["sha256"] for name, entry in json.loads((folder / MANIFEST).read_bytes())["files"].items()

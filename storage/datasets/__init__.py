@@ -1,1 +1,1 @@
-"""Datasets known by name, a family a file."""
+"""Declarations of datasets known by name, a file for each family."""

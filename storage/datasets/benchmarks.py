@@ -1,4 +1,4 @@
-"""Benchmarks other than STS, a family a table: SentEval's transfer sets, USEB, AFS, two of MTEB's clustering tasks."""
+"""Declare benchmarks other than STS: SentEval's transfer sets, USEB, AFS, two clustering tasks of MTEB."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SENTEVAL_REMEDY: Final = (
 def _transfer(
     name: str, heading: str, citation: str, rows: dict[str, int], blank: str = "", archive: HubArchive | None = SENTEVAL
 ) -> Dataset:
-    """A set of SentEval, from its own files."""
+    """Declare a set of SentEval, read from its original files."""
     files = TRANSFER_SETS[name]
     note = f"{blank} of its lines are blank, which many copies drop and SentEval counts; " if blank else ""
     return Dataset(
@@ -54,11 +54,11 @@ TRANSFER: Final = (
     _transfer("subj", "SUBJ", "Pang and Lee, 2004. A sentimental education. ACL.", {"all": 10_000}),
     _transfer("mpqa", "MPQA", _MPQA, {"all": 10_606}, blank="three"),
     _transfer("sst2", "SST", _SST, {"train": 67_349, "dev": 872, "test": 1821}),
-    # In SCL's table alone; whether the archive has it could not be seen.
+    # Only SCL's table has it; whether the archive contains it is unknown.
     _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}, archive=None),
     _transfer("trec", "TREC", _TREC, {"train": 5452, "test": 500}),
-    # GLUE's tables were made of SentEval's very files: 408 rows of the first are its `validation`, and `idx` says where
-    # in it each row stood.
+    # GLUE's tables were made from SentEval's files: 408 rows of the train file are GLUE's `validation`, and `idx`
+    # is each row's position in the original file.
     _transfer("mrpc", "MRPC", _MRPC, {"train": 4076, "test": 1725}, archive=None).model_copy(
         update={
             "hub_id": "nyu-mll/glue",

@@ -1,4 +1,4 @@
-"""What a declaration of a data set says."""
+"""Schema of dataset declarations: location, licence, splits, columns, suites."""
 
 from __future__ import annotations
 
@@ -10,83 +10,83 @@ from storage.readers.formats import Format
 from storage.record import Record
 
 TRAIN_DEV_TEST: Final = {"train": "train", "dev": "validation", "test": "test"}
-"""Split → the name that most of the Hub gives it."""
+"""Split → its usual name on the Hub."""
 
 
 class MtebTask(Record):
-    """The task of MTEB that has the very pairs of a set."""
+    """The MTEB task with exactly the pairs of a set."""
 
     name: str
-    """As MTEB calls it."""
+    """Its name in MTEB."""
     subset: str = "default"
-    """Which of the task's subsets; one that is not the default is named after its languages."""
+    """Subset of the task; subsets other than the default are named after their languages."""
 
 
 class HubArchive(Record):
-    """An archive on the Hub that holds sets' own files."""
+    """An archive on the Hub with the original files of datasets."""
 
     hub_id: str
-    """Its repository."""
+    """Repository of the archive."""
     file: str
-    """Its name there; a tar file."""
+    """Name of the tar file in the repository."""
     revision: str = Field(pattern=r"^[0-9a-f]{7,40}$")
-    """The Hub commit that is read, or its first digits."""
+    """The Hub commit to read, or its first digits."""
 
 
 SENTEVAL: Final = HubArchive(
     hub_id="princeton-nlp/datasets-for-simcse", revision="e145e8b",
     file="senteval.tar",
 )  # fmt: skip
-"""SentEval's folder `data/downstream`, packed by SimCSE's authors: what most papers since 2019 were scored on.
+"""SentEval's folder `data/downstream`, packed by SimCSE's authors: most papers since 2019 were scored on it.
 
-Of one set alone a table of the Hub is known to have SentEval's rows, and the order that decides the folds: MRPC, which
-GLUE's tables were made of. SetFit's copies of CR and SUBJ are cut into a train and a test set that SentEval has not;
-rotten_tomatoes has MR's sentences before SentEval's tokens; GLUE's SST-2 hides the labels of its test.
+Only for MRPC is a Hub table known to have SentEval's rows and their order, which decides the folds: GLUE's tables were
+made from them. SetFit's copies of CR and SUBJ have a train and a test split, unlike SentEval; rotten_tomatoes has MR's
+sentences before SentEval's tokenisation; GLUE's SST-2 hides its test labels.
 """
 
 
 class Dataset(Record):
-    """A declared data set. On a mirror it is the folder `<name>` with `<split>.parquet` in it."""
+    """A declared dataset. On a mirror it is the folder `<name>` with `<split>.parquet` in it."""
 
     name: str
-    """How sources and mirrors call it."""
+    """Name in sources and on mirrors."""
     licence: str
     """As stated upstream."""
     citation: str
-    """Whom to cite."""
+    """The paper to cite."""
     lang: str = "en"
     """ISO 639-1 code of its texts."""
     splits: dict[str, str] = Field(min_length=1)
     """Split → the Hub's name for it; several are joined by `+`."""
     hub_id: str | None = None
-    """Where it is on the Hub; None for a set that only mirrors hold."""
+    """Repository on the Hub; None for a set that only mirrors have."""
     hub_config: str | None = None
-    """Which of the Hub's configurations."""
+    """Configuration on the Hub."""
     revision: str | None = Field(None, pattern=r"^[0-9a-f]{40}$")
-    """The Hub commit that is read."""
+    """The Hub commit to read."""
     texts: tuple[str, ...] = ()
-    """Columns of text; by the known shapes if empty."""
+    """Columns of text; if empty, the known shapes decide."""
     score_range: tuple[float, float] | None = None
     """Smallest and largest gold score of an STS set."""
     rows: dict[str, int] = Field({})
-    """Split → its scored pairs or labelled sentences, as its papers count them; a copy with others is refused."""
+    """Split → number of scored pairs or labelled sentences in the papers; a copy with another number is refused."""
     heading: str = ""
-    """What the papers' tables call it; a set without one has no column there."""
+    """Column heading in the papers' tables; empty if the set has no column there."""
     suites: tuple[str, ...] = ()
-    """Suites that it belongs to; a suite is ordered as its sets are declared: as the papers print them."""
+    """Suites of the set; the order of declarations is the order within a suite, as the papers print it."""
     divided: bool = False
     """Whether its rows name subsets, over which protocols take means."""
     mteb: MtebTask | None = None
-    """Where its figures can be compared with MTEB's."""
+    """The MTEB task with comparable figures."""
     folder: str | None = None
-    """Folder on a mirror; the name unless given, so that two forms of one text share a file."""
+    """Folder on a mirror; by default the name. It lets two forms of a text share a file."""
     originals: dict[str, tuple[str, ...]] = Field({})
-    """Split → where the distribution's own files may lie on a mirror, as patterns that are all needed, in order."""
+    """Split → patterns of the original distribution's files on a mirror, all required, in order."""
     original_format: Format | None = None
-    """Format of those files."""
+    """Format of the original files."""
     order: str = ""
-    """Column with the place of each row among those of the distribution's own file, where tables have another order."""
+    """Column with each row's position in the original file, if tables have another order."""
     archive: HubArchive | None = None
-    """Where the Hub has those files, if it has no table of the set."""
+    """Archive on the Hub with the original files, if the Hub has no table of the set."""
     remedy: str = ""
-    """What to do where nobody has it."""
+    """How to get the set if it was not found."""

@@ -1,4 +1,4 @@
-"""The data sets that are known by name: where they are, what is in them, whose they are, which suites they make up."""
+"""Registry of the datasets known by name, their suites, and the licences of models."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NLI: Final = (
         splits={"train": "train", "dev": "dev", "test": "test"},
         hub_id="sentence-transformers/all-nli",
         hub_config="pair-class",
-        # Other revisions hold other row counts under the same configuration names.
+        # Other revisions have other row counts under the same configuration names.
         revision="d482672c8e74ce18da116f430137434ba2e52fab",
     ),
     Dataset(
@@ -65,10 +65,10 @@ DATASETS: Final[dict[str, Dataset]] = {
 
 
 def require_rows(dataset: str, split: str, rows: int) -> None:
-    """Check that a split has the rows that its papers count; one that declares none may have any.
+    """Check that a split has as many rows as its papers report; without a declared number any count passes.
 
     Raises:
-        SourceError: with both numbers, and where the right copy is.
+        SourceError: names both numbers and where to get the right copy.
     """
     declared = DATASETS[dataset]
     expected = declared.rows.get(split, rows)
@@ -80,7 +80,7 @@ def require_rows(dataset: str, split: str, rows: int) -> None:
 
 
 def suites_of(datasets: Iterable[Dataset]) -> dict[str, tuple[Dataset, ...]]:
-    """Suite → those of the data sets that belong to it, in their order."""
+    """Return each suite's datasets, in the given order."""
     members: dict[str, tuple[Dataset, ...]] = {}
     for dataset in datasets:
         for suite in dataset.suites:
@@ -89,7 +89,7 @@ def suites_of(datasets: Iterable[Dataset]) -> dict[str, tuple[Dataset, ...]]:
 
 
 def headings_of(suite: str) -> dict[str, str]:
-    """Data set → heading, of a suite's sets that have a column in the papers' tables, in the papers' order."""
+    """Return the headings of a suite's datasets that have a column in the papers' tables, in the papers' order."""
     members = suites_of(DATASETS.values()).get(suite, ())
     return {dataset.name: dataset.heading for dataset in members if dataset.heading}
 

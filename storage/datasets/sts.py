@@ -1,4 +1,4 @@
-"""Semantic textual similarity: every set of the papers' tables, in the forms that they are scored in."""
+"""Declare the STS datasets of the papers' tables, raw and tokenised as in SentEval."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TRACKS: Final = {  # STS 2017 and its extension (Reimers and Gurevych, 2020): n
     "es-en": "EN-ES",
     "fr-en": "EN-FR",
 }
-_OTHER_TRACKS: Final = {  # of which BSL has no figures
+_OTHER_TRACKS: Final = {  # tracks without figures in BSL's paper
     "it-en": "IT-EN",
     "nl-en": "NL-EN",
     "ko-ko": "KO-KO",
 }
 _STS_LICENCE = "scores CC BY-SA 4.0; each text part has terms of its own"
-_SUBSETS: Final = {  # of the yearly tasks; SMT of 2013 is not free and no paper counts it
+_SUBSETS: Final = {  # of the yearly tasks; SMT of 2013 is not free, and no paper includes it
     2012: ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
     2013: ("FNWN", "headlines", "OnWN"),
     2014: ("deft-forum", "deft-news", "headlines", "images", "OnWN", "tweet-news"),
@@ -34,7 +34,7 @@ _RAW, _TOKENISED = ("sentence1", "sentence2"), ("sentence1_tok", "sentence2_tok"
 
 
 def _sts(year: int, pairs: int, revision: str) -> tuple[Dataset, Dataset]:
-    """The raw form, and the Moses-tokenised, lower-cased one of SentEval, which only mirrors hold."""
+    """Declare a yearly task twice: raw, and Moses-tokenised and lower-cased as in SentEval (not a Hub table)."""
     name = f"sts{year % 100}"
     raw = Dataset(
         name=name,
@@ -56,7 +56,7 @@ def _sts(year: int, pairs: int, revision: str) -> tuple[Dataset, Dataset]:
 
 
 def _tokenised(raw: Dataset, original_format: str, originals: dict[str, tuple[str, ...]]) -> Dataset:
-    """SentEval's form of a set: columns of their own on a mirror, or the files of SimCSE's senteval.tar."""
+    """Declare SentEval's form of a set: separate columns on a mirror, or the files of SimCSE's senteval.tar."""
     return raw.model_copy(
         update={
             "name": f"{raw.name}-tok",
@@ -113,13 +113,13 @@ _SICKR: Final = Dataset(
     name="sickr",
     licence="CC BY-NC-SA 3.0",
     citation="Marelli et al., 2014. A SICK cure for the evaluation of compositional semantic models. LREC.",
-    splits={"test": "test"},  # which the Hub's copy calls its 9,927 pairs of train, trial and test together
+    splits={"test": "test"},  # the Hub's split `test` contains train, trial and test: 9,927 pairs
     hub_id="mteb/sickr-sts",
     revision="20a6d6f312dd54037fe07a32d58e5e168867909d",
     score_range=(1, 5),
     rows={"test": 4927},
     heading="SICK-R",
-    suites=("sts",),  # and no MTEB task: its SICK-R has 9,927 pairs
+    suites=("sts",),  # no `mteb`: MTEB's SICK-R has 9,927 pairs
     remedy="remove this copy, so that the Hub's mteb/sickr-sts is read, of whose 9,927 pairs digests choose the test",
 )
 
@@ -146,7 +146,7 @@ _YEARS: Final = (
     _sts(2016, 1186, "4d8694f8f0e0100860b497b999b3dbed754a0513"),
 )
 
-STS: Final = (  # in the order of the papers' tables, which is that of the suites
+STS: Final = (  # in the order of the papers' tables, which becomes the order of the suites
     *(raw for raw, _ in _YEARS),
     _STSB,
     _SICKR,

@@ -1,1 +1,1 @@
-"""Beneath the store: atomic files, digests, safe names, URLs without passwords, errors of the system."""
+"""File-system helpers of the store: atomic files, digests, safe names, URLs without passwords, error messages."""

@@ -1,7 +1,6 @@
-"""Files and folders that are there as a whole or not at all.
+"""Write files and folders atomically: they appear whole or not at all.
 
-Networks write their caches and snapshots as the store writes artifacts, so this room is open to models/ too: it imports
-nothing of this project but its errors.
+models/ uses this module too, for caches and snapshots, so it imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MAKING: Final = ".making-"
-_KILLED_S: Final = 86_400.0  # without a change in what is being made, its process is taken for dead
+_KILLED_S: Final = 86_400.0  # after so many seconds without a change, the writing process counts as killed
 
 
 def sync(path: Path) -> None:
-    """Flush one file or folder to the disk, so that a rename never outruns its content."""
+    """Flush one file or folder to the disk, so that its content is there before it is renamed."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -32,9 +31,9 @@ def sync(path: Path) -> None:
 
 
 def renamed(source: Path, target: Path) -> bool:
-    """Rename a folder; False if the target is taken, or the source has gone: another run was faster."""
+    """Rename a folder; return False if the target exists or the source is gone, because another run was faster."""
     try:
-        os.rename(source, target)  # noqa: PTH104 - Path.rename says the same, os.rename is what is atomic
+        os.rename(source, target)  # noqa: PTH104 - os.rename is the documented atomic operation
     except OSError as error:
         if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR}:
             return False
@@ -44,16 +43,17 @@ def renamed(source: Path, target: Path) -> bool:
 
 @contextmanager
 def whole(target: Path, *, first_stays: bool = False) -> Iterator[Path]:
-    """Yield a path beside `target` for a file or folder, which becomes `target` by one rename when the block ends well.
+    """Yield a temporary path in the target's folder; rename it to `target` if the block succeeds.
 
-    After an error nothing stays. A file that is there is replaced.
+    After an error nothing remains. An existing file is replaced.
 
     Args:
-        target: what is to be written; its parents are made if needed.
-        first_stays: whether a folder at `target` stays and this one is dropped: processes that make the same content.
+        target: path of the file or folder to write; its parents are created if needed.
+        first_stays: whether an existing folder at `target` stays and the new one is dropped, for processes that write
+            the same content.
 
     Raises:
-        OSError: it cannot be written, or a folder that holds something is at `target`.
+        OSError: it cannot be written, or a non-empty folder is at `target`.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     _forget_killed(target.parent)
@@ -72,7 +72,7 @@ def whole(target: Path, *, first_stays: bool = False) -> Iterator[Path]:
 
 
 def last_changed(folder: Path) -> float:
-    """When anything in a folder was last changed, in seconds; never, if it has gone meanwhile."""
+    """Return the time of the last change in a folder, in seconds; infinity if the folder has been deleted."""
     try:
         inside = () if folder.is_symlink() else folder.rglob("*")
         return max(float(path.lstat().st_mtime) for path in (folder, *inside))
@@ -81,7 +81,7 @@ def last_changed(folder: Path) -> float:
 
 
 def _forget_killed(folder: Path) -> None:
-    """Remove what processes that were killed long ago had made there."""
+    """Remove files left by processes that were killed long ago."""
     for left in folder.glob(f"{_MAKING}*"):
         if time.time() - last_changed(left) > _KILLED_S:
             shutil.rmtree(left, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""sha256 of files and folders, read in blocks so that size does not matter, and the rows of files that are Parquet."""
+"""Compute the sha256 of files and folders, block by block, and the row counts of Parquet files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds.
+    """Digest and row count of a file.
 
     Attributes:
         sha256: 64 hex digits.
-        rows: rows by the footer of a file that is called `.parquet`; None of any other, and where the footer is none.
+        rows: rows according to the footer of a `.parquet` file; None for other files and damaged footers.
     """
 
     sha256: str
@@ -33,13 +33,13 @@ _known: dict[str, Content] = {}  # by file version (fsspec's ukey)
 
 
 def file_sha256(path: Path) -> str:
-    """sha256 of a local file."""
+    """Return the sha256 of a local file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def version_content(fs: fsspec.AbstractFileSystem, path: str) -> Content:
-    """What a file at any fsspec address holds; a process reads each version of a file once."""
+    """Return digest and row count of a file at any fsspec address; a process reads each version of a file once."""
     version = f"{path}@{fs.ukey(path)}"
     if version not in _known:
         with fs.open(path, "rb") as file:
@@ -49,7 +49,7 @@ def version_content(fs: fsspec.AbstractFileSystem, path: str) -> Content:
 
 
 def version_sha256(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """sha256 of a file at any fsspec address; a process reads each version of a file once."""
+    """Return the sha256 of a file at any fsspec address; a process reads each version of a file once."""
     return version_content(fs, path).sha256
 
 
@@ -57,7 +57,7 @@ def source_sha256(path: str) -> str:
     """Return the sha256 of a file's content at any fsspec address.
 
     Raises:
-        SourceError: it cannot be read.
+        SourceError: the file cannot be read.
     """
     try:
         return version_sha256(*fsspec.url_to_fs(path))
@@ -66,13 +66,13 @@ def source_sha256(path: str) -> str:
 
 
 def joint_sha256(paths: Iterable[str]) -> str:
-    """Return the sha256 of the files' own sha256 in order; where they are and what they are called does not count."""
+    """Return the sha256 of the files' own sha256 in order; paths and names do not count."""
     return hashlib.sha256("".join(map(source_sha256, paths)).encode()).hexdigest()
 
 
 def folder_sha256s(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, str]:
-    """Return the sha256 of a folder's files by relative name; hidden ones, which clients leave behind, do not count."""
-    if isinstance(fs, LocalFileSystem):  # whose `find` lists links to nothing and to folders too
+    """Return the sha256 of a folder's files by relative name; hidden files, which clients leave there, do not count."""
+    if isinstance(fs, LocalFileSystem):  # its `find` also lists broken links and links to folders
         found = [str(path) for path in Path(folder).rglob("*") if path.is_file()]
     else:
         found = [str(path) for path in fs.find(folder)]
@@ -82,7 +82,7 @@ def folder_sha256s(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, str]
 
 
 def content_sha256(files: Mapping[str, str]) -> str:
-    """Return the sha256 over names and contents of a folder's files, as `folder_sha256s` gives them."""
+    """Return the sha256 over names and contents of a folder's files, from `folder_sha256s`."""
     digest = hashlib.sha256()
     for name in sorted(files, key=PurePosixPath):
         digest.update(f"{name}\0{files[name]}\0".encode(errors="surrogateescape"))
@@ -95,5 +95,5 @@ def _rows(file: BinaryIO) -> int | None:
 
     try:
         return int(pq.read_metadata(file).num_rows)
-    except (pa.ArrowException, OSError, ValueError):  # damaged metadata is of any of these
+    except (pa.ArrowException, OSError, ValueError):  # damaged metadata raises any of these
         return None

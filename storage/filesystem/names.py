@@ -1,6 +1,6 @@
-"""Names and files that a manifest may list: relative, normalised, of bounded length; regular files, not links.
+"""Validate file names of a manifest: relative, normalised, of bounded length; regular files, not links.
 
-A manifest may come from anybody who can write to the store, so a name of it is a claim until it was checked here.
+Anybody who can write to the store may have written a manifest, so its names are untrusted until checked here.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Annotated, Final
 from pydantic import AfterValidator
 
 MANIFEST: Final = "manifest.json"
-_MOST_BYTES: Final = 1024  # of a name; S3 takes as many of a whole key
-_MOST_BYTES_OF_PART: Final = 255  # file systems take no more
+_MOST_BYTES: Final = 1024  # of a name; S3 allows as many for a whole key
+_MOST_BYTES_OF_PART: Final = 255  # maximum of common file systems
 _FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
 
 
 def _inside(name: str) -> str:
-    """The name, if it can only lie inside its artifact's folder.
+    """Return the name if it stays inside its artifact's folder.
 
     Raises:
-        ValueError: it cannot, or no file system takes it.
+        ValueError: it does not, or no file system accepts it.
     """
     try:
         parts = [part.encode() for part in name.split("/")]
@@ -40,7 +40,7 @@ def _inside(name: str) -> str:
 
 
 def is_inside(name: str) -> bool:
-    """Whether a relative name can only lie below the folder that it is joined to."""
+    """Return whether a relative name stays below the folder that it is joined to."""
     return all(part not in {"", ".", ".."} for part in name.split("/"))
 
 
@@ -48,13 +48,13 @@ FileName = Annotated[str, AfterValidator(_inside)]
 
 
 def irregular(folder: Path, name: str) -> str | None:
-    """What stands at a name in a local folder instead of a regular file, such as a folder or a link; else None.
+    """Return the kind of a path that is not a regular file, such as a folder or a link; None for a regular file.
 
-    A link is none, wherever it points: what an artifact holds must lie in its folder.
+    Links count as irregular wherever they point: an artifact's files must be in its own folder.
 
     Raises:
-        FileNotFoundError, NotADirectoryError: nothing stands there.
-        OSError: the file system refuses to say.
+        FileNotFoundError, NotADirectoryError: the path does not exist.
+        OSError: the file system cannot be read.
     """
     *parents, last = name.split("/")
     for parent in parents:
@@ -67,20 +67,20 @@ def irregular(folder: Path, name: str) -> str | None:
 
 
 def kind_of(mode: int) -> str:
-    """What a mode of `os.stat` stands for, in words."""
+    """Return the file type of an `os.stat` mode in words."""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link", stat.S_IFREG: "a file", stat.S_IFIFO: "a named pipe"}
     return kinds.get(stat.S_IFMT(mode), "a device or socket")
 
 
-_MOST = 10_000  # entries of a folder that are looked at
-_CUTOFF = 0.7  # of `difflib`; a name of the same suffix alone has 0.5
+_MOST = 10_000  # maximum number of a folder's entries to compare
+_CUTOFF = 0.7  # of `difflib`; names that share only a suffix score 0.5
 
 
 def perhaps_path(path: str) -> str:
-    """Return ` (did you mean 'letters/own.txt'?)` for a local path that does not exist, or "" if no name is near.
+    """Return ` (did you mean 'letters/own.txt'?)` for a missing local path, or "" if no name is similar.
 
     Args:
-        path: a path of which a folder or the last name is wrong.
+        path: a path with a wrong folder or file name.
     """
     if "://" in path:
         return ""
@@ -90,7 +90,7 @@ def perhaps_path(path: str) -> str:
         if missing is None:
             return ""
         names = [entry.name for _, entry in zip(range(_MOST), missing.parent.iterdir(), strict=False)]
-    except (OSError, ValueError):  # a name that no disk takes, a folder that may not be read
+    except (OSError, ValueError):  # an invalid file name, or an unreadable folder
         return ""
     near = difflib.get_close_matches(missing.name, names, n=1, cutoff=_CUTOFF)
     found = [missing.parent / name / wanted.relative_to(missing) for name in near]

@@ -1,8 +1,7 @@
-"""What the operating system and a store's client refuse, as errors that say what to do.
+"""Turn errors of the operating system and of object-store clients into errors that name a remedy.
 
-Clients of object stores let errors of their own through (no credentials, no route to the host) that share no base with
-the rest, so anything but this package's own errors is taken for a refusal here: only calls of a file system stand
-inside these blocks.
+Clients of object stores raise errors without a common base (no credentials, no route to the host). So every error
+except this package's own counts as a refusal here: these blocks must contain only file-system calls.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ _NOT_READ: Final = {
 
 
 def reading(where: object) -> AbstractContextManager[None]:
-    """Turn a refusal to read into an error that says what to do; that something is not there is no refusal.
+    """Turn a refusal to read into an error with a remedy; a missing file is not a refusal.
 
     Raises:
-        StoreReadError: naming the place and the remedy.
+        StoreReadError: names the location and the remedy.
     """
     passing = (StorageError, FileNotFoundError, NotADirectoryError)
     return _explained(f"cannot read {where}", StoreReadError, _NOT_READ, "be reached, and run again", passing)
 
 
 def writing(where: object) -> AbstractContextManager[None]:
-    """Turn a refusal to write into an error that says what to do.
+    """Turn a refusal to write into an error with a remedy.
 
     Raises:
-        StoreWriteError: naming the place and the remedy. Nothing that was published before is touched.
+        StoreWriteError: names the location and the remedy. Earlier published artifacts are unchanged.
     """
     return _explained(f"cannot write to {where}", StoreWriteError, _NOT_WRITTEN, "be reached", (StorageError,))
 
@@ -66,7 +65,7 @@ def _explained(
 
 @contextmanager
 def full_disk_named(where: object) -> Iterator[None]:
-    """Name a full or read-only disk, whichever library met it, and let every other error pass as it is."""
+    """Report a full or read-only disk, whichever library raised the error; other errors pass unchanged."""
     try:
         yield
     except StoreWriteError:
@@ -78,7 +77,7 @@ def full_disk_named(where: object) -> Iterator[None]:
 
 
 def _number_of(error: Exception) -> int:
-    """The operating system's number; Polars gives it in words only (`… (os error 28)`)."""
+    """Return the operating system's error number; Polars only has it in the message (`… (os error 28)`)."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
     spelled = re.search(r"os error (\d+)", str(error))

@@ -1,4 +1,4 @@
-"""Addresses of stores, mirrors and sources, which are shown and recorded everywhere, and so may hold no password."""
+"""URLs of stores, mirrors and sources: they are displayed and recorded, so they must not contain passwords."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HIDDEN: Final = "…"
-# After `user:` a password may hold "/"; digits and "/" are a port and its path, and "::" is a chain of addresses.
+# After `user:` a password may contain "/"; digits and "/" are a port and a path, and "::" chains URLs.
 _PASSWORD: Final = re.compile(r"(://)[^/:\[\s]*:(?!:|\d+/)\S*(@)")
-_USER: Final = re.compile(r"(https?://)[^/\s]+(@)", re.IGNORECASE)  # a token; elsewhere a user or container
+_USER: Final = re.compile(r"(https?://)[^/\s]+(@)", re.IGNORECASE)  # a token; in other schemes a user or container
 _SIGNATURE: Final = re.compile(
     r"(://\S*?[?&](?:[\w-]*(?:signature|token|secret|password|credential)|sig|key|api_?key)=)"
     rf"(?!{HIDDEN})[^&#'\"\s]+()",
@@ -28,10 +28,10 @@ _SECRETS: Final = (_PASSWORD, _USER, _SIGNATURE)
 
 @contextmanager
 def reachable(place: str | None) -> Iterator[None]:
-    """Name the place that a client cannot reach: each client has errors of its own for that.
+    """Turn a client's error about a URL into a `SourceError`, because each client has its own kinds of errors.
 
     Raises:
-        SourceError: naming place and reason.
+        SourceError: names the URL and the reason.
     """
     try:
         yield
@@ -43,13 +43,13 @@ def reachable(place: str | None) -> Iterator[None]:
 
 
 def without_password(address: str) -> str:
-    """The address, if it can be shown: it holds no password, token or signature.
+    """Return the URL if it can be shown: it contains no password, token or signature.
 
-    An address reaches consoles, logs, pages of the Prefect UI, its database and reports. Clients have other places for
-    credentials, which reach none of these.
+    URLs reach consoles, logs, the Prefect UI, its database and reports. Clients accept credentials from other places,
+    which are not shown.
 
     Raises:
-        ValueError: it holds one; the message does not repeat it.
+        ValueError: it contains one; the message does not repeat it.
     """
     if not any(secret.search(address) for secret in _SECRETS):
         return address
@@ -69,9 +69,9 @@ def without_password(address: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A text with what looks like a password, token or signature of an address left out."""
+    """Remove everything that looks like a password, token or signature in a URL from a text."""
     for secret in _SECRETS:
-        while (cleaner := secret.sub(rf"\1{HIDDEN}\2", text)) != text:  # an address may hold several
+        while (cleaner := secret.sub(rf"\1{HIDDEN}\2", text)) != text:  # a URL may contain several
             text = cleaner
     return text
 
@@ -83,11 +83,11 @@ def _without_nul(address: str) -> str:
 
 
 def at_home(address: str) -> str:
-    """The address with `~` spelt out, which a shell leaves alone in a setting and no shell sees in a file of them."""
+    """Return the address with `~` expanded: shells do not expand it inside settings and settings files."""
     return str(Path(address).expanduser()) if address.startswith("~") else address
 
 
 Address = Annotated[
     str, Field(min_length=1), AfterValidator(_without_nul), AfterValidator(without_password), AfterValidator(at_home)
 ]
-"""A path or URL in a configuration; models that have one hide their input in errors, for it may hold a password."""
+"""A path or URL in a configuration; models with one hide their input in errors, as it may contain a password."""

@@ -1,11 +1,11 @@
-"""Data sets of the Hub by `datasets.load_dataset`, as memory-mapped Arrow files in its own cache, or out of an archive.
+"""Read Hub datasets by `datasets.load_dataset`, as memory-mapped Arrow files in its cache, or from an archive.
 
 Design choices
-- A prepared configuration at a commit is complete or absent, so it is looked for first and read without asking the Hub,
-  whichever program prepared it. Raw files are fetched and checked before `datasets` reads them.
+- A prepared configuration at a commit is complete or absent. So the cache is searched first, without asking the Hub,
+  for copies prepared by any program. Raw files are fetched and checked before `datasets` reads them.
 - No code of a repository runs: only the formats below are read.
-- An archive is fetched once, and what is wanted of it unpacked beside it. A file is written under the name that it was
-  asked for by, never under the archive's, so no archive can write elsewhere.
+- An archive is fetched once, and the wanted files are unpacked in the same cache. A file is written under the requested
+  name, never under the archive's, so no archive can write elsewhere.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from datasets import DatasetBuilder
 
 _FORMATS: Final = ("parquet", "json", "csv", "text", "arrow")  # of datasets' own modules
-_AS_WRITTEN: Final = {"na_filter": False}  # of CSV: pandas would drop texts such as `None` and `N/A`
+_AS_WRITTEN: Final = {"na_filter": False}  # for CSV: pandas would drop texts such as `None` and `N/A`
 _MARK: Final = "na_filter=False"
 _AT: Final = "hf://datasets/"
 T = TypeVar("T")
 
 
 class HubTable(Record):
-    """One split of a data set on the Hub."""
+    """One split of a dataset on the Hub."""
 
     hub_id: str
     """`organisation/name`."""
     config: str | None = None
-    """Configuration, where the set has several."""
+    """Configuration, if the set has several."""
     split: str = "train"
     """Split, by the Hub's name; several are joined by `+`."""
     revision: str | None = None
     """Commit, tag or branch; the newest commit if None."""
     archive: str | None = None
-    """File of the repository that the split's own files are packed in."""
+    """File of the repository that contains the split's original files."""
     members: tuple[str, ...] = ()
-    """Those files, by their paths in the archive."""
+    """The split's files, by their paths in the archive."""
     beside: tuple[str, ...] = ()
-    """Files of the archive that readers look for beside them."""
+    """Further files of the archive that readers expect in the same folder."""
     home: Annotated[Path | None, NotInKey] = None
-    """Folder in the place of HF_HOME; HF_HOME if None."""
+    """Folder to use instead of HF_HOME; HF_HOME if None."""
 
     @property
     def address(self) -> str:
@@ -62,7 +62,7 @@ class HubTable(Record):
 
     @property
     def packed(self) -> tuple[str, ...]:
-        """All files that are needed of the archive."""
+        """All files needed from the archive."""
         return (*self.members, *self.beside)
 
     @property
@@ -72,10 +72,10 @@ class HubTable(Record):
 
 
 def pin_table(table: HubTable) -> HubTable:
-    """Return the table at the commit that its revision means now; a full commit needs no Hub.
+    """Return the table with its revision resolved to a commit; a full commit needs no Hub.
 
     Raises:
-        SourceError: the Hub has no such data set, or does not answer and nothing is in the cache.
+        SourceError: the Hub has no such dataset, or does not answer and the cache has none.
     """
     if table.revision and COMMIT.fullmatch(table.revision):
         return table
@@ -84,11 +84,11 @@ def pin_table(table: HubTable) -> HubTable:
 
 
 def table_files(table: HubTable) -> tuple[str, ...]:
-    """Return local files with a table's rows, in order; fetched and prepared if they are not in the cache.
+    """Return local files with a table's rows, in order; they are fetched and prepared if the cache lacks them.
 
     Raises:
-        SourceError: the Hub has no such commit, configuration or split, gives it in no format that is read here, or
-            does not give it.
+        SourceError: the Hub has no such commit, configuration or split, has it only in an unsupported format, or does
+            not deliver it.
     """
     if table.archive is not None:
         return tuple(map(str, _unpacked_files(table)[: len(table.members)]))
@@ -96,7 +96,7 @@ def table_files(table: HubTable) -> tuple[str, ...]:
 
 
 def check_table(table: HubTable) -> bool:
-    """Return whether a table is in the cache; if not, the Hub has said that it has the split."""
+    """Return whether a table is in the cache; if not, check that the Hub has the split."""
     if table.archive is not None:
         return _is_here(table)
     if (folder := _prepared(table)) is not None:
@@ -108,7 +108,7 @@ def check_table(table: HubTable) -> bool:
 
 
 def _prepare(table: HubTable) -> Path:
-    """Fetch a configuration's raw files, check them, and write them as Arrow."""
+    """Fetch a configuration's raw files, check them, and convert them to Arrow."""
     builder, listed = _builder(table)
     splits = builder.config.data_files
     _check_splits(table, list(splits))
@@ -120,15 +120,15 @@ def _prepare(table: HubTable) -> Path:
 
 
 def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
-    """The builder of a configuration at the table's commit, which has read the repository's README and no data.
+    """Return the builder of a configuration at the table's commit, after reading the README but no data.
 
     Raises:
-        HubError: no such configuration, or files of another format or none.
+        HubError: the configuration does not exist, has no files, or has files of an unsupported format.
     """
-    # Asked even if known: this fails in a second where the Hub is out of reach, and clients of `datasets` in minutes.
+    # Ask even if the listing is known: without a Hub this fails in a second, and `datasets` only after minutes.
     listed = ask("dataset", table.hub_id, str(table.revision))
     address = f"{table.hub_id}@{listed.commit[:12]}"
-    # First, for `datasets` does not say why a refused repository was refused.
+    # Do this first, because `datasets` does not report why a repository was refused.
     fetch("dataset", table.hub_id, listed, [name for name in ("README.md",) if name in listed.files])
     builder = retried(address, lambda: _explained(table, lambda: _load(table, listed.commit)))
     if builder.name not in _FORMATS:
@@ -142,7 +142,7 @@ def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
 
 
 def _load(table: HubTable, commit: str, **settings: object) -> DatasetBuilder:
-    import datasets  # half a second, and most runs never need it
+    import datasets  # takes half a second, and most runs do not need it
 
     datasets.disable_progress_bars()
     datasets.logging.set_verbosity_error()
@@ -152,10 +152,10 @@ def _load(table: HubTable, commit: str, **settings: object) -> DatasetBuilder:
 
 
 def _explained(table: HubTable, call: Callable[[], T]) -> T:
-    """What a call of `datasets` gives.
+    """Return the result of a call of `datasets`, with its errors explained.
 
     Raises:
-        HubError: a repository that `datasets` cannot read as asked. Faults of the Hub pass.
+        HubError: `datasets` cannot read the repository as asked. Errors of the Hub itself pass unchanged.
     """
     from datasets.exceptions import DatasetGenerationError, DatasetsError
 
@@ -181,7 +181,7 @@ def _check_splits(table: HubTable, known: Sequence[str]) -> None:
 
 
 def _prepared(table: HubTable) -> Path | None:
-    """The folder in which `datasets` has prepared a configuration at the table's commit; None if not or not clear."""
+    """Return the folder in which `datasets` prepared a configuration at the table's commit; None if not exactly one."""
     from datasets import config
     from datasets.naming import camelcase_to_snakecase
 
@@ -194,19 +194,19 @@ def _prepared(table: HubTable) -> Path | None:
 
 
 def _fits(table: HubTable, path: Path) -> bool:
-    """Whether a folder has the table's configuration, prepared as it is here: CSV with `_AS_WRITTEN`."""
+    """Return whether a folder has the table's configuration, prepared as here: CSV with `_AS_WRITTEN`."""
     from datasets import DatasetInfo
 
     try:
         info = DatasetInfo.from_directory(str(path.parent))
     except (ValueError, TypeError, LookupError, AttributeError):
-        return False  # damaged, or of a version that says less; `datasets` prepares it again
+        return False  # damaged, or written by a version with fewer fields; `datasets` prepares it again
     as_read = f"{info.config_name}-{_MARK}" if info.builder_name == "csv" else info.config_name
     return info.config_name == (table.config or info.config_name) and path.parents[2].name == as_read
 
 
 def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
-    """The Arrow files of a prepared split."""
+    """Return the Arrow files of a prepared split."""
     from datasets import DatasetInfo
     from datasets.naming import filenames_for_dataset_split
 
@@ -224,7 +224,7 @@ def _cache(table: HubTable) -> str | None:
 
 
 def _unpacked_files(table: HubTable) -> tuple[Path, ...]:
-    """Local copies of the files that a table needs of its archive; fetched and unpacked if they are not here."""
+    """Return local copies of the files that a table needs from its archive; fetch and unpack them if needed."""
     listed = listing("dataset", table.hub_id, table.revision, table.cache)
     archive, address = str(table.archive), f"{table.hub_id}@{listed.commit[:12]}: {table.archive}"
     if archive not in listed.files:
@@ -237,7 +237,7 @@ def _unpacked_files(table: HubTable) -> tuple[Path, ...]:
 
 
 def _is_here(table: HubTable) -> bool:
-    """Whether a table's archive or its files are here; if not, the Hub has said that it has the repository."""
+    """Return whether a table's archive or its files are local; if not, check that the Hub has the repository."""
     commit = listing("dataset", table.hub_id, table.revision, table.cache).commit
     packed = snapshot("dataset", table.hub_id, commit, table.cache) / str(table.archive)
     folder = _folder_of_unpacked(table, commit)
@@ -254,7 +254,7 @@ def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> 
         with tarfile.open(packed) as tar:
             members = {member.name.removeprefix("./"): member for member in tar if member.isfile()}
             for name in wanted:
-                # Some pack the folder, some what is in it.
+                # Archives contain either the folder or only its contents.
                 held = [member for known, member in members.items() if f"/{known}".endswith(f"/{name}")]
                 content = tar.extractfile(held[0]) if held else None
                 if content is None:

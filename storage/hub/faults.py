@@ -1,9 +1,8 @@
-"""Faults of the Hub: which are tried again, and the sentence and next step of each.
+"""Handle errors of the Hub: retry the temporary ones, and explain each with a message and a remedy.
 
-A repository that the Hub lacks, hides or refuses raises `HubError`; a Hub that is busy, broken or out of reach raises
-`HubSilentError`; `SourceError` itself means that HF_HUB_OFFLINE forbids the question. Waits vary at random, for many
-workers that one fault stopped would otherwise return at once. A dead endpoint is not asked again for a minute: a run
-looks for dozens of data sets.
+`HubError`: the Hub lacks, hides or refuses a repository. `HubSilentError`: the Hub is busy, broken or out of reach.
+`SourceError` itself: HF_HUB_OFFLINE forbids the request. Waits vary at random, so that many workers stopped by one
+fault do not return at once. A dead endpoint is not asked again for a minute, because a run looks up dozens of datasets.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SECONDS_BETWEEN_TRIES: Final = (1.0, 2.0, 4.0)  # one try more than waits
-SECONDS_TO_CONNECT: Final = (0.5, 0.5)  # likewise, where a connection is refused, as while a proxy restarts
-LONGEST_WAIT: Final = 60.0  # that a busy Hub may ask for
+SECONDS_BETWEEN_TRIES: Final = (1.0, 2.0, 4.0)  # waits between four tries
+SECONDS_TO_CONNECT: Final = (0.5, 0.5)  # waits if a connection is refused, for example while a proxy restarts
+LONGEST_WAIT: Final = 60.0  # maximum wait that a busy Hub may request
 SECONDS_SILENT: Final = 60.0
 _CARRIED: Final = "set HF_HOME to a cache that has it (`bsl mirror FOLDER` fills one on a connected machine)"
 OFFLINE: Final = f"unset HF_HUB_OFFLINE, or {_CARRIED}"
@@ -36,21 +35,21 @@ CHANGED: Final = f"look for a proxy that changes what it passes on, run again, o
 _BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _FILE: Final = re.compile(r"/resolve/[^/]+/([^?]+)")
 
-_chance: Final = random.SystemRandom()  # Python's own generator is a run's
-_silent: dict[str, tuple[float, str]] = {}  # endpoint → when it did not answer, and why
+_chance: Final = random.SystemRandom()  # Python's own generator belongs to the run
+_silent: dict[str, tuple[float, str]] = {}  # endpoint → time and reason of its last failure to answer
 T = TypeVar("T")
 
 
 def retried(address: str, call: Callable[[], T]) -> T:
-    """Return what a call to the Hub gives, after as many tries as passing faults deserve.
+    """Return the result of a call to the Hub, retried on temporary errors.
 
     Args:
         address: repository and revision, for messages.
-        call: asks the Hub.
+        call: makes the request.
 
     Raises:
-        HubError: the Hub refuses it, fails or does not answer.
-        SourceError: HF_HUB_OFFLINE forbids the question.
+        HubError: the Hub refuses, fails or does not answer.
+        SourceError: HF_HUB_OFFLINE forbids the request.
     """
     from huggingface_hub import constants
 
@@ -61,7 +60,7 @@ def retried(address: str, call: Callable[[], T]) -> T:
     while True:
         try:
             return call()
-        except Exception as raised:  # of the client's transport too, whose errors share no base with its own
+        except Exception as raised:  # transport errors have no common base with the client's errors
             error = cause(raised)
             fault = judged(address, error)
             silence = _is_silence(error)
@@ -75,7 +74,7 @@ def retried(address: str, call: Callable[[], T]) -> T:
 
 
 def cause(error: Exception) -> Exception:
-    """Return the first error of the Hub or its transport that a client's error was raised from, else the error."""
+    """Return the first error of the Hub or its transport in an error's chain, else its direct cause or the error."""
     from huggingface_hub import errors
 
     inner: BaseException | None = error
@@ -88,7 +87,7 @@ def cause(error: Exception) -> Exception:
 
 
 def judged(address: str, error: Exception) -> SourceError:
-    """Return what an error of the client means."""
+    """Return a client's error as an error of this package."""
     from huggingface_hub import errors
 
     if isinstance(error, SourceError):
@@ -105,7 +104,7 @@ def judged(address: str, error: Exception) -> SourceError:
 
 
 def _answered(address: str, error: errors.HfHubHTTPError) -> SourceError:
-    """The meaning of an answer that is an error."""
+    """Return an HTTP error response as an error of this package."""
     from huggingface_hub import constants, errors
 
     status = error.response.status_code
@@ -137,18 +136,18 @@ def _busy(address: str, status: int, after: str | None) -> SourceError:
 
 
 def _is_silence(error: BaseException) -> bool:
-    """Whether no connection came about, which the next repository would not change."""
+    """Return whether no connection was made; another repository would fail in the same way."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"ConnectError", "ConnectTimeout", "ProxyError"})
 
 
 def _is_timeout(error: Exception) -> bool:
-    """Whether the wait for a connection has been long already, in which the system tried more than once."""
+    """Return whether connecting timed out, which already includes retries by the system."""
     return "ConnectTimeout" in {kind.__name__ for kind in type(error).__mro__}
 
 
 def _file(error: errors.HfHubHTTPError) -> str:
-    """The file that an answer is about, if it is about one."""
+    """Return the file that a response is about; empty if it is about none."""
     found = _FILE.search(str(error.response.url))
     return f": {shown(unquote(found[1]))}" if found else ""
 

@@ -1,4 +1,4 @@
-"""Models of the Hub: the files that are read of one, fetched by `snapshot_download`."""
+"""Fetch models from the Hub: the necessary files of one, by `snapshot_download`."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 _SETTINGS: Final = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".md", ".jinja")
 _TENSORS: Final = ".safetensors"
 _PICKLES: Final = re.compile(r"^pytorch_model(-\d+-of-\d+)?\.bin$")
-_GRAPH: Final = re.compile(r"\.onnx(_data)?$")  # ONNX, with weights in the file or beside it
-_MODULE: Final = re.compile(r"[1-9]\d*_")  # a head's folder, behind the transformer's
+_GRAPH: Final = re.compile(r"\.onnx(_data)?$")  # ONNX, with weights in the same file or a separate one
+_MODULE: Final = re.compile(r"[1-9]\d*_")  # a head's folder, numbered after the transformer's
 _OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "gguf", ".cache"})
-_LIGHT: Final = 1 << 20  # bytes; a module's weights that say how it works, but no network's
+_LIGHT: Final = 1 << 20  # bytes; smaller weights belong to a head, not to a network
 
 
 class HubModel(Record):
-    """A model on the Hub at a commit, fetched when somebody asks for its folder."""
+    """A model on the Hub at a commit, fetched when its folder is first needed."""
 
     hub_id: str
     """`organisation/name`."""
     commit: str
     """Full commit."""
     cache: Annotated[Path | None, NotInKey] = None
-    """Where the Hub's files are kept; its own default if None."""
+    """Folder of the Hub's files; the Hub client's default if None."""
 
     def fetched(self, *, settings_only: bool = False) -> Path:
-        """A local folder with settings, tokenizer and, unless only settings are wanted, the weights.
+        """Return a local folder with settings, tokenizer and, unless `settings_only`, weights.
 
         Raises:
-            SourceError: the cache does not hold it, and the Hub does not give it.
+            SourceError: the cache does not have the model, and the Hub does not deliver it.
         """
         listed = self._listed()
         if listed is None:
@@ -49,7 +49,7 @@ class HubModel(Record):
         return fetch("model", self.hub_id, listed, names, self.cache)
 
     def check(self) -> bool:
-        """Whether its files are here; if not, the Hub has said that it has them."""
+        """Return whether the files are local; if not, check that the Hub lists them."""
         listed = self._listed()
         return listed is None or all((self._snapshot / name).exists() for name in model_files(listed.files))
 
@@ -58,7 +58,7 @@ class HubModel(Record):
         return snapshot("model", self.hub_id, self.commit, self.cache)
 
     def _listed(self) -> Listing | None:
-        """The files of the commit; None if only another program's copy with settings and weights is to be had."""
+        """Return the files of the commit; None if only another program's copy with settings and weights exists."""
         try:
             return listing("model", self.hub_id, self.commit, self.cache)
         except SourceError:
@@ -69,24 +69,24 @@ class HubModel(Record):
 
 
 def pin_model(hub_id: str, revision: str | None, cache: Path | None = None) -> str:
-    """The commit that a model's revision means now; a full commit is taken as it is.
+    """Resolve a model's revision to a commit; a full commit is returned unchanged.
 
     Raises:
-        SourceError: the Hub has no such model, or does not answer and nothing is kept of it.
+        SourceError: the Hub has no such model, or does not answer and the cache has none.
     """
     if revision and COMMIT.fullmatch(revision):
         return revision
     try:
         return listing("model", hub_id, revision, cache).commit
     except SourceError as error:
-        commit = last_commit("model", hub_id, revision, cache)  # by any other program that fetched it
+        commit = last_commit("model", hub_id, revision, cache)  # any program may have fetched it
         if commit is None or type(error) is HubError or not snapshot("model", hub_id, commit, cache).is_dir():
             raise
         return commit
 
 
 def model_files(names: Iterable[str]) -> tuple[str, ...]:
-    """The files of a repository that make up its model: settings, tokenizer, and each folder's weights in one form."""
+    """Return the files of a repository's model: settings, tokenizer, and the weights of each folder in one format."""
     names = tuple(names)
     own = [name for name in names if not _OTHER_RUNTIMES & set(PurePosixPath(name).parts[:-1])]
     safe = {PurePosixPath(name).parent for name in own if name.endswith(_TENSORS)}
@@ -100,7 +100,7 @@ def model_files(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _graphs(names: Sequence[str]) -> list[str]:
-    """What stands in the place of a transformer's weights where there are none: the usual graph, else all."""
+    """Return the ONNX graphs to use if a transformer has no weights: `model.onnx` if it exists, else all."""
     found = [name for name in names if str(PurePosixPath(name).parent) in {".", "onnx"} and _GRAPH.search(name)]
     if any(_is_weights(name) and not _GRAPH.search(name) and not _MODULE.match(name) for name in names):
         return []
@@ -108,10 +108,10 @@ def _graphs(names: Sequence[str]) -> list[str]:
 
 
 def _says_how(name: str, size: int | None) -> bool:
-    """Whether a file of a model says how it works: settings, and weights too light to be a network's."""
+    """Return whether a model's file describes it: settings, or weights too small to be a network's."""
     return not _is_weights(name) or (size or _LIGHT) < _LIGHT
 
 
 def _is_weights(name: str) -> bool:
-    """Whether a file of a model's folder holds weights, in a form that is read here."""
+    """Return whether a model's file contains weights in a supported format."""
     return name.endswith(_TENSORS) or any(kind.search(PurePosixPath(name).name) for kind in (_PICKLES, _GRAPH))

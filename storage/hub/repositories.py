@@ -1,9 +1,9 @@
-"""Repositories of the Hub: the commit that a revision means, its files, and their bytes in the Hub's own cache.
+"""Hub repositories: resolve a revision to a commit, list its files, and fetch them into the Hub's own cache.
 
 Design choices
-- The listing of a commit never changes. It is kept where `snapshot_download` keeps it (`trees/<commit>.json`), and so
-  is the commit of a branch (`refs/`). With both, a second run or a carried cache needs no Hub.
-- Every file is compared with the digest in its listing: a page of a proxy has the right name, and often the right size.
+- A commit's listing never changes, so it is cached in the place of `snapshot_download` (`trees/<commit>.json`), as is a
+  branch's commit (`refs/`). With both, a second run or a copied cache needs no Hub.
+- Every file is compared with its listed digest: a proxy's error page has the right name, and often the right size.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Listing(NamedTuple):
 
     Attributes:
         commit: Full commit.
-        files: Path → size and digests, as the Hub's client keeps them.
+        files: Path → size and digests, as in the Hub client's cache.
     """
 
     commit: str
@@ -46,7 +46,7 @@ class Listing(NamedTuple):
 
 
 def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = None) -> Listing:
-    """Return a repository's files at a revision, of a known commit without asking the Hub.
+    """Return a repository's files at a revision; a commit in the cache needs no Hub.
 
     Args:
         kind: `model` or `dataset`.
@@ -55,8 +55,8 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
         cache: the Hub's cache; HF_HUB_CACHE if None.
 
     Raises:
-        HubError: it has no such repository or commit, refuses it, or does not answer and nothing is in the cache.
-        SourceError: HF_HUB_OFFLINE forbids the question, and nothing is in the cache.
+        HubError: it has no such repository or commit, refuses it, or does not answer and the cache has none.
+        SourceError: HF_HUB_OFFLINE forbids the request, and the cache has none.
     """
     wanted = revision or "main"
     if BEGINNING.fullmatch(wanted):
@@ -78,7 +78,7 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
 
 
 def _commit_beginning(kind: Kind, name: str, digits: str, cache: Path | None) -> str:
-    """The whole of a commit whose first digits are known; asked once, then in the cache as a branch's is."""
+    """Complete a commit from its first digits; the Hub is asked once, then the cache has the answer."""
     from huggingface_hub import HfApi
 
     refs = _folder(kind, name, cache) / "refs"
@@ -96,36 +96,36 @@ def _commit_beginning(kind: Kind, name: str, digits: str, cache: Path | None) ->
 
 
 def last_commit(kind: Kind, name: str, revision: str | None, cache: Path | None = None) -> str | None:
-    """Return the commit that a revision meant when it was last asked for; itself if it is one."""
+    """Return the commit that a revision resolved to last time; a full commit is returned unchanged."""
     wanted = revision or "main"
     ref = _folder(kind, name, cache) / "refs" / wanted
     return wanted if COMMIT.fullmatch(wanted) else ref.read_text().strip() if ref.is_file() else None
 
 
 def snapshot(kind: Kind, name: str, commit: str, cache: Path | None = None) -> Path:
-    """Return the folder of a commit's files, as far as they are in the cache."""
+    """Return the cache folder of a commit's files, complete or not."""
     return _folder(kind, name, cache) / "snapshots" / commit
 
 
 def fetch(kind: Kind, name: str, listed: Listing, wanted: Sequence[str], cache: Path | None = None) -> Path:
-    """Download those files of a commit that are not in the cache.
+    """Download the wanted files of a commit that are not in the cache.
 
     Returns:
-        The folder that has them.
+        The folder with the files.
 
     Raises:
-        HubError: the Hub does not give a file, or not as it is listed.
-        SourceError: HF_HUB_OFFLINE forbids the question.
+        HubError: the Hub does not deliver a file, or its bytes differ from the listing.
+        SourceError: HF_HUB_OFFLINE forbids the request.
     """
     folder = snapshot(kind, name, listed.commit, cache)
-    lacking = [path for path in wanted if not (folder / path).exists()]  # once: each is checked, whichever try got it
+    lacking = [path for path in wanted if not (folder / path).exists()]  # before any retry, so that all are checked
     if lacking:
         retried(f"{name}@{listed.commit[:12]}", lambda: _download(kind, name, listed, lacking, cache))
     return folder
 
 
 def _download(kind: Kind, name: str, listed: Listing, wanted: Sequence[str], cache: Path | None) -> None:
-    from huggingface_hub import hf_hub_download, snapshot_download  # slow to import, and most runs never need it
+    from huggingface_hub import hf_hub_download, snapshot_download  # slow to import, and most runs do not need it
 
     settings: dict[str, Any] = {
         "repo_type": kind,
@@ -149,11 +149,11 @@ def _download(kind: Kind, name: str, listed: Listing, wanted: Sequence[str], cac
 
 
 def ask(kind: Kind, name: str, revision: str, cache: Path | None = None) -> Listing:
-    """Ask the Hub for a repository's files at a revision, and keep the answer in its cache.
+    """Ask the Hub for a repository's files at a revision, and cache the answer.
 
     Raises:
         HubError: it has no such repository or commit, refuses it, or does not answer.
-        SourceError: HF_HUB_OFFLINE forbids the question.
+        SourceError: HF_HUB_OFFLINE forbids the request.
     """
     from huggingface_hub import HfApi
     from huggingface_hub._tree_cache import TreeCacheEntry, write_tree_cache
@@ -178,7 +178,7 @@ def ask(kind: Kind, name: str, revision: str, cache: Path | None = None) -> List
 
 
 def _known(kind: Kind, name: str, commit: str | None, cache: Path | None) -> Listing | None:
-    """The listing of a commit in the cache, whichever program wrote it."""
+    """Return a commit's listing from the cache, written by any program; None if it has none."""
     from huggingface_hub._tree_cache import read_tree_cache
 
     entries = read_tree_cache(str(_folder(kind, name, cache)), commit) if commit else None
@@ -186,7 +186,7 @@ def _known(kind: Kind, name: str, commit: str | None, cache: Path | None) -> Lis
 
 
 def _fits(listed: TreeCacheEntry, path: Path) -> bool:
-    """Whether a file's bytes have the listed digest: of content in LFS, else git's name of it."""
+    """Return whether a file has the listed digest: sha256 for LFS files, git's blob id for others."""
     if listed.lfs_sha256 is not None:
         return file_sha256(path) == listed.lfs_sha256
     content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""A folder to the Hub as a new model repository; by whom says HF_TOKEN or the Hub client's own login."""
+"""Upload a folder to the Hub as a new model repository, by HF_TOKEN or the Hub client's own login."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def check_repository(name: str) -> None:
-    """Refuse what is no name of a repository, before anything is made for it.
+    """Refuse an invalid repository name before any work is done.
 
     Raises:
         ValueError: it is not ORG/NAME.
@@ -41,15 +41,15 @@ def push(folder: Path, name: str, *, public: bool) -> str:
 
     Args:
         folder: its README.md is the model card.
-        name: ORG/NAME of a repository that is not there yet.
-        public: for everyone to read; else for those alone who belong to ORG.
+        name: ORG/NAME of a repository that does not exist yet.
+        public: whether everyone can read it, or only members of ORG.
 
     Returns:
-        The address of the commit.
+        The URL of the commit.
 
     Raises:
         HubError: the Hub refuses it, or does not answer.
-        SourceError: the Hub is not to be asked.
+        SourceError: HF_HUB_OFFLINE forbids the request.
     """
     from huggingface_hub import HfApi  # slow to import
 
@@ -62,7 +62,7 @@ def push(folder: Path, name: str, *, public: bool) -> str:
 
 
 def _asked(name: str, later: str, call: Callable[[], T]) -> T:
-    """What a call gives, tried again as often as the client itself does."""
+    """Return the result of a call, retried only by the client itself."""
     from huggingface_hub import errors
 
     try:

@@ -1,1 +1,1 @@
-"""File formats to frames: text, JSON lines, CSV/TSV, Parquet, Arrow; columns of NLI and STS sets."""
+"""Read files as frames: text, JSON lines, CSV/TSV, Parquet, Arrow; recognise the columns of NLI and STS sets."""

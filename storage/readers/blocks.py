@@ -1,4 +1,4 @@
-"""Bytes of a source in blocks of whole lines, whatever file system and compression they come from."""
+"""Read a file in blocks of whole lines, from any file system, decompressed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from storage.readers.read_report import ReadReport
 
-BLOCK_BYTES: Final = 16 << 20  # the parsed frame and its strings are about as large; 64 MiB was no faster
+BLOCK_BYTES: Final = 16 << 20  # the parsed frame takes about as much memory; 64 MiB was no faster
 MAX_LINE_BYTES: Final = 64 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _PACKED: Final = {
@@ -58,11 +58,11 @@ def open_bytes(path: str, report: ReadReport | None = None) -> Iterator[tuple[IO
     """Open any fsspec address for reading; `report`, if given, counts its size.
 
     Yields:
-        The content, decompressed by the suffix (`.gz`, `.zst`, `.zip` of one file), and the file itself, whose position
-        is the progress.
+        The content, decompressed according to the suffix (`.gz`, `.zst`, `.zip` of one file), and the raw file, whose
+        position measures progress.
 
     Raises:
-        SourceError: it does not exist, is no file or cannot be read, or its compressed data is damaged.
+        SourceError: it does not exist, is not a file or cannot be read, or its compressed data is damaged.
     """
     require_file(path)
     try:
@@ -75,7 +75,7 @@ def open_bytes(path: str, report: ReadReport | None = None) -> Iterator[tuple[IO
         raise SourceError(f"{path}: no such file; correct its path") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SourceError(f"{path}: damaged gzip data ({error}); copy the file again") from error
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # the latter of one with a password
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # RuntimeError: it has a password
         raise SourceError(f"{path}: the zip archive cannot be read ({error}); copy it again, or unpack it") from error
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
@@ -91,7 +91,7 @@ def read_text(path: str) -> str:
     """Return a whole file as text, without a byte order mark.
 
     Raises:
-        SourceError: as `open_bytes`, or it is not UTF-8.
+        SourceError: as for `open_bytes`, or the file is not UTF-8.
     """
     try:
         return read_bytes(path).decode("utf-8-sig")
@@ -100,14 +100,14 @@ def read_text(path: str) -> str:
 
 
 def line_blocks(path: str, report: ReadReport | None, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
-    """The lines of a file, in blocks of about `block_bytes`; a UTF-8 byte order mark is left out.
+    """Yield the lines of a file, in blocks of about `block_bytes`; a UTF-8 byte order mark is removed.
 
     Raises:
-        SourceError: as `open_bytes`; the file is packed or UTF-16; or a line is longer than `MAX_LINE_BYTES`.
+        SourceError: as for `open_bytes`; or the file is packed or UTF-16; or a line exceeds `MAX_LINE_BYTES`.
     """
     with open_bytes(path, report) as (stream, raw):
         line, size, earlier = 1, 0, report.bytes_read if report else 0
-        waiting: list[bytes] = []  # pieces of a line that has not ended; joined once, or a long line costs its square
+        waiting: list[bytes] = []  # pieces of an unfinished line; joined once, to avoid quadratic time on long lines
         while content := stream.read(block_bytes):
             if line == 1 and not waiting:
                 _require_text(path, content)
@@ -131,15 +131,15 @@ def line_blocks(path: str, report: ReadReport | None, block_bytes: int = BLOCK_B
 
 
 def require_file(path: str) -> None:
-    """Check that a local path is no named pipe, device or socket, which would be read once or wait for ever.
+    """Refuse a named pipe, device or socket: it can be read only once, or would block.
 
     Raises:
-        SourceError: it is one.
+        SourceError: the path is one of these.
     """
     try:
         mode = Path(path.removeprefix("file://")).stat().st_mode
     except (OSError, ValueError):
-        return  # an address, or nothing is there: opening it says so
+        return  # a URL, or a missing file: opening it raises the error
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise SourceError(
             f"{path} is {kind_of(mode)}, expected a file or folder. Write its content to a file and give that: "
@@ -148,10 +148,10 @@ def require_file(path: str) -> None:
 
 
 def _require_text(path: str, content: bytes) -> None:
-    """Refuse a file whose first bytes say that it is no UTF-8 text.
+    """Refuse a file whose first bytes are not those of UTF-8 text.
 
     Raises:
-        SourceError: it is packed but not called so, packed twice, or UTF-16.
+        SourceError: it is packed without a matching suffix, packed twice, or UTF-16.
     """
     packed = next((name for magic, name in _PACKED.items() if content.startswith(magic)), None)
     if packed is not None:
@@ -164,7 +164,7 @@ def _require_text(path: str, content: bytes) -> None:
 
 
 def _every_other_is_nul(content: bytes) -> bool:
-    """Whether NULs stand at even or at odd places alone, and often, as in Latin letters of UTF-16."""
+    """Return whether NULs are frequent at even offsets only or at odd ones only, as in UTF-16 Latin letters."""
     even, odd = content[::2].count(0), content[1::2].count(0)
     return len(content) >= _ENOUGH_TO_TELL and min(even, odd) == 0 and max(even, odd) * 6 > len(content)
 
@@ -185,7 +185,7 @@ def _decompressed(path: str, raw: IO[bytes]) -> IO[bytes]:
 
 
 def _only_member(path: str, raw: IO[bytes]) -> IO[bytes]:
-    """The one file of a zip archive, but for what macOS adds."""
+    """Open the single file of a zip archive; files that macOS adds are ignored."""
     archive = zipfile.ZipFile(raw)
     files = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")]
     if len(files) != 1:

@@ -1,7 +1,7 @@
-"""Which columns of a source are read: asked for, or known shapes of NLI and STS sets; their labels and scores checked.
+"""Choose the columns to read: named ones, or known shapes of NLI and STS sets; check labels and scores.
 
-Pairs without a gold label ("-" in the original files, −1 on the Hub; 785 in SNLI's training split) are no labelled
-pairs and are counted; their sentences are in the corpus, which is read without labels.
+Pairs without a gold label ("-" in the original files, −1 on the Hub; 785 in SNLI's training split) are dropped from
+labelled pairs and counted. Their sentences remain in the corpus, which is read without labels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from storage.readers.read_report import ReadReport
 
-LABELS: Final = ("entailment", "neutral", "contradiction")  # their places are the Hub's numbers
+LABELS: Final = ("entailment", "neutral", "contradiction")  # their positions are the Hub's label numbers
 _UNLABELLED: Final = ("-", "-1", "")
 _CODES: Final[dict[str, int]] = {
     **{name: code for code, name in enumerate(LABELS)},
@@ -34,8 +34,8 @@ class Columns:
     """The columns to read.
 
     Attributes:
-        texts: strings that every record must have; a record without is rejected.
-        others: read as strings, null where absent (a label, a score).
+        texts: string columns; a record that lacks one is rejected.
+        others: columns read as strings, null where absent (a label, a score).
     """
 
     texts: tuple[str, ...]
@@ -43,21 +43,21 @@ class Columns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them, texts first."""
+        """All column names, texts first."""
         return (*self.texts, *self.others)
 
 
 def require(path: str, found: Sequence[str], expected: Sequence[str], remedy: str = NAME_COLUMNS) -> None:
-    """Check that columns are there.
+    """Check that columns exist.
 
     Args:
         path: the source.
         found: its columns.
-        expected: those that are wanted.
-        remedy: how the caller names others.
+        expected: required columns.
+        remedy: the option by which the caller names other columns.
 
     Raises:
-        SourceError: with what is missing, what was found and the nearest name to each.
+        SourceError: lists the missing columns, those found and the nearest name to each.
     """
     missing = [name for name in expected if name not in found]
     if missing:
@@ -80,11 +80,11 @@ def _listed(names: Sequence[str], shown: int = 20) -> str:
 
 @dataclass(frozen=True)
 class Shape:
-    """A known set of columns.
+    """A known set of column names.
 
     Attributes:
-        texts: columns that hold sentences.
-        label: column with an NLI label, or with the score of a scored pair, where there is one.
+        texts: columns of sentences.
+        label: column with an NLI label, or with the score of a scored pair, if any.
     """
 
     texts: tuple[str, ...]
@@ -92,7 +92,7 @@ class Shape:
 
     @property
     def columns(self) -> Columns:
-        """What to read of such a source."""
+        """The columns to read."""
         return Columns(self.texts, (self.label,) if self.label else ())
 
 
@@ -114,9 +114,9 @@ _SCORED: Final = (
 
 
 def known_shape(found: Sequence[str]) -> Shape | None:
-    """The first known shape of which all columns are there, in its spelling or else in any capitals.
+    """Return the first known shape whose columns all exist, in the same case or else in any case.
 
-    Its columns are called as they were found.
+    The result has the column names as found.
     """
     for spelt in (str, str.lower):
         held = {spelt(name): name for name in reversed(found)}
@@ -128,7 +128,7 @@ def known_shape(found: Sequence[str]) -> Shape | None:
 
 
 def no_shape(origin: str, found: Sequence[str]) -> SourceError:
-    """What to say of a source whose columns of text nobody named and nobody knows."""
+    """Return the error for a source whose text columns are neither named nor known."""
     known = "; ".join(", ".join(shape.columns.names) for shape in SHAPES)
     return SourceError(
         f"{origin} has the columns {', '.join(map(repr, found))}, none of the known sets ({known}), and not one alone "
@@ -137,15 +137,15 @@ def no_shape(origin: str, found: Sequence[str]) -> SourceError:
 
 
 def scored_shape(origin: str, found: Sequence[str], texts: tuple[str, ...] = ()) -> Shape:
-    """Which columns of a table are the two sentences and their score.
+    """Return the columns of a table that are the two sentences and their score.
 
     Args:
         origin: the file or set, for messages.
         found: the table's columns.
-        texts: the set's declared text columns; by the known shapes if empty.
+        texts: the set's declared text columns; if empty, the known shapes are tried.
 
     Raises:
-        SourceError: they are not there.
+        SourceError: the columns are missing.
     """
     shapes = (Shape(texts, "score"),) if len(texts) == 2 else _SCORED
     shape = next((shape for shape in shapes if {*shape.columns.names} <= set(found)), shapes[0])
@@ -154,10 +154,10 @@ def scored_shape(origin: str, found: Sequence[str], texts: tuple[str, ...] = ())
 
 
 def read_nli(frames: Iterable[pl.DataFrame], shape: Shape, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Labelled pairs as `premise`, `hypothesis`, `label` (Int8), whatever the source calls them.
+    """Yield labelled pairs as `premise`, `hypothesis`, `label` (Int8), under any column names of the source.
 
     Raises:
-        SourceError: the shape is not that of labelled pairs, or a label is none of entailment, neutral, contradiction.
+        SourceError: the shape has no labelled pairs, or a label is not entailment, neutral or contradiction.
     """
     if shape.label is None or len(shape.texts) != 2:
         raise SourceError(
@@ -181,19 +181,19 @@ def read_nli(frames: Iterable[pl.DataFrame], shape: Shape, report: ReadReport) -
 def read_sts(
     frames: Iterable[pl.DataFrame], low: float, high: float, report: ReadReport, shape: Shape = _SCORED[0]
 ) -> pl.DataFrame:
-    """The scored pairs of a set, in its order: `subset` ("" if it has none), `sentence1`, `sentence2`, `score`.
+    """Return the scored pairs of a set in order: `subset` ("" if it has none), `sentence1`, `sentence2`, `score`.
 
-    Pairs without a gold score are dropped and counted as unlabelled, as the tasks' own scorers do.
+    Pairs without a gold score are dropped and counted as unlabelled, as in the tasks' own scorers.
 
     Args:
-        frames: with the columns of `shape` and perhaps `subset`.
+        frames: frames with the columns of `shape` and optionally `subset`.
         low: smallest score that the set declares.
-        high: largest.
-        report: counts what is dropped.
-        shape: what the columns are called.
+        high: largest score that it declares.
+        report: counts the dropped pairs.
+        shape: names of the columns.
 
     Raises:
-        SourceError: a score is no number or outside its range, naming the row.
+        SourceError: a score is not a number or out of range; names the row.
     """
     names = dict(zip(shape.columns.names, ("sentence1", "sentence2", "score"), strict=True))
     table = pl.concat(frames, how="diagonal_relaxed").rename(names)

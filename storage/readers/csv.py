@@ -1,10 +1,10 @@
-"""CSV and TSV with a header line, by the csv module.
+"""Read CSV and TSV files with a header line, by Python's csv module.
 
 Design choices
-- In CSV a field may be quoted; in TSV a quote is a character like any other. A CSV's header decides the separator: in
-  much of Europe Excel writes semicolons, other programs tabs or bars. `csv.Sniffer` is wrong more often.
-- The csv module takes a quote inside an unquoted field for a character and knows line numbers. Polars' parser is five
-  times as fast, but refuses such files without a line, so that both would have to agree on every file.
+- Fields may be quoted in CSV; in TSV a quote is an ordinary character. A CSV's header decides the separator: in much of
+  Europe Excel writes semicolons, and other programs write tabs or bars. `csv.Sniffer` is wrong more often.
+- The csv module accepts a quote inside an unquoted field and knows line numbers. Polars' parser is five times as fast,
+  but refuses such files without naming the line; using both would require that they agree on every file.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from storage.readers.read_report import ReadReport
 
 _ROWS: Final = 50_000
-_MAX_LINES: Final = 1000  # of one record; more means that a quote was never closed
+_MAX_LINES: Final = 1000  # lines of one record; more means an unclosed quote
 _LONE_RETURN: Final = re.compile(r"\r(?!\n)")
-# Stands for a carriage return within a line, at which the csv module would give up; no decoded byte becomes this.
+# Replaces a carriage return within a line, which the csv module rejects; no decoded byte becomes this character.
 _RETURN: Final = "\udc0d"
 _SEPARATORS: Final = (";", "\t", "|")  # of a header without a comma
 _QUOTED: Final = re.compile('"[^"]*"')
 _SENTENCE_END: Final = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
-_NAME_WORDS: Final = 4  # and characters: what is longer is more likely a text than its name
+_NAME_WORDS: Final = 4  # words of a column name; a longer name is more likely data
 _NAME_CHARS: Final = 40
-_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d%?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")  # dates too
+_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d%?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")  # also dates
 
 
 def columns(path: str, *, quoted: bool) -> tuple[str, ...]:
@@ -46,10 +46,10 @@ def columns(path: str, *, quoted: bool) -> tuple[str, ...]:
 
     Args:
         path: the file.
-        quoted: whether it is CSV, where `"` encloses fields and the header decides the separator; else TSV.
+        quoted: whether it is CSV, where `"` encloses fields and the header decides the separator; otherwise TSV.
 
     Raises:
-        SourceError: the file is empty, or its header is not UTF-8, blank, badly quoted or names a column twice.
+        SourceError: the file is empty, or its header is not UTF-8, blank, badly quoted or has duplicate names.
     """
     first = next(line_blocks(path, None, 1 << 20), None)
     if first is None:
@@ -62,10 +62,10 @@ def read(
 ) -> Iterator[pl.DataFrame]:
     """Yield frames of the wanted columns, all strings.
 
-    Rejected are records that are not UTF-8 or have another number of fields than the header.
+    Records that are not UTF-8, or whose number of fields differs from the header's, are rejected.
 
     Raises:
-        SourceError: as `columns`, or a quote that is never closed makes the rest of the file one field.
+        SourceError: as for `columns`, or an unclosed quote turns the rest of the file into one field.
     """
     blocks = line_blocks(path, report, block_bytes)
     first = next(blocks, None)
@@ -85,16 +85,16 @@ def read(
 
 
 def require_names(path: str, sample: pl.DataFrame) -> None:
-    """Check that the names of a file's columns are none of its data, as the first line of a file without a header is.
+    """Refuse column names that are data, as in a file without a header line.
 
     Args:
         path: the file, for the message.
         sample: its first records.
 
     Raises:
-        SourceError: with a name that reads like a text, is a number, or is one of the values in its column.
+        SourceError: a name reads like a text, is a number, or is also a value in its column.
     """
-    # pandas numbers the columns of a table without names, behind a blank name for the index.
+    # pandas numbers the columns of a table without names, after a blank name for the index.
     named = [name for name in sample.columns if name]
     if named == [str(number) for number in range(len(named))]:
         return
@@ -109,19 +109,19 @@ def require_names(path: str, sample: pl.DataFrame) -> None:
 
 
 def _why_no_name(name: str, sample: pl.DataFrame) -> str:
-    """Why a name is a value of the first record; empty if it may be a name."""
+    """Return why a name is a value of the first record; empty if it may be a name."""
     if len(name.split()) > _NAME_WORDS or len(name) > _NAME_CHARS or _SENTENCE_END.search(name):
         return "reads like a text"
     if _NUMBER.fullmatch(name):
         return "is a number or a date"
-    # Where whole tables were joined, their header comes again; that it is a header is not in doubt.
+    # In concatenated tables the header appears again as a record, which does not make it data.
     again = pl.all_horizontal(pl.col(other) == other for other in sample.columns)
     own = sample.filter(~again.fill_null(value=False))[name]
     return "is also a value in its column" if name and (own == name).any() else ""
 
 
 def _header(path: str, block: Block, *, quoted: bool) -> tuple[tuple[str, ...], str, Block]:
-    """The names of the columns, the separator, and the lines after the header."""
+    """Return the column names, the separator, and the lines after the header."""
     end = block.content.find(b"\n") + 1 or len(block.content)
     try:
         line = block.content[:end].decode()
@@ -150,26 +150,26 @@ def _header(path: str, block: Block, *, quoted: bool) -> tuple[tuple[str, ...], 
 
 
 def _separator(header: str) -> str:
-    """The comma if a header has one outside quotes, else the most frequent of the others."""
+    """Return a comma if the header has one outside quotes, else the most frequent of the other separators."""
     outside = _QUOTED.sub("", header.rstrip())
     most = max(_SEPARATORS, key=outside.count)
     return most if most in outside and "," not in outside else ","
 
 
 def _reader(lines: Iterable[str], separator: str, *, quoted: bool) -> _csv.Reader:
-    csv.field_size_limit(MAX_LINE_BYTES)  # the module's own limit is 128 KiB
-    # Not strict, text after a closing quote is taken into the field, and a later quote swallows the next records.
+    csv.field_size_limit(MAX_LINE_BYTES)  # the module's default is 128 KiB
+    # Without `strict`, text after a closing quote joins the field, and a later quote swallows the next records.
     return csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True)
 
 
 def _records(
     path: str, blocks: Iterable[Block], number: int, separator: str, width: int, report: ReadReport, *, quoted: bool
 ) -> Iterator[list[str]]:
-    """The fields of every sound record; others are rejected with their lines, and the next one starts after them.
+    """Yield the fields of every valid record; reject others with their lines, and continue after them.
 
     Undecodable bytes become surrogates, which `_fault` finds. Blank lines are skipped.
     """
-    record: list[str] = []  # the lines that the csv module has taken for the present record
+    record: list[str] = []  # the lines that the csv module has read for the current record
 
     def lines() -> Iterator[str]:
         for block in blocks:
@@ -204,14 +204,14 @@ def _records(
 
 
 def _csv_fault(error: csv.Error, span: int) -> str:
-    """What the csv module means by an error at a record of so many lines."""
+    """Return the meaning of a csv error, for a record that spans this many lines."""
     if "end of data" in str(error):
         return f"one record spans {span} lines, as if a quote were never closed"
     return "text follows a closing quote" if "expected after" in str(error) else str(error)
 
 
 def _fault(fields: list[str], span: int, width: int) -> str:
-    """Why a record is rejected; empty if it is sound, or a blank line."""
+    """Return why a record is rejected; empty if it is valid or a blank line."""
     if fields and len(fields) != width:
         return f"{len(fields)} fields, expected {width}"
     if span > _MAX_LINES:

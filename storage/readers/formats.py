@@ -1,4 +1,4 @@
-"""One way to read any file of records: its format by suffix, its columns checked, frames of bounded size."""
+"""Read any file of records: find its format by suffix, check its columns, yield frames of bounded size."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class _Read(Protocol):
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How files of one format are read.
+    """Functions and properties of one file format.
 
     Attributes:
-        columns: names of the columns, or a function that finds a file's names or its schema.
-        read: the wanted columns, in frames of bounded size.
-        suffixes: what such files are called; none where only a data set's declaration says so.
-        headed: whether the first line names the columns, and may be missing.
+        columns: the column names, or a function that returns a file's column names or schema.
+        read: yields the wanted columns, in frames of bounded size.
+        suffixes: file suffixes of the format; none if only a dataset's declaration selects it.
+        headed: whether the first line names the columns, so that a missing header must be detected.
     """
 
     columns: tuple[str, ...] | Callable[[str], tuple[str, ...] | pa.Schema]
@@ -68,15 +68,15 @@ else:
 
 
 def is_readable(path: str) -> bool:
-    """Whether a file's suffix names a format, a compression suffix aside."""
+    """Return whether a file's suffix, without a compression suffix, names a format."""
     return _suffix(path) in SUFFIXES
 
 
 def format_of(path: str) -> Format:
-    """The format that a file's suffix names, a compression suffix aside.
+    """Return the format that a file's suffix names, ignoring a compression suffix.
 
     Raises:
-        SourceError: the suffix names none.
+        SourceError: the suffix names no format.
     """
     if is_readable(path):
         return SUFFIXES[_suffix(path)]
@@ -95,7 +95,7 @@ def _suffix(path: str) -> str:
 
 
 def columns_of(path: str, kind: Format) -> tuple[str, ...]:
-    """The names of a file's columns.
+    """Return the names of a file's columns.
 
     Raises:
         SourceError: the file is missing or not of that format.
@@ -105,7 +105,7 @@ def columns_of(path: str, kind: Format) -> tuple[str, ...]:
 
 
 def readable_columns(path: str, kind: Format) -> tuple[str, ...]:
-    """Those of a file's columns that hold strings or numbers; in a format without types, all."""
+    """Return the columns of strings or numbers; in a format without types, all columns."""
     found = _columns(path, kind)
     if not isinstance(found, pa.Schema):
         return found
@@ -118,7 +118,7 @@ def _columns(path: str, kind: Format) -> tuple[str, ...] | pa.Schema:
 
 
 def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
-    """Check that the names of a file's columns are no data, in a format where a first line of data would be taken so.
+    """Refuse column names that are data, in formats whose first line is the header.
 
     Args:
         path: the file.
@@ -126,14 +126,14 @@ def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
         sample: its first records.
 
     Raises:
-        SourceError: one of them is data.
+        SourceError: a column name is data.
     """
     if FORMATS[kind].headed:
         csv.require_names(path, sample)
 
 
 def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """The wanted columns of a file in frames of bounded size; what cannot be read is counted in `report`.
+    """Yield the wanted columns of a file in frames of bounded size; `report` counts unreadable records.
 
     Raises:
         SourceError: the file or a column is missing, or the file is damaged.

@@ -1,8 +1,8 @@
-"""JSON lines: one object per line.
+"""Read JSON lines: one object per line.
 
-Polars parses a block at once. It does not say which line is bad, and it turns numbers and lists into strings where a
-string is expected, so a block that fails or looks odd is cut in halves until the odd lines stand in a small piece,
-which is read line by line. Good lines give the same result on both ways, so the cutting never shows.
+Polars parses a whole block but does not name a bad line, and it turns numbers and lists into strings. So a block that
+fails or looks suspicious is halved until the bad lines are in a small piece, which is parsed line by line. Valid lines
+give the same result in both parsers, so the halving does not affect the result.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from storage.readers.read_report import ReadReport
 
 _PIECE_BYTES: Final = 32 << 10
-_KEYS_OF_FIRST: Final = 100  # objects whose keys together are the columns
+_KEYS_OF_FIRST: Final = 100  # objects whose combined keys are the columns
 _PEEK_BYTES: Final = 1 << 20
-_SEEN_BYTES: Final = 16 << 20  # of objects, after which the columns are known even if there were fewer
+_SEEN_BYTES: Final = 16 << 20  # stop collecting keys after so many bytes, even with fewer objects
 _NOT_A_STRING: Final = r"(?s)^(-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})$"
 _ESCAPE_IN_KEY: Final = re.compile(rb'\\[^"\\]*"\s*:')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _UNPACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
-"""First bytes that Polars takes for compressed ones, `x^` among them."""
-_NUL: Final = "\x00"  # what Polars makes of half a surrogate pair
+"""First bytes that Polars mistakes for compressed data; `x^` is among them."""
+_NUL: Final = "\x00"  # Polars replaces half a surrogate pair by this character
 
 _Row = tuple[str | None, ...]
 
 
 def columns(path: str) -> tuple[str, ...]:
-    """The keys of the first objects.
+    """Return the keys of the first objects.
 
     Raises:
         SourceError: none of the first lines is a JSON object.
@@ -59,9 +59,9 @@ def columns(path: str) -> tuple[str, ...]:
 
 
 def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
-    """Frames of the wanted columns, all strings.
+    """Yield frames of the wanted columns, all strings.
 
-    Rejected are lines that are not UTF-8 or not one JSON object, and objects without one of the texts as a string.
+    Rejected: lines that are not UTF-8 or not one JSON object, and objects without a string for each text column.
     Blank lines are skipped.
     """
     for block in line_blocks(path, report, block_bytes):
@@ -86,12 +86,12 @@ def _pieces(block: Block, path: str, wanted: Columns, report: ReadReport) -> lis
 
 
 def _fast(content: bytes, wanted: Columns) -> pl.DataFrame | None:
-    """The parsed block, or None if a line of it needs a closer look."""
+    """Parse a block by Polars; None if a line of it must be parsed by `json`."""
     if content.startswith(_UNPACKED):
         return None
     try:
         frame = pl.read_ndjson(content, schema=_schema(wanted))
-    except pl.exceptions.PolarsError:  # of several kinds; the slow way says what is wrong
+    except pl.exceptions.PolarsError:  # one of several; `_slow` finds the reason
         return None
     texts = [pl.col(name) for name in wanted.texts]
     suspect = [text.is_null().any() | text.str.contains(_NUL, literal=True).any() for text in texts]
@@ -101,9 +101,9 @@ def _fast(content: bytes, wanted: Columns) -> pl.DataFrame | None:
 
 
 def _holds_non_strings(frame: pl.DataFrame, content: bytes, wanted: Columns) -> bool:
-    """Whether a text is a number, a list … in the source. "7" as a string is common, so the bytes decide.
+    """Return whether a text is a number, a list … in the source. As "7" is a valid string, the raw bytes decide.
 
-    A name may be spelled with escapes, code point by code point; where any is, the closer look decides.
+    Keys may contain escapes; if a key does, the answer is True, and the lines are parsed by `json`.
     """
     suspects = [name for name in wanted.texts if frame.select(pl.col(name).str.contains(_NOT_A_STRING).any()).item()]
     if not suspects:
@@ -131,14 +131,14 @@ def _numbered(block: Block) -> Iterator[tuple[int, bytes]]:
 
 
 def _first_wins(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """An object of which a repeated key keeps its first value, as Polars does."""
+    """Build an object in which the first value of a repeated key wins, as in Polars."""
     record: dict[str, object] = {}
     for name, value in pairs:
         record.setdefault(name, value)
     return record
 
 
-# Raw control characters in strings, NUL among them, are let through: normalisation removes them.
+# `strict=False` accepts raw control characters in strings, NUL included; normalisation removes them later.
 _DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_first_wins)
 
 
@@ -177,7 +177,7 @@ def _kind(value: object) -> str:
 
 
 def _other(value: object) -> str | None:
-    """A label or score as Polars spells it: 1.0 as 1, so that both ways agree."""
+    """Return a label or score as Polars spells it: 1.0 as 1, so that both parsers agree."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value, ensure_ascii=False)

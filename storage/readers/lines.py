@@ -1,7 +1,7 @@
-"""Plain text: a sentence a line, or a sentence and another way of saying it between tabs.
+"""Read plain text: one sentence per line, or a sentence and a paraphrase separated by a tab.
 
-Lines end in line feeds alone; a carriage return before one is white space. `view-pairs` is BSL's
-`back_translated_nli.txt`: no header, and further fields of a line are not read, as in the authors' code.
+Only a line feed ends a line; a carriage return before it is removed. `view-pairs` is the format of BSL's
+`back_translated_nli.txt`: no header, and further fields of a line are ignored, as in the authors' code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VIEW_COLUMNS: Final = (COLUMN, "view")
 
 
 def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
-    """Frames of the column `text`, one row per line, empty ones included; lines that are not UTF-8 are rejected."""
+    """Yield frames of the column `text`, one row per line, also for empty lines; non-UTF-8 lines are rejected."""
     for block in line_blocks(path, report, block_bytes):
         try:
             texts = block.content.removesuffix(b"\n").decode().split("\n")
@@ -37,7 +37,7 @@ def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOC
 def read_view_pairs(
     path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[pl.DataFrame]:
-    """Frames of the wanted ones of `text` and `view`; lines that are not UTF-8 or have one field are rejected."""
+    """Yield frames of `text` and `view`, as wanted; lines that are not UTF-8 or have one field are rejected."""
     for block in line_blocks(path, report, block_bytes):
         rows = []
         for number, line in _decoded(block, path, report):
@@ -51,7 +51,7 @@ def read_view_pairs(
 
 
 def _decoded(block: Block, path: str, report: ReadReport) -> Iterator[tuple[int, str]]:
-    """Number and text of each line; those that are not UTF-8 are rejected."""
+    """Yield number and text of each line; lines that are not UTF-8 are rejected."""
     for number, line in enumerate(block.content.removesuffix(b"\n").split(b"\n"), block.first_line):
         try:
             yield number, line.decode()

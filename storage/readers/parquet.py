@@ -1,4 +1,4 @@
-"""Parquet files and Arrow streams, in which `datasets` keeps its tables; some rows of a file, by their row groups."""
+"""Read Parquet files and Arrow streams (the cache format of `datasets`), or some rows of a Parquet file."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def schema(path: str) -> pa.Schema:
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Frames of the wanted columns; rows without one of the texts are rejected.
+    """Yield frames of the wanted columns; rows in which a text is null are rejected.
 
     Raises:
-        SourceError: the file is damaged or a text column holds something else.
+        SourceError: the file is damaged, or a text column contains other values than strings.
     """
     with open_bytes(path, report) as (stream, _):
         with damage_named(path):
@@ -61,7 +61,7 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
 
 
 def read_stream(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """As `read`, of an Arrow stream."""
+    """Yield frames of an Arrow stream, as `read` does of a Parquet file."""
     with open_bytes(path, report) as (stream, raw):
         before, done = report.bytes_read, 0
         for batch in _batches(stream, path):
@@ -74,14 +74,14 @@ def stream_schema(path: str) -> pa.Schema:
     """Return the schema of an Arrow stream.
 
     Raises:
-        SourceError: it is none.
+        SourceError: it is not an Arrow stream.
     """
     with open_bytes(path) as (stream, _), damage_named(path, "Arrow stream"):
         return pa.ipc.open_stream(stream).schema
 
 
 def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
-    """Batches of about `BATCH_ROWS`: writers of `datasets` end one after 1,000 rows."""
+    """Yield batches of about `BATCH_ROWS` rows: `datasets` writes batches of 1,000."""
     with damage_named(path, "Arrow stream"):
         batches = iter(pa.ipc.open_stream(stream))
     waiting: list[pa.RecordBatch] = []
@@ -100,10 +100,10 @@ def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
 def checked_frame(
     batch: pa.RecordBatch, origin: str, wanted: Columns, report: ReadReport, first_row: int
 ) -> pl.DataFrame:
-    """The frame of an Arrow batch, checked: valid UTF-8, texts that are strings; rows without one are rejected.
+    """Convert an Arrow batch to a frame and check it: valid UTF-8, string texts; reject rows with a null text.
 
     Raises:
-        SourceError: a text column holds something else than strings, or a string is not UTF-8.
+        SourceError: a text column contains other values than strings, or a string is not UTF-8.
     """
     frame = _frame(batch, origin, wanted)
     whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
@@ -115,7 +115,7 @@ def checked_frame(
 
 
 def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
-    """The wanted columns of a batch, their types checked before Polars meets them: some end it in a panic."""
+    """Return the wanted columns of a batch; check their types first, because some types make Polars panic."""
     indices = {name: batch.schema.get_all_field_indices(name) for name in wanted.names}
     for name, places in indices.items():
         if len(places) != 1:
@@ -129,7 +129,7 @@ def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
             raise SourceError(
                 f"{origin}: column {name!r} holds {dtype}, expected strings or numbers; name another column"
             )
-    # Without the schema's metadata, of which damaged bytes end Polars, and an empty name, which it exchanges.
+    # Drop the schema's metadata, which makes Polars crash if damaged, and the names: Polars renames an empty one.
     columns = [batch.column(places[0]) for places in indices.values()]
     chosen = pa.RecordBatch.from_arrays(columns, names=[str(place) for place in range(len(columns))])
     try:
@@ -146,7 +146,7 @@ def _value(dtype: pa.DataType) -> pa.DataType:
 
 
 def is_readable(dtype: pa.DataType) -> bool:
-    """Return whether a column of a type is read: strings, numbers, or nulls alone."""
+    """Return whether columns of a type can be read: strings, numbers, or only nulls."""
     value = _value(dtype)
     return _is_text(value) or _is_number(value) or bool(pa.types.is_null(value))
 
@@ -164,10 +164,10 @@ def _is_number(dtype: pa.DataType) -> bool:
 
 @contextmanager
 def damage_named(path: str, form: str = "Parquet file") -> Iterator[None]:
-    """Whatever a reader of Arrow or Parquet meets in a damaged file: it has no one error for that.
+    """Turn any error about a damaged file into a `SourceError`: Arrow and Parquet readers raise many kinds.
 
     Raises:
-        SourceError: naming the file.
+        SourceError: names the file.
     """
     try:
         yield
@@ -179,12 +179,12 @@ def damage_named(path: str, form: str = "Parquet file") -> Iterator[None]:
 
 
 def rows_of_groups(path: Path, start: int, rows: int) -> pl.DataFrame:
-    """Return rows `start` to `start + rows` of a file that never changes under its name.
+    """Return rows `start` to `start + rows` of a file whose content never changes.
 
-    Its footer is read once, then the groups with these rows alone.
+    The footer is read once; then only the row groups with these rows are read.
 
     Raises:
-        FileNotFoundError: it is not there any more.
+        FileNotFoundError: the file was deleted.
     """
     metadata, ends = _footer(path)
     first, last = bisect_right(ends, start), bisect_left(ends, start + rows)
@@ -193,8 +193,8 @@ def rows_of_groups(path: Path, start: int, rows: int) -> pl.DataFrame:
     return cast("pl.DataFrame", pl.from_arrow(table)).slice(start - (ends[first - 1] if first else 0), rows)
 
 
-@lru_cache(maxsize=2)  # a plan has a group for each shard: a footer parsed for each takes the square of their number
+@lru_cache(maxsize=2)  # a plan has a group per shard: parsing the footer for each shard would be quadratic
 def _footer(path: Path) -> tuple[pq.FileMetaData, list[int]]:
-    """The file's metadata, and after which row each group ends."""
+    """Return the file's metadata, and the number of rows up to the end of each group."""
     metadata = pq.read_metadata(path)
     return metadata, list(accumulate(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)))

@@ -1,4 +1,4 @@
-"""What a reader met in a source: records read, and records that could not be read, with where and why."""
+"""Count the records read from a source, and those that could not be read, with line and reason."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _EXAMPLE_BYTES: Final = 100
 
 
 class BadRecord(Record):
-    """A record that was left out."""
+    """A rejected record."""
 
     file: str
     """Path of the file, or Hub id."""
     line: int
     """1-based line (or row, in a table without lines)."""
     reason: str
-    """What is wrong with it."""
+    """Why it was rejected."""
     example: str
-    """Its beginning, undecodable bytes replaced."""
+    """Its first bytes, with undecodable ones replaced."""
 
     def __str__(self) -> str:
         return f"{self.file}, line {self.line}: {self.reason}: {self.example!r}"
@@ -34,15 +34,15 @@ class BadRecord(Record):
 
 @dataclass
 class ReadReport:
-    """Counts of one source while it is read.
+    """Counts for one source, updated while it is read.
 
     Attributes:
-        name: the source, as messages call it.
-        records: records that were read and given on, unlabelled ones included.
-        unlabelled: records of labelled pairs without a gold label (−1, "-", blank), which were left out after reading.
+        name: name of the source in messages.
+        records: records read, unlabelled ones included.
+        unlabelled: labelled pairs without a gold label (−1, "-", blank), which were dropped after reading.
         rejected: records that could not be read.
-        bad: the first `KEPT_EXAMPLES` of those.
-        bytes_read, bytes_total: progress through the files; 0 where it is not known.
+        bad: the first `KEPT_EXAMPLES` rejected records.
+        bytes_read, bytes_total: progress through the files; 0 if unknown.
     """
 
     name: str
@@ -54,17 +54,17 @@ class ReadReport:
     bytes_total: int = 0
 
     def reject(self, file: str, line: int, reason: str, example: bytes, lost: int = 1) -> None:
-        """Count a record that cannot be read, with which `lost` lines are lost."""
+        """Count a record that cannot be read, and its `lost` lines."""
         self.rejected += lost
         if len(self.bad) < KEPT_EXAMPLES:
             shown = example[:_EXAMPLE_BYTES].decode("utf-8", errors="replace")
             self.bad.append(BadRecord(file=file, line=line, reason=reason, example=shown))
 
     def check(self, max_bad_share: float) -> None:
-        """Refuse a source of which too much could not be read, or that holds nothing.
+        """Refuse a source that is empty or has too many unreadable records.
 
         Raises:
-            SourceError: with the share and the first bad records.
+            SourceError: names the share and the first bad records.
         """
         total = self.records + self.rejected
         if total == 0:
@@ -76,7 +76,7 @@ class ReadReport:
             )
 
     def _remedy(self) -> str:
-        """What helps against the first bad record."""
+        """Return the remedy for the first bad record."""
         if self.bad and self.bad[0].reason.startswith("not UTF-8"):
             name = shlex.quote(self.bad[0].file)
             return f"convert the file, from Latin-1 for example by `iconv -f latin1 -t utf-8 {name} > utf8.txt`"

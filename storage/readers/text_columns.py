@@ -1,4 +1,4 @@
-"""Which columns of a file hold text, by its first records."""
+"""Find the columns of text in a file, from its first records."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
     from storage.readers.formats import Format
 
-SAMPLE: Final = 200  # records that a guess looks at
-PROSE_WORDS: Final = 3.0  # a column of fewer words a record, or of few different records, holds no text
+SAMPLE: Final = 200  # records used for a guess
+PROSE_WORDS: Final = 3.0  # a text column has more words per record
 _PROSE_UNIQUE: Final = 0.2
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")  # Thai, Japanese, Chinese
 
 
 def only_prose(path: str, kind: Format, found: Sequence[str]) -> str | None:
-    """The column of a file that holds text, if no other does.
+    """Return the only column of text in a file; None if there are none or several.
 
     Args:
         path: the file.
         kind: its format.
-        found: its columns; one alone is taken whatever it holds.
+        found: its columns; a single column is returned without a check.
 
     Raises:
-        SourceError: as `first_records`, or the first line names no columns.
+        SourceError: as for `first_records`, or the first line is data instead of column names.
     """
     sample = first_records(path, kind)
     require_header(path, kind, sample)
@@ -44,7 +44,7 @@ def only_prose(path: str, kind: Format, found: Sequence[str]) -> str | None:
 
 
 def is_prose(values: pl.Series) -> bool:
-    """Whether strings are text: words, of letters, that seldom repeat."""
+    """Return whether strings are prose: several words of letters per string, with few repeated strings."""
     texts = [text for text in (value.strip() for value in values.drop_nulls()) if text]
     if not texts or len(set(texts)) < _PROSE_UNIQUE * len(texts):
         return False
@@ -56,16 +56,16 @@ def is_prose(values: pl.Series) -> bool:
 
 
 def first_records(path: str, kind: Format) -> pl.DataFrame:
-    """The first records of a file, all columns that can be read as strings.
+    """Return the first records of a file, with all columns that can be read as strings.
 
     Raises:
-        SourceError: the file holds none, or cannot be read.
+        SourceError: the file has no records, or cannot be read.
     """
     columns, report = readable_columns(path, kind), ReadReport(path)
     first = next(read_table(path, kind, Columns((), columns), report), None)
     if first is None or first.is_empty():
         if report.rejected:
-            report.check(0.0)  # raises, with the first lines that cannot be read
+            report.check(0.0)  # raises an error that lists the first unreadable lines
         raise SourceError(f"{path} contains no record; give a file with at least one, or leave it out")
     strings = [name for name, dtype in first.schema.items() if not dtype.is_nested()]
     return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).select(pl.col(strings).cast(pl.String))

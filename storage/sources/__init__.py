@@ -1,1 +1,1 @@
-"""Sources as a user names them: found, fingerprinted, read."""
+"""Find, fingerprint and read sources of text, labels, models and word vectors."""

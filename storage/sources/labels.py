@@ -1,4 +1,4 @@
-"""Somebody's labels: pairs of sentences with a score, or sentences with a class, by the columns of one file."""
+"""Labelled text of the user: sentence pairs with a score, or sentences with a class, guessed from a file's columns."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 _SCORES: Final = ("score", "similarity", "rating", "gold", "relatedness_score", "label")
 _CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
 _MOST_CLASSES: Final = 100
-_MAX_BAD_SHARE: Final = 0.01  # of the records; with more the file is refused
-_BESIDE: Final = (*TITLES, "name", "summary")  # what stands beside a text and is no other side of a pair
+_MAX_BAD_SHARE: Final = 0.01  # of the records; above it the file is refused
+_BESIDE: Final = (*TITLES, "name", "summary")  # columns next to a text that are not the second side of a pair
 _MISSING: Final = (
     "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA",
 )  # fmt: skip
-"""What pandas, Python's json, R, SQL and spreadsheets write for no value; `none` is a class like any other."""
+"""Spellings of a missing value by pandas, Python's json, R, SQL and spreadsheets; `none` counts as a class."""
 _INFINITE: Final = ("inf", "-inf", "+inf", "Inf", "-Inf", "Infinity", "-Infinity")
-"""Of classes no value either; as a score refused."""
+"""A missing value in a column of classes; an error in a column of scores."""
 _LARGEST_SCORE: Final = 1e6
-"""Larger than any scale of similarity; what lies beyond is a slip or an id."""
+"""Above any scale of similarity; a larger value is a mistake or an id."""
 
 
 class LabelSource(Record):
-    """A file of labelled text, and what is read of it."""
+    """A file of labelled text and the columns to read."""
 
     digest: str
     """sha256 of the file's content."""
@@ -44,19 +44,19 @@ class LabelSource(Record):
     kind: Literal["pairs", "classes"]
     """Pairs of sentences with a score, or sentences with a class."""
     texts: tuple[str, ...]
-    """The columns of text: two of pairs, one of classes."""
+    """Text columns: two for pairs, one for classes."""
     label: str
-    """The column of scores or classes."""
+    """Column of scores or classes."""
     rule: Literal[2] = 2
-    """Version of the rule that tells labels from missing values, so that a new one gives new keys."""
+    """Version of the rule that distinguishes labels from missing values; a new version gives new keys."""
     path: Annotated[str, NotInKey]
-    """Where the file is."""
+    """Path of the file."""
     left_out: Annotated[int, NotInKey] = 0
     """Rows without a label or a text."""
 
     @property
     def told(self) -> str:
-        """The guess in a sentence."""
+        """The guessed columns in one sentence."""
         texts = " and ".join(f"`{text}`" for text in self.texts)
         what = "scored pairs" if self.kind == "pairs" else "classes"
         which = f"labels: {what}, text in {texts}, {'score' if self.kind == 'pairs' else 'class'} in `{self.label}`"
@@ -67,16 +67,16 @@ def label_source(path: str) -> LabelSource:
     """Find a file of labels and guess its columns.
 
     Raises:
-        SourceError: it is not there, or its columns are neither scored pairs nor classes.
+        SourceError: the file is missing, or its columns are neither scored pairs nor classes.
     """
     form = format_of(path)
     held = columns_of(path, form)
     table = _table(path, form, readable_columns(path, form))
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
-    # Of their different values too: 300 questions may have 15 answers between them.
+    # Look at unique values as well: 300 questions may share 15 answers.
     repeated = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
     shape = known_shape(table.columns)
-    known = [*shape.texts] if shape else []  # however short they are
+    known = [*shape.texts] if shape else []  # even if the texts are short
     found = _taken(table, prose) or _taken(table, repeated) or _taken(table, known)
     if found is not None:
         kind, texts, label = found
@@ -96,7 +96,7 @@ def label_source(path: str) -> LabelSource:
 
 
 def read_labels(source: LabelSource) -> pl.DataFrame:
-    """Labelled rows in order: `text_1`, `text_2` (null of classes), `label` (a string); rows without all are left out.
+    """Return the complete rows in order: `text_1`, `text_2` (null for classes), `label` (a string).
 
     Raises:
         SourceError: the file cannot be read.
@@ -105,7 +105,7 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
 
 
 def _taken(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "classes"], list[str], str] | None:
-    """What the labels are, their columns of text and their own; None where these columns of text are of no labels."""
+    """Return the kind of labels, the text columns and the label column; None if the columns do not fit."""
     texts = _without_titles(prose)
     score = next((name for name in _named(table, prose, _SCORES) if _strange(table[name]) is None), None)
     if len(texts) == 2 and len(prose) == 2 and score is not None and table[score].drop_nulls().n_unique() > 1:
@@ -117,7 +117,7 @@ def _taken(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "cla
 
 
 def _hindrance(table: pl.DataFrame, prose: list[str]) -> str:
-    """Why columns of the right names are no labels; empty where their names are not right either."""
+    """Return why well-named columns cannot be labels; empty if no name fits."""
     texts = _without_titles(prose)
     chosen = next(_named(table, prose, _SCORES if len(texts) == 2 else _CLASSES), None)
     if chosen is None or len(prose) > 2:
@@ -128,13 +128,13 @@ def _hindrance(table: pl.DataFrame, prose: list[str]) -> str:
 
 
 def _named(table: pl.DataFrame, prose: list[str], names: Sequence[str]) -> Iterator[str]:
-    """Columns of such names, however they are written, that are none of text."""
+    """Yield the columns with these names, in any case, that are not text columns."""
     lower = {name.lower(): name for name in table.columns if name not in prose}
     return (lower[name] for name in names if name in lower)
 
 
 def _without_titles(prose: list[str]) -> list[str]:
-    """Columns of text, a title aside that stands beside one."""
+    """Return the text columns without titles and names, unless nothing is left."""
     return [name for name in prose if name.lower() not in _BESIDE] or prose
 
 
@@ -152,28 +152,28 @@ def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
     if not frames:
         raise SourceError(f"{path} contains no record; give labelled text, or leave --labels out")
     report.check(_MAX_BAD_SHARE)
-    # CSV has no null: what is blank there is what another format leaves out.
+    # CSV has no null: a blank cell counts as missing, as null does in other formats.
     table = pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))
     labels = [name for name in table.columns if name.lower() in (*_SCORES, *_CLASSES)]
     return table.with_columns(pl.col(labels).replace(list(_MISSING), None))
 
 
 def _classes(values: pl.Series) -> pl.Series:
-    """The labels among a column's values."""
+    """Return the class labels of a column without missing values."""
     return values.drop_nulls().filter(~values.drop_nulls().is_in(_INFINITE))
 
 
 def _strange(values: pl.Series) -> str | None:
-    """The first value that is no number; None where all are."""
+    """Return the first value that is not a number; None if all are numbers."""
     known = values.drop_nulls()
     return next(iter(known.filter(known.cast(pl.Float64, strict=False).is_null())), None)
 
 
 def _require_scores(path: str, values: pl.Series) -> None:
-    """Check that scores are finite and on some scale.
+    """Check that scores are finite and within a plausible scale.
 
     Raises:
-        SourceError: with the first that is not, and its row.
+        SourceError: names the first bad score and its row.
     """
     wrong = (~(values.cast(pl.Float64).abs() <= _LARGEST_SCORE)).fill_null(value=False).arg_true()
     if len(wrong):

@@ -1,4 +1,4 @@
-"""A folder that is filled as a cache of the Hub, for machines without it: `HF_HOME=FOLDER HF_HUB_OFFLINE=1` uses it."""
+"""Fill a folder as a Hub cache, for machines without the Hub: they use it by `HF_HOME=FOLDER HF_HUB_OFFLINE=1`."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 _HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 MODEL: Final = "model:"  # prefix of a model's name
 Outcome = tuple[str, Literal["written", "kept", "folder"]]
-"""A data set or model at its commit, and what happened: fetched, there already, or found in BSL_DATA_MIRROR."""
+"""A dataset or model at its commit, and its outcome: fetched, already present, or found in BSL_DATA_MIRROR."""
 
 
 def fill_cache(folder: Path, wanted: str | SourceSpec, own: str | None = None) -> Iterator[Outcome]:
-    """Bring a data set or a model into a cache of the Hub.
+    """Fetch a dataset or a model into a Hub cache.
 
     Args:
         folder: HF_HOME of the machines that use it.
-        wanted: a declared set `<name>` or `<name>/<split>`, another of the Hub `<hub id>[@<revision>][/<split>]`, a
-            model `model:<hub id>[@<revision>]`, or a source of a recipe, which may name a configuration.
-        own: the folder of one's own files (BSL_DATA_MIRROR); what it has is not fetched.
+        wanted: a declared dataset `<name>` or `<name>/<split>`, another of the Hub `<hub id>[@<revision>][/<split>]`,
+            a model `model:<hub id>[@<revision>]`, or a recipe's source, which may name a configuration.
+        own: the user's folder of files (BSL_DATA_MIRROR); its files are not fetched.
 
     Yields:
-        Its name with the commit, and what happened.
+        The name with its commit, and the outcome.
 
     Raises:
-        SourceError: neither the Hub nor the own folder has it, or it is not as declared.
+        SourceError: it is neither on the Hub nor in the user's folder, or differs from its declaration.
     """
     if isinstance(wanted, str) and wanted.startswith(MODEL):
         yield _model(folder / "hub", wanted, own)
@@ -68,7 +68,7 @@ def _model(cache: Path, wanted: str, own: str | None) -> Outcome:
 
 
 def _tables(name: str) -> Iterator[SourceSpec]:
-    """The splits that a name stands for, each as a source."""
+    """Yield the splits that a name stands for, each as a source."""
     spec = spec_of(name)
     if spec is None:
         raise SourceError(
@@ -81,11 +81,10 @@ def _tables(name: str) -> Iterator[SourceSpec]:
 
 
 def _check_declared(spec: SourceSpec, source: ResolvedSource) -> None:
-    """Read a set as a run reads it.
+    """Check a dataset by reading it as a run does, so that an error appears here and not on the machine that scores it.
 
     Raises:
-        SourceError: it is not the papers' own, or has no column of text. The machine that scores it should not be the
-            first to say so.
+        SourceError: it differs from the set in the papers, or has no column of text.
     """
     declared = DATASETS.get(str(spec.dataset))
     split = spec.split or "train"

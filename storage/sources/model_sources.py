@@ -1,4 +1,4 @@
-"""Pretrained models: where their folder is, and an identity that is the same on every machine."""
+"""Find pretrained models: their local folder, and an identity that is equal on every machine."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SETTINGS: Final = ("config.json", "modules.json")  # a model's folder has one of them
+SETTINGS: Final = ("config.json", "modules.json")  # a model's folder contains at least one of them
 GRAPH: Final = ".onnx"
 _WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 
 
 class MirroredModel(Record):
-    """A model's folder in BSL_DATA_MIRROR: used in place, or copied from an object store when it is needed."""
+    """A model's folder in BSL_DATA_MIRROR: used in place if local, copied from an object store on first use."""
 
     address: str
     """Address of the folder."""
@@ -41,7 +41,7 @@ class MirroredModel(Record):
     """Folder of the copy; `~/.cache/bsl` if None."""
 
     def fetched(self) -> Path:
-        """Return a local folder with the files.
+        """Return a local folder with the files; copy them if necessary.
 
         Raises:
             SourceError: a file cannot be copied, or has changed since the model was found.
@@ -71,29 +71,29 @@ class MirroredModel(Record):
 
 
 class ResolvedModel(Record):
-    """A model that was found, whether its bytes are here or not."""
+    """A model that was found, whether its files are local or not."""
 
     identity: str
-    """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`; belongs into artifact keys."""
+    """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`; part of artifact keys."""
     place: Annotated[Path | None, NotInKey] = None
-    """Local folder, unless it is the Hub's or a mirror's."""
+    """Local folder, unless the model is on the Hub or a mirror."""
     mirrored: Annotated[MirroredModel | None, NotInKey] = None
-    """The mirror's copy, if it is one."""
+    """The mirror's copy, if the model is on a mirror."""
     hub: Annotated[HubModel | None, NotInKey] = None
-    """The Hub's model, if it is one."""
+    """The Hub model, if it is on the Hub."""
 
     @property
     def folder(self) -> Path:
-        """Local folder with weights, configuration and tokenizer, as `from_pretrained` takes it; fetched if need be.
+        """Local folder with weights, configuration and tokenizer, valid for `from_pretrained`; fetched if necessary.
 
         Raises:
-            SourceError: the Hub or the mirror does not give it.
+            SourceError: the Hub or the mirror does not deliver it.
         """
         return self._folder(settings_only=False)
 
     @property
     def described(self) -> Path:
-        """As `folder`, perhaps without the weights: what says how the model works."""
+        """As `folder`, but a Hub model may come without its network's weights."""
         return self._folder(settings_only=True)
 
     def _folder(self, *, settings_only: bool) -> Path:
@@ -108,16 +108,16 @@ class ResolvedModel(Record):
 def resolve_model(
     spec: str, revision: str | None = None, mirror: str | None = None, cache: Path | None = None
 ) -> ResolvedModel:
-    """Find a model; nothing of it is fetched before its folder is asked for.
+    """Find a model; its files are fetched only when its folder is read.
 
     Args:
         spec: a local folder, an ONNX graph in one, `embedded:<name>` or a Hub id.
         revision: commit, tag or branch of a Hub model.
-        mirror: folder or fsspec address that may hold `models/<hub id>/`.
-        cache: where copies of an object store's files go; `~/.cache/bsl` if None.
+        mirror: folder or fsspec address that may contain `models/<hub id>/`.
+        cache: folder for copies of an object store's files; `~/.cache/bsl` if None.
 
     Raises:
-        SourceError: nobody has it.
+        SourceError: the model was found nowhere.
         AssetError: no such embedded asset.
     """
     if (found := _here(spec, revision, mirror, cache)) is not None:
@@ -128,13 +128,13 @@ def resolve_model(
     except SourceError as error:
         if isinstance(error, HubError) and not isinstance(error, HubSilentError):
             raise
-        # Perhaps no stage needs it; one that does will say so again.
+        # Perhaps no stage needs the model; a stage that does raises the error again.
         logger.warning("%s may be had or not: %s", spec, error.finding)
     return ResolvedModel(identity=f"{spec}@{model.commit}", hub=model)
 
 
 def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | None) -> ResolvedModel | None:
-    """The model in the package, in a folder or on the mirror; None if only the Hub may have it."""
+    """Return the model from the package, a folder or the mirror; None if only the Hub may have it."""
     if spec.startswith(EMBEDDED):
         name = spec.removeprefix(EMBEDDED)
         return ResolvedModel(place=embedded_path(name), identity=f"{spec}@{embedded_manifest(name).digest}")
@@ -144,7 +144,7 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
             return _local(place)
         if spec.endswith(GRAPH) and place.is_file():
             return _graph(place)
-    except OSError as error:  # a name that no disk takes, a folder that may not be read
+    except OSError as error:  # an invalid file name, or an unreadable folder
         raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
     if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
         return ResolvedModel(identity=f"sha256:{copy.digest}", mirrored=copy)
@@ -154,16 +154,16 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
 
 
 def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | None = None) -> MirroredModel | None:
-    """Return the copy of a Hub model in BSL_DATA_MIRROR; None if there is none.
+    """Return the copy of a Hub model in BSL_DATA_MIRROR; None if it has none.
 
     Args:
         mirror: folder or fsspec address.
         hub_id: `organisation/name`.
-        revision: requested commit; the copy does not name its own.
+        revision: requested commit; not checked, because the copy does not record its commit.
         cache: folder for a copy of an object store's files.
 
     Raises:
-        SourceError: the mirror cannot be read, its folder has no model, or a file name leads out of the folder.
+        SourceError: the mirror cannot be read, its folder contains no model, or a file name points outside the folder.
     """
     with reachable(mirror):
         fs, root = fsspec.url_to_fs(mirror)
@@ -179,10 +179,10 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
 
 
 def _mirrored_files(address: str) -> dict[str, str]:
-    """Each file's sha256 by its relative name."""
+    """Return each file's sha256 by its relative name."""
     files = folder_sha256s(*fsspec.url_to_fs(address))
     for name in files:
-        if not is_inside(name):  # an object store takes any
+        if not is_inside(name):  # an object store accepts any name
             raise SourceError(
                 f"{address}: the name {name!r:.80} of a file leads out of the folder, expected a relative one without "
                 "empty parts, . and ..; delete the file, and ask who wrote it"
@@ -191,7 +191,7 @@ def _mirrored_files(address: str) -> dict[str, str]:
 
 
 def _check_model(address: str, names: Iterable[str]) -> None:
-    """Refuse a folder of files by these relative names that is no model's."""
+    """Refuse a folder whose relative file names are not those of a model."""
     tops = {name.partition("/")[0] for name in names}
     if not tops.intersection(SETTINGS):
         found = ", ".join(sorted(tops)[:10]) or "nothing"
@@ -202,15 +202,15 @@ def _check_model(address: str, names: Iterable[str]) -> None:
 
 
 def check_model_name(spec: str, mirror: str | None = None) -> None:
-    """Refuse the name of a model that neither the package nor this machine has; the Hub is not asked.
+    """Refuse a model name that is neither in the package nor on this machine; the Hub is not asked.
 
     Args:
-        spec: as `resolve_model` takes it.
-        mirror: folder or address that may have the model.
+        spec: as for `resolve_model`.
+        mirror: folder or address that may contain the model.
 
     Raises:
-        SourceError: no such folder; the message has the nearest.
-        AssetError: no such embedded asset; the message has the nearest.
+        SourceError: no such folder; the message names the nearest.
+        AssetError: no such embedded asset; the message names the nearest.
     """
     if spec.startswith(EMBEDDED):
         embedded_manifest(spec.removeprefix(EMBEDDED))
@@ -232,19 +232,19 @@ def _local(folder: Path) -> ResolvedModel:
 
 
 def _graph(path: Path) -> ResolvedModel:
-    """A graph of a model's folder, which says the rest."""
+    """Return an ONNX graph as a model; the folder around it contributes the settings."""
     return ResolvedModel(place=path.resolve(), identity=f"{_local(settings_of(path)).identity}/{path.name}")
 
 
 def settings_of(place: Path) -> Path:
-    """The folder of a model's settings: itself, or that of an ONNX graph in it or in its `onnx/`."""
+    """Return the folder of a model's settings: `place`, or the folder above an ONNX graph (above `onnx/` too)."""
     if place.suffix != GRAPH:
         return place
     return place.parent.parent if place.parent.name == GRAPH.removeprefix(".") else place.parent
 
 
 def is_graph(place: Path) -> bool:
-    """Whether an ONNX graph stands where a transformer's weights would: named itself, or alone in its folder."""
+    """Return whether a model is an ONNX graph: the path names one, or its folder contains one and no weights."""
     if place.suffix == GRAPH:
         return True
     weights = (path for kind in _WEIGHTS for path in (*place.glob(kind), *place.glob(f"0_*/{kind}")))

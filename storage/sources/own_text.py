@@ -1,7 +1,7 @@
-"""Somebody's own text: files of several formats at once, and a guess at what their columns hold, which is shown.
+"""The user's own text: files of several formats, and a guess at the meaning of their columns.
 
-A guess looks at names first and at the first records then. It is told to the person (`TextSource.told`), who may say
-otherwise; nothing is read by a column that was not told.
+The guess uses column names first, then the first records. It is shown to the user (`TextSource.told`), who may
+overrule it; only the columns shown are read.
 """
 
 from __future__ import annotations
@@ -50,37 +50,37 @@ _TEXTS: Final = (
     "abstract", "article", "passage", "document",
 )  # fmt: skip
 _END: Final = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
-_PAGE: Final = 120  # characters; a longer line is not cut where a page ends
-_MANY: Final = 20  # files of text, each of which is then a document whose lines have an order; fewer may be lists
+_PAGE: Final = 120  # characters; a longer line was not wrapped at a page's width
+_MANY: Final = 20  # from so many text files on, each is a document with ordered lines; fewer may be lists
 
 
 class TextSource(Record):
-    """Files of one format and of equal columns, and what is read of them."""
+    """Files of one format with equal columns, and the columns to read."""
 
     name: str
-    """What the column `source` says."""
+    """Value of the column `source`."""
     digest: str
     """sha256 of the files' content in order."""
     format: Format
     """Format of the files."""
     texts: tuple[str, ...] = Field(min_length=1)
-    """Columns that hold text."""
+    """Columns of text."""
     title: str | None = None
-    """Column that holds the title of a record's document."""
+    """Column with the title of a record's document."""
     document: str | None = None
-    """Column whose equal values make one document of a file's records; None where nothing says what a document is."""
+    """Column whose equal values group a file's records into documents; None if the documents are unknown."""
     wrapped: bool = False
-    """Whether lines are parts of paragraphs, which blank lines divide; else each line is a text."""
+    """Whether lines are parts of paragraphs separated by blank lines; otherwise each line is a text."""
     lang: str = "en"
     """ISO 639 code of the text."""
     files: Annotated[tuple[str, ...], NotInKey] = ()
-    """Where the content is."""
+    """Paths of the files."""
     found: Annotated[tuple[str, ...], NotInKey] = ()
     """All columns of the first file."""
 
     @property
     def ordered(self) -> bool:
-        """Whether a file of text is a document, as its lines make paragraphs or there are many files; else a list."""
+        """Whether a text file is a document with ordered lines: lines form paragraphs, or there are many files."""
         return self.format == "txt" and (self.wrapped or len(self.files) >= _MANY)
 
     @property
@@ -111,22 +111,22 @@ def sources(
     """Find files and guess what their columns hold.
 
     Args:
-        paths: files, folders (all readable files below them, none hidden), patterns with `*`, data sets: embedded,
-            declared (`snli`, `stsb/test`), the Hub's on the mirror (`<hub id>[@<revision>][/<split>]`); formats may be
+        paths: files, folders (all readable files below them, none hidden), patterns with `*`, datasets: embedded,
+            declared (`snli`, `stsb/test`), on the Hub or mirror (`<hub id>[@<revision>][/<split>]`); formats may be
             mixed.
-        mirror: folder that may hold data sets.
+        mirror: folder that may contain datasets.
         lang: language of all of them.
-        columns: those that hold text, where the guess is to be overruled; so `title` and `document`. Of a file with
-            some of what is named these count, and lines of text have no columns.
-        title: as in `TextSource`; "" where no column is one.
-        document: as in `TextSource`; "" where no column makes one.
+        columns: text columns, overruling the guess, as do `title` and `document`. A file uses the named columns that
+            it has; lines of text have no columns.
+        title: as in `TextSource`; "" for no title column.
+        document: as in `TextSource`; "" for no document column.
 
     Returns:
-        One source for each path and each set of columns among its files; show `told` of each.
+        One source for each path and each set of columns among its files; show `told` of each to the user.
 
     Raises:
-        SourceError: nothing is there, no file has a column that is named, or no column of a file holds text.
-        ValueError: an address holds a password.
+        SourceError: a path has no files, no file has a named column, or no column of a file contains text.
+        ValueError: an address contains a password.
     """
     found: list[TextSource] = []
     located = [_files(without_password(path), mirror) for path in paths]
@@ -148,16 +148,16 @@ def sources(
 
 
 def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """A source's records in reading order, file after file.
+    """Yield a source's records in reading order, file by file.
 
     Args:
         source: from `sources`.
         report: counts what is read and rejected.
 
     Yields:
-        For each file, `text`, `title` and `document` (strings; the latter two null where there are none), `file` and
-        `record` (UInt32, numbers); several columns of text are several rows of a record. Of wrapped lines, paragraphs
-        are records.
+        For each file, `text`, `title` and `document` (strings; the latter two may be null), `file` and `record`
+        (UInt32, numbers). A record with several text columns becomes several rows. With wrapped lines, a paragraph is
+        a record.
     """
     others = tuple(name for name in (source.title, source.document) if name is not None and name not in source.texts)
     for number, path in enumerate(source.files):
@@ -179,16 +179,16 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
 
 
 def check_named(path: str, mirror: str | None = None) -> None:
-    """Check that a name is that of files or of a dataset, before anything of it is read or fetched.
+    """Check that files or a dataset of this name exist, without reading or fetching them.
 
     Args:
-        path: as `sources` takes it.
-        mirror: folder that may hold datasets.
+        path: as for `sources`.
+        mirror: folder that may contain datasets.
 
     Raises:
-        SourceError: there is nothing of that name; the message has the nearest.
+        SourceError: nothing has this name; the message names the nearest.
         AssetError: no such embedded asset.
-        ValueError: an address holds a password.
+        ValueError: an address contains a password.
     """
     spec = _dataset_of(without_password(path), mirror)
     if spec is None:
@@ -196,11 +196,11 @@ def check_named(path: str, mirror: str | None = None) -> None:
     elif path.startswith(EMBEDDED):
         embedded_manifest(path.removeprefix(EMBEDDED))
     else:
-        mirrored_place(spec)  # a declared dataset has the split
+        mirrored_place(spec)  # raises if a declared dataset has no such split
 
 
 def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
-    """The dataset of a name; None for files."""
+    """Return the dataset of a name; None for files."""
     if path.startswith(EMBEDDED):
         return SourceSpec(dataset=path)
     fs, root = fsspec.url_to_fs(path)
@@ -216,12 +216,12 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
     spec = _dataset_of(path, mirror)
     if spec is None:
         return stem_of(path), listed(path)
-    resolved = resolve_source(spec, mirror)  # which says what was tried where nobody has it
+    resolved = resolve_source(spec, mirror)  # its error lists the places tried
     return resolved.name, resolved.files if resolved.hub is None else table_files(resolved.hub)
 
 
 def _named(name: str, mirror: str | None) -> SourceSpec | None:
-    """The data set that a name which is no file's may mean: declared, the Hub's, or a mirror's own."""
+    """Return the dataset that a name may mean, if it is not a file: declared, on the Hub, or on the mirror."""
     if is_readable(name):
         return None
     if (spec := spec_of(name)) is not None or mirror is None or "/" in name:
@@ -235,7 +235,7 @@ def _named(name: str, mirror: str | None) -> SourceSpec | None:
 def _guess(
     path: str, held: tuple[str, ...], columns: Sequence[str], title: str | None, document: str | None
 ) -> TextSource:
-    """What the columns of a file hold: as asked of those that it has, else by their names and its first records."""
+    """Guess a file's columns: the named ones that it has, otherwise by column names and the first records."""
     kind = format_of(path)
     columns = [name for name in columns if name in held]
     title, document = (name if name in ("", *held) else None for name in (title, document))
@@ -262,7 +262,7 @@ def _guess(
 
 
 def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:
-    """Those of a known shape, else a column of prose with a known name, else all of prose, a title aside."""
+    """Return the text columns of a known shape, else a well-named column of prose, else all prose without titles."""
     prose = [name for name in sample.columns if name != title and is_prose(sample[name])]
     shape = next((shape.texts for shape in SHAPES if {*shape.texts} <= {*sample.columns}), None)
     if shape is not None:
@@ -274,7 +274,7 @@ def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tu
 
 
 def _is_wrapped(lines: pl.Series) -> bool:
-    """Whether lines are cut where a page ends: blank ones divide paragraphs, and most others end no sentence."""
+    """Return whether lines are wrapped: blank lines separate paragraphs, and most others do not end a sentence."""
     full = [line for line in lines if line.strip()]
     if len(full) == len(lines) or len(full) < 4:
         return False
@@ -284,7 +284,7 @@ def _is_wrapped(lines: pl.Series) -> bool:
 
 
 def _unwrapped(lines: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Paragraphs: lines between blank ones, joined."""
+    """Return paragraphs: the lines between blank lines, joined."""
     stripped = pl.col(column).str.strip_chars()
     return (
         lines.with_columns(paragraph=(stripped == "").cum_sum())

@@ -1,7 +1,7 @@
-"""The files of text that a path names: one rule for every verb and every recipe.
+"""List the text files that a path names; all commands and recipes use this rule.
 
-A folder stands for all readable files in it and in the folders below it. What begins with "." is left out, as shells do
-it: environments, version control, and the store that a run leaves beside the text.
+A folder means all readable files in it and below it. Names that begin with "." are skipped, as shells do: virtual
+environments, version control, and the store that a run creates next to the text.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def listed(path: str) -> tuple[str, ...]:
-    """The file at a path, or the readable files below a folder or behind a pattern, by name.
+    """Return the file at a path, or the readable files below a folder or matching a pattern, sorted by name.
 
-    Of a folder and a pattern a file is left out if a part of its path below the folder begins with "."; a pattern may
-    say such a part itself.
+    Hidden files and files in hidden folders (names that begin with ".") are skipped, unless a pattern itself names
+    a hidden part.
 
     Args:
         path: a file, folder or pattern with `*` at any fsspec address.
 
     Raises:
-        SourceError: there is none, one is a pipe, device or socket, or a name of theirs is not UTF-8.
+        SourceError: there are no files; a file is a pipe, device or socket; or a file name is not UTF-8.
     """
     require_file(path)
     fs, root = fsspec.url_to_fs(path)
@@ -52,14 +52,14 @@ def listed(path: str) -> tuple[str, ...]:
 
 
 def _below(fs: fsspec.AbstractFileSystem, folder: str) -> Iterator[str]:
-    """Files below a folder; a hidden folder is not entered, for it may hold more than all others."""
+    """Yield the files below a folder; hidden folders are not entered, as they may be larger than all others."""
     try:
         entries = fs.ls(folder or "/", detail=True)
     except OSError as error:
         raise SourceError(f"{folder}: cannot be listed ({error}); check its permissions, or name its files") from error
     for entry in entries:
         name = str(entry["name"]).rstrip("/")
-        if name == folder or _is_hidden(name.rpartition("/")[2]):  # an object store may list the folder in itself
+        if name == folder or _is_hidden(name.rpartition("/")[2]):  # an object store may list the folder itself
             continue
         if entry["type"] == "directory":
             yield from _below(fs, name)
@@ -68,7 +68,7 @@ def _below(fs: fsspec.AbstractFileSystem, folder: str) -> Iterator[str]:
 
 
 def _matches(fs: fsspec.AbstractFileSystem, pattern: str) -> Iterator[str]:
-    """Files behind a pattern, which fsspec's `*` takes hidden ones for too."""
+    """Yield the files matching a pattern; unlike a shell, fsspec's `*` also matches hidden files."""
     folder = pattern.partition("*")[0].rpartition("/")[0]
     says_hidden = _is_hidden(pattern[len(folder) :].lstrip("/"))
     for found in fs.glob(_literal_folder(fs, pattern)):
@@ -86,11 +86,11 @@ def _require_utf8(name: str) -> None:
 
 
 def _is_hidden(path: str) -> bool:
-    """Whether a part of a path begins with "."."""
+    """Return whether a part of a path begins with "."."""
     return "/." in f"/{path}"
 
 
 def _literal_folder(fs: fsspec.AbstractFileSystem, pattern: str) -> str:
-    """The pattern with the folder before its first `*` taken literally, if there is such a folder: `run[1]/*.txt`."""
+    """Return the pattern with the folder before its first `*` escaped, if that folder exists: `run[1]/*.txt`."""
     folder, slash, _ = pattern.partition("*")[0].rpartition("/")
     return f"{glob.escape(folder)}{pattern[len(folder) :]}" if slash and fs.isdir(folder) else pattern

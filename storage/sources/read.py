@@ -1,4 +1,4 @@
-"""A resolved source as frames, whether its bytes are files or the Hub's."""
+"""Read a resolved source as frames, from files or from the Hub."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 
 def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
-    """A source's sentences, as frames of its text columns, whether a label stands beside them or not.
+    """Yield a source's sentences as frames of its text columns, with or without labels in the source.
 
     Args:
         source: from `resolve_source`.
         report: counts what is read and rejected.
-        max_bad_share: how many of the records may be unreadable before the source is refused.
+        max_bad_share: share of unreadable records above which the source is refused.
 
     Raises:
-        SourceError: a file or column is missing, or too much cannot be read.
+        SourceError: a file or column is missing, or too many records cannot be read.
     """
     for path, kind in _files(source):
         yield from read_table(path, kind, Columns(_shape(source, path, kind).texts), report)
@@ -47,10 +47,10 @@ def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float
 
 
 def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
-    """A source's labelled NLI pairs: `premise`, `hypothesis`, `label` (Int8: 0 entailment, 1 neutral, 2 contradiction).
+    """Yield a source's NLI pairs: `premise`, `hypothesis`, `label` (Int8: 0 entailment, 1 neutral, 2 contradiction).
 
     Raises:
-        SourceError: as `read_source`, or the source holds no labelled pairs.
+        SourceError: as for `read_source`, or the source has no labelled pairs.
     """
     for path, kind in _files(source):
         shape = _shape(source, path, kind)
@@ -61,10 +61,10 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
 def read_beside(
     source: ResolvedSource, column: str, report: ReadReport, max_bad_share: float
 ) -> Iterator[pl.DataFrame]:
-    """A source's sentences and another column beside them: `text`, `view`.
+    """Yield a source's sentences with another column of it: `text`, `view`.
 
     Raises:
-        SourceError: as `read_source`, or the source has several columns of sentences.
+        SourceError: as for `read_source`, or the source has several columns of sentences.
     """
     for path, kind in _files(source):
         texts = _shape(source, path, kind).texts
@@ -79,7 +79,7 @@ def read_beside(
 
 
 def is_nli(source: ResolvedSource) -> bool:
-    """Whether a source has labelled NLI pairs, by the columns of its first file.
+    """Return whether a source has labelled NLI pairs, judged by the columns of its first file.
 
     Raises:
         SourceError: a column that the source names is missing, or the columns have no known shape.
@@ -89,7 +89,7 @@ def is_nli(source: ResolvedSource) -> bool:
 
 
 def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0, high: float = 5) -> pl.DataFrame:
-    """A source's STS pairs in order: `subset`, `sentence1`, `sentence2`, `score` from `low` to `high`.
+    """Return a source's STS pairs in order: `subset`, `sentence1`, `sentence2`, `score` from `low` to `high`.
 
     Raises:
         SourceError: a column is missing, a record cannot be read or a score is outside its range.
@@ -101,7 +101,7 @@ def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0
 
 
 def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Chosen columns of a source, in order, for readers of other shapes (STS pairs, labelled NLI).
+    """Yield chosen columns of a source, in order, for readers of other shapes (STS pairs, labelled NLI).
 
     Raises:
         SourceError: a file or column is missing, or a record cannot be read.
@@ -112,17 +112,17 @@ def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) ->
 
 
 def source_columns(source: ResolvedSource) -> tuple[str, ...]:
-    """The columns of a source, of its first file if it has several."""
+    """Return the columns of a source's first file."""
     return columns_of(*_files(source)[0])
 
 
 def local_files(source: ResolvedSource) -> tuple[str, ...]:
-    """A source's files; those of a Hub table are fetched if they are not here."""
+    """Return a source's files; the files of a Hub table are fetched first if necessary."""
     return source.files if source.hub is None else table_files(source.hub)
 
 
 def check_columns(source: ResolvedSource) -> tuple[str, ...]:
-    """The columns of text that would be read of each file of a source.
+    """Return the text columns that would be read, over all files of a source.
 
     Raises:
         SourceError: a file or column is missing, or the columns have no known shape.
@@ -131,12 +131,12 @@ def check_columns(source: ResolvedSource) -> tuple[str, ...]:
 
 
 def _files(source: ResolvedSource) -> list[tuple[str, Format]]:
-    """A source's files, each with its format."""
+    """Return a source's files, each with its format."""
     return [(path, source.format or format_of(path)) for path in local_files(source)]
 
 
 def _shape(source: ResolvedSource, path: str, kind: Format) -> Shape:
-    """What to read of a source's file: what it names, a known shape, or the one column that can only be the text."""
+    """Return the columns to read of a file: those the source names, a known shape, or the only column of prose."""
     found = columns_of(path, kind)
     if source.columns:
         shape = Shape(source.columns, source.label)

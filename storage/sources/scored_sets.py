@@ -1,11 +1,11 @@
-"""Declared sets, read and compared with their papers' counts: scored pairs, and SentEval's texts with class numbers.
+"""Read declared datasets and check their row counts: scored pairs, and SentEval's texts with class numbers.
 
-Where the Hub's copy does not say which part of its task a pair is of, digests of the tasks' own files do:
-- STS 2012 to 2016: the Hub has the pairs of all subsets in one list. Means over subsets, as SentEval and SimCSE print
-  them, need the subset; `subsets.parquet` has a digest and the subset of every pair.
-- SICK-R: the Hub has train, trial and test in one list; `sick_test.parquet` has a digest of every pair of the test.
+Where the Hub's copy mixes parts of a task, digests of the task's original files separate them:
+- STS 2012 to 2016: the Hub has the pairs of all subsets in one list, but means over subsets (as in SentEval and
+  SimCSE) need the subset. `subsets.parquet` has a digest and the subset of every pair.
+- SICK-R: the Hub has train, trial and test in one list; `sick_test.parquet` has a digest of every test pair.
 
-The order of SentEval's rows decides its folds: of MRPC, GLUE has another order and says where each row stood.
+SentEval's folds depend on the order of its rows. GLUE's copy of MRPC has another order, and the original row numbers.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ logger = logging.getLogger(__name__)
 CLASS: Final = "class"
 TABLE: Final = Path(__file__).with_name("subsets.parquet")
 SICK_TEST: Final = Path(__file__).with_name("sick_test.parquet")
-_NO_LETTER: Final = r"[^\p{L}\p{N}]"  # so that tokenised and raw text, straight and curly quotes are one
+_NO_LETTER: Final = r"[^\p{L}\p{N}]"  # so that tokenised and raw text, straight and curly quotes are equal
 
 _SICK: Final = "sickr"
-"""The set of which the Hub has train and trial too."""
+"""The dataset whose Hub copy also contains train and trial pairs."""
 
 
 def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.DataFrame:
-    """The pairs in their order: `subset`, even where a copy has none, `sentence1`, `sentence2`, `score`.
+    """Return the pairs in order: `subset` ("" if the copy has none), `sentence1`, `sentence2`, `score`.
 
     Raises:
-        SourceError: it cannot be read, a column or score is not as declared, or it is not as long as its papers say.
+        SourceError: a record cannot be read, a column or score differs from the declaration, or the row count differs
+            from the papers'.
     """
     declared = DATASETS[dataset]
     low, high = declared.score_range or (0.0, 5.0)
@@ -58,7 +59,7 @@ def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.
 
 
 def with_subsets(dataset: str, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The pairs with their subsets; as they are, which is said, if one of them is none of the task's.
+    """Add the subsets to pairs; if a pair is not in the task, log a warning and return the pairs unchanged.
 
     Args:
         dataset: such as `sts12`.
@@ -78,11 +79,11 @@ def with_subsets(dataset: str, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def sick_test(pairs: pl.DataFrame) -> pl.DataFrame:
-    """The pairs of SICK's test, in the order of the copy; all pairs if some of the test are missing.
+    """Return the pairs of SICK's test set, in the order of the copy; all pairs if some test pairs are missing.
 
     Args:
-        pairs: `sentence1`, `sentence2`, `score`. Ten pairs of the test are also in train or trial, with the same score:
-            one of each is taken.
+        pairs: `sentence1`, `sentence2`, `score`. Ten test pairs are also in train or trial, with the same score; only
+            the first of each is used.
     """
     known = pl.read_parquet(SICK_TEST)["digest"]
     marked = pairs.with_columns(digest=pl.Series(digests(pairs, scored=True), dtype=pl.UInt64))
@@ -91,7 +92,7 @@ def sick_test(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def digests(pairs: pl.DataFrame, *, scored: bool = False) -> list[int]:
-    """64 bits a pair, of the letters and digits of both its sentences.
+    """Return a 64-bit digest of each pair, over the letters and digits of both sentences.
 
     Args:
         pairs: `sentence1`, `sentence2`, and `score` if it is part of the digest.
@@ -110,11 +111,11 @@ def _known(dataset: str) -> dict[int, str]:
 
 
 def read_transfer_table(name: str, split: str, source: ResolvedSource) -> pl.DataFrame:
-    """A split: its texts ("" where SentEval's file has a blank line), and `class` (Int64).
+    """Return a split: its texts ("" for a blank line of SentEval's file), and `class` (Int64).
 
     Raises:
-        SourceError: a column is missing, a line has another form, a label is none of the set's, or the rows are not as
-            many as papers count.
+        SourceError: a column is missing, a line has another form, a label is not one of the set's, or the row count
+            differs from the papers'.
     """
     report = ReadReport(f"{name} {split}")
     label, order = TRANSFER_SETS[name].label, DATASETS[name].order

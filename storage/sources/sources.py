@@ -1,6 +1,6 @@
-"""Where sentences come from: a source as a person names it, found and fingerprinted.
+"""Resolve the source of sentences that a user or recipe names: find its files and fingerprint them.
 
-A source is taken from the first that has it: its own `path`, an embedded asset, the mirror, the Hub.
+Places are tried in this order: the source's `path`, embedded assets, the mirror, the Hub.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ if TYPE_CHECKING:
 
     from storage.datasets.declaration import Dataset
 
-_HUB_SET: Final = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?:@([\w.-]+))?(?:/([^/\\\x00]+))?")  # `./x` is a path
+_HUB_SET: Final = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?:@([\w.-]+))?(?:/([^/\\\x00]+))?")  # not `./x`, a path
 _REMEDY: Final = "set BSL_DATA_MIRROR, give a `path` or a Hub id, or let `bsl doctor` say what is within reach"
 
 
 class SourceSpec(Record):
-    """A source of sentences as a recipe or a person names it."""
+    """A source of sentences as a recipe or user names it."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
     dataset: str | None = Field(None, min_length=1, pattern=r"^[^\x00]*$")
-    """A declared data set (`snli`), an embedded one (`embedded:nli`) or a Hub id (`organisation/name`)."""
+    """A declared dataset (`snli`), an embedded one (`embedded:nli`) or a Hub id (`organisation/name`)."""
     path: Address | None = None
-    """File, folder (all below it that is not hidden) or pattern with `*` at any fsspec address; read instead of looking
-    the data set up."""
+    """File, folder (all below it that is not hidden) or pattern with `*` at any fsspec address; read instead of
+    `dataset`."""
     split: str | None = Field(None, pattern=r"^[^/\\\x00]+$")
-    """Split of a data set; `train`, or its only one, unless given."""
+    """Split of a dataset; `train` or the only split by default."""
     name: str | None = Field(None, min_length=1)
-    """What the corpus's column `source` says; the data set's or file's own name unless given."""
+    """Value of the corpus's column `source`; the name of the dataset or file by default."""
     format: Format | None = None
-    """Format of the files at `path`; by their suffix unless given."""
+    """Format of the files at `path`; by default from their suffix."""
     columns: tuple[str, ...] = ()
-    """Columns that hold sentences; by the known shapes (NLI, STS, triplets, `text`) unless given."""
+    """Columns of sentences; by default from the known shapes (NLI, STS, triplets, `text`)."""
     label: str | None = None
-    """NLI label column, for labelled pairs; by the known shapes unless `columns` is given."""
+    """NLI label column, for labelled pairs; by default from the known shapes, unless `columns` is given."""
     lang: str | None = Field(None, pattern=r"^[a-z]{2,3}$")
-    """ISO 639 code of the sentences; the data set's own, else `en`, unless given."""
+    """ISO 639 code of the sentences; by default the dataset's, or `en`."""
     hub_config: str | None = None
-    """Configuration of a Hub data set."""
+    """Configuration of a Hub dataset."""
     revision: str | None = None
-    """Commit, tag or branch of a Hub data set; the declared commit, else the newest, unless given."""
+    """Commit, tag or branch of a Hub dataset; by default the declared commit, or the newest."""
     limit: int | None = Field(None, ge=1, lt=2**63)
-    """Keep only so many of the sentences that no earlier source has: those with the smallest ids, which is a random
-    sample. None keeps all."""
+    """Maximum number of sentences, counting only those that no earlier source has. The sentences with the smallest ids
+    stay, which is a random sample. None keeps all."""
 
     @model_validator(mode="after")
     def _names_something(self) -> SourceSpec:
@@ -77,30 +77,30 @@ class SourceSpec(Record):
 
 
 class ResolvedSource(Record):
-    """A source that was found: what it is (in artifact keys) and where it is (not in them)."""
+    """A source that was found: its content (in artifact keys) and its location (not in them)."""
 
     name: str
-    """What the corpus's column `source` says."""
+    """Value of the corpus's column `source`."""
     lang: str
     """ISO 639 code of the sentences."""
     digest: str
     """sha256 of the local content, or the Hub's `id@commit/config/split`."""
     columns: tuple[str, ...] = ()
-    """Columns that hold sentences; by the known shapes if empty."""
+    """Columns of sentences; if empty, from the known shapes."""
     label: str | None = None
     """NLI label column, if `columns` is given."""
     format: Format | None = None
-    """Format of the files; None for a Hub table, whose files' names say it."""
+    """Format of the files; None for a Hub table, whose file names determine it."""
     files: Annotated[tuple[str, ...], NotInKey] = ()
-    """Where the content is."""
+    """Paths of the files."""
     hub: Annotated[HubTable | None, NotInKey] = None
-    """The Hub table, if it is one."""
+    """The Hub table, if the source is on the Hub."""
     limit: int | None = None
-    """Most sentences that it may give to a corpus."""
+    """Maximum number of sentences that it adds to a corpus."""
 
 
 def spec_of(name: str) -> SourceSpec | None:
-    """The source that `<declared set>[/<split>]` or `<hub id>[@<revision>][/<split>]` names; None if it is neither."""
+    """Parse `<declared set>[/<split>]` or `<hub id>[@<revision>][/<split>]` as a source; None if it is neither."""
     dataset, _, split = name.partition("/")
     if dataset in DATASETS and "/" not in split:
         return SourceSpec(dataset=dataset, split=split or None)
@@ -111,7 +111,7 @@ def spec_of(name: str) -> SourceSpec | None:
 
 
 def perhaps_meant(name: str) -> str:
-    """The declared set, and its split, for which a name may be a slip: ` (did you mean 'stsb/test'?)`; else nothing."""
+    """Return a hint for a misspelt declared dataset: ` (did you mean 'stsb/test'?)`; empty if there is none."""
     dataset, slash, split = name.partition("/")
     near = difflib.get_close_matches(dataset, DATASETS, n=1)
     if dataset in DATASETS or not near or (slash and split not in DATASETS[near[0]].splits):
@@ -120,10 +120,10 @@ def perhaps_meant(name: str) -> str:
 
 
 def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | None = None) -> ResolvedSource:
-    """As `resolve_sources`, of a source that has one format.
+    """Resolve a source whose files have one format.
 
     Raises:
-        SourceError: as there, or its files are of several formats.
+        SourceError: as for `resolve_sources`, or its files have several formats.
     """
     first, *others = resolve_sources(spec, mirror, home)
     if others:
@@ -135,15 +135,15 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | Non
 def resolve_sources(
     spec: SourceSpec, mirror: str | None = None, home: Path | None = None
 ) -> tuple[ResolvedSource, ...]:
-    """Find a source and fingerprint it; files of several formats are a source each, all of one name.
+    """Find a source and fingerprint it; files of several formats become a source each, all with one name.
 
     Args:
-        spec: what is wanted.
+        spec: the source to find.
         mirror: folder or fsspec address with `<name>/<split>.parquet`.
-        home: folder in the place of HF_HOME; HF_HOME if None.
+        home: folder to use instead of HF_HOME; HF_HOME if None.
 
     Raises:
-        SourceError: nobody has it; the message names what was tried.
+        SourceError: it was found nowhere; the message lists the places tried.
     """
     declared = DATASETS.get(spec.dataset or "")
     with reachable(spec.path or mirror):
@@ -176,7 +176,7 @@ def _by_format(paths: tuple[str, ...], given: Format | None) -> dict[Format | No
 
 
 def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
-    """The files of a source, or none if only the Hub may have it."""
+    """Return the files of a source; empty if only the Hub may have it."""
     if spec.path is not None:
         return listed(spec.path)
     name = str(spec.dataset)
@@ -190,7 +190,7 @@ def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
 
 
 def mirrored_place(spec: SourceSpec) -> str:
-    """Where a mirror has a data set's table, relative to it; a configuration of one's own choice has a folder.
+    """Return the path of a dataset's table relative to a mirror; a non-default Hub configuration adds a folder.
 
     Raises:
         SourceError: a declared set has no such split.
@@ -202,7 +202,7 @@ def mirrored_place(spec: SourceSpec) -> str:
 
 
 def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
-    """The distribution's own files on a mirror, if it has all of them."""
+    """Return the original distribution's files on a mirror, if it has all of them."""
     if mirror is None or declared is None:
         return ()
     fs, root = fsspec.url_to_fs(mirror)
@@ -276,11 +276,11 @@ def _split(spec: SourceSpec, declared: Dataset | None) -> str:
 
 
 def stem_of(path: str) -> str:
-    """The name of a file or folder, up to its first dot."""
+    """Return the name of a file or folder up to its first dot."""
     return path.rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0] or path
 
 
 def source_bytes(source: ResolvedSource) -> int:
-    """Size of a source's files; 0 for a Hub table, which does not say."""
+    """Return the size of a source's files in bytes; 0 for a Hub table, whose size is unknown."""
     sizes = [fsspec.url_to_fs(path) for path in source.files]
     return sum(int(fs.size(root) or 0) for fs, root in sizes)

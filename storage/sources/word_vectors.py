@@ -1,11 +1,11 @@
-"""Files of word vectors, and the WordNet database: what is known of single words.
+"""Find and read files of word vectors, and find the WordNet database.
 
-Word vectors are read line by line: GloVe's, word2vec's and fastText's text form, plain, .gz or .zip.
+Word vectors are read line by line: the text form of GloVe, word2vec and fastText, plain, .gz or .zip.
 
-    the 0.0466 0.2132 … -0.0074           a word, which may hold spaces (glove.840B: `. . .`), then its numbers
+    the 0.0466 0.2132 … -0.0074           a word, which may contain spaces (glove.840B: `. . .`), then its numbers
 
-word2vec and fastText put a line before the first: how many words, and how many numbers each has. GloVe's files leave
-both to be seen, so the number of numbers is what most of the first lines agree on.
+word2vec and fastText begin with a header line: the number of words, and of numbers per word. GloVe has no header, so
+the number of numbers is the most frequent one among the first lines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 SUFFIXES: Final = (".txt", ".vec", ".gz", ".zip")
-SEEN: Final = 100  # first lines that say how many numbers a word has
+SEEN: Final = 100  # first lines that determine how many numbers a word has
 BLOCK: Final = 2_000  # lines parsed at once: 2.4 MB of 300 numbers each
 _HEADER: Final = re.compile(rb"(\d+) (\d+)")
 _CHECK: Final = "check that the copy is complete"
@@ -44,13 +44,13 @@ class VectorsFile(Record):
     """A file of word vectors that was found."""
 
     path: Annotated[Path, NotInKey]
-    """Where it lies."""
+    """Path of the file."""
     digest: str
     """sha256 of its bytes."""
 
 
 def is_vectors_file(name: str) -> bool:
-    """Whether a person means a file of word vectors, not a model's folder or Hub id (`owner/name`)."""
+    """Return whether a name means a file of word vectors, not a model's folder or Hub id (`owner/name`)."""
     return name.endswith(SUFFIXES) and (
         name.count("/") != 1 or name.startswith((".", "/", "~")) or Path(name).is_file()
     )
@@ -70,7 +70,7 @@ def check_vectors_name(name: str) -> Path:
     """Return the path of a local file of word vectors.
 
     Raises:
-        SourceError: there is no such file; the message has the nearest.
+        SourceError: there is no such file; the message names the nearest.
     """
     path = Path(name).expanduser()
     if not path.is_file():
@@ -81,10 +81,10 @@ def check_vectors_name(name: str) -> Path:
 
 
 def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
-    """Words and their vectors (n, D), block by block, in the order of the file; a word may come twice.
+    """Yield words and their vectors (n, D), block by block, in file order; a word may appear twice.
 
     Raises:
-        SourceError: a line is damaged, naming it; there are fewer words than the file's first line says, or none.
+        SourceError: names a damaged line; or the word count differs from the header's; or the file has no words.
     """
     with open_bytes(str(path)) as (file, _):
         first = list(islice(file, SEEN + 1))
@@ -132,9 +132,9 @@ def _block(path: Path, lines: list[bytes], start: int, width: int) -> tuple[list
 
 
 def _numbers(text: bytes, count: int) -> NDArray[np.float32] | None:
-    """So many finite numbers, or None if the text is anything else."""
+    """Parse exactly `count` finite numbers; None if the text is anything else."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # as which older releases tell of what is no number
+        warnings.simplefilter("error", DeprecationWarning)  # older NumPy only warns of text that is not a number
         try:
             table = np.fromstring(text.decode("ascii", "replace"), dtype=np.float32, sep=" ")
         except (ValueError, DeprecationWarning):
@@ -156,7 +156,7 @@ def _shown(line: bytes) -> str:
     return repr(text if len(text) <= 60 else f"{text[:40]} … {text[-15:]}")
 
 
-_SYSTEM: Final = (Path("/usr/share/wordnet"), Path("/usr/local/share/wordnet"))  # where packages put it
+_SYSTEM: Final = (Path("/usr/share/wordnet"), Path("/usr/local/share/wordnet"))  # install paths of system packages
 _MARK: Final = "data.noun"
 
 
@@ -166,18 +166,18 @@ class ResolvedWordNet(Record):
     folder: Annotated[Path, NotInKey]
     """Local folder with its index, data and exception files."""
     identity: str
-    """`sha256:…` over those files; belongs into artifact keys."""
+    """`sha256:…` over those files; part of artifact keys."""
 
 
 def find_wordnet(files: tuple[str, ...], folders: tuple[Path, ...] | None = None) -> ResolvedWordNet:
-    """Find the database among nltk's data or where the system's package installs it.
+    """Find the WordNet database of nltk or of the system's package.
 
     Args:
-        files: Names of the files that must be there; they make the identity.
-        folders: Where to look; nltk's and the system's places unless given.
+        files: Names of the required files; they determine the identity.
+        folders: Folders to search; by default nltk's and the system's.
 
     Raises:
-        SourceError: it is nowhere, or files are missing; with the command that installs it.
+        SourceError: it was not found, or files are missing; the message has the command that installs it.
     """
     tried = tuple(_folders()) if folders is None else folders
     folder = next((folder for folder in tried if (folder / _MARK).is_file()), None)

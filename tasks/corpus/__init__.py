@@ -1,1 +1,1 @@
-"""Sources to sentences: the corpus, NLI pairs, passages of own text and their labels, and the evaluation sets."""
+"""Stages from sources to sentences: corpus, NLI pairs, passages of the user's text, labels, evaluation sets."""

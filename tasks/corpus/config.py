@@ -1,4 +1,4 @@
-"""What becomes the corpus: apart from the stage, so that a configuration is read without Prefect."""
+"""Configuration of the corpus, separate from its stage so that it can be read without Prefect."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from storage.sources.sources import SourceSpec
 
 
 class IngestConfig(BaseModel):
-    """What becomes the corpus."""
+    """Sources and filters of the corpus."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    # Their content is in the key, through `locate_sources`; where they lie on this machine is not.
+    # The key contains their content, through `locate_sources`, but not their local paths.
     sources: Annotated[tuple[SourceSpec, ...], NotInKey] = Field(min_length=1)
-    """Where sentences come from, in this order: the first source that has a sentence gives it its name."""
+    """Sources of sentences, in order: a sentence gets the name of the first source that has it."""
     corpus: CorpusConfig = CorpusConfig()
-    """Which sentences are kept."""
+    """Filters for sentences."""
     max_bad_share: float = Field(0.01, ge=0, le=1)
-    """Share of a source's records that may be unreadable; above it the run stops and names them."""
+    """Maximum share of unreadable records in a source; above it the run stops and lists some of them."""

@@ -1,4 +1,4 @@
-"""What encoders are evaluated on: found before the first stage, named in keys by its bytes, read once a process."""
+"""Evaluation sets: found before the first stage, identified in keys by their content, read once per process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class EvaluationSet(BaseModel, ABC):
-    """A data set that encoders are evaluated on, whatever the task."""
+    """A dataset for the evaluation of encoders, of any task."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -32,33 +32,33 @@ class EvaluationSet(BaseModel, ABC):
 
     @abstractmethod
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """Split → its rows in order, checked; `rows_of` keeps them.
+        """Return each split's rows in order, checked; `rows_of` caches them.
 
         Raises:
-            SourceError: it cannot be read, or is not what its papers say.
+            SourceError: the set cannot be read, or differs from its papers' description.
         """
 
     @abstractmethod
     def sentences(self) -> pl.Series:
-        """Every sentence, as it is scored and as often as it occurs."""
+        """Return all sentences as they are scored, with repetitions."""
 
     def place(self, number: int) -> str:
-        """Where the sentence `number` of `sentences()` stands, for messages."""
+        """Return the position of sentence `number` of `sentences()`, for messages."""
         return f"{self.dataset}, sentence {number + 1}"
 
 
-@lru_cache(maxsize=64)  # all suites: stages, folds and seeds read the same sets, perhaps from the Hub
+@lru_cache(maxsize=64)  # enough for all suites; stages, folds and seeds read the same sets, perhaps from the Hub
 def rows_of(wanted: EvaluationSet) -> Mapping[str, pl.DataFrame]:
-    """Split → its rows in order, read once a process.
+    """Return each split's rows in order, read once per process.
 
     Raises:
-        SourceError: as `EvaluationSet.read`.
+        SourceError: as for `EvaluationSet.read`.
     """
     return wanted.read()
 
 
 def unique_sentences(sets: Sequence[EvaluationSet]) -> pl.DataFrame:
-    """The sentences of evaluation sets as they are scored (not normalised), each once, by id."""
+    """Return the unique sentences of evaluation sets as they are scored (not normalised), sorted by id."""
     texts = pl.concat([wanted.sentences() for wanted in sets])
     frame = texts.unique().to_frame("text").with_columns(sentence_id=sentence_ids(pl.col("text")))
     return frame.select("sentence_id", "text").sort("sentence_id")
@@ -72,39 +72,39 @@ class ScoredSet(EvaluationSet):
 
     @property
     def name(self) -> str:
-        """For messages and tables."""
+        """Name in messages and tables."""
         return f"{self.dataset} {self.split}"
 
     @property
     def highest(self) -> float:
-        """The largest score that its annotators could give."""
+        """Highest score on the annotators' scale."""
         declared = DATASETS[self.dataset].score_range
         return declared[1] if declared else 5.0
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """The pairs: `subset`, `sentence1`, `sentence2`, `score`."""
+        """Return the pairs by split: `subset`, `sentence1`, `sentence2`, `score`."""
         return {self.split: read_declared_pairs(self.dataset, self.split, self.source)}
 
     def sentences(self) -> pl.Series:
-        """Both sides of each pair."""
+        """Return both sides of each pair."""
         pairs = read_scored_set(self)
         return pl.concat([pairs["sentence1"], pairs["sentence2"]])
 
     def place(self, number: int) -> str:
-        """Row and side."""
+        """Return row and side of a sentence."""
         return place_in_pairs(self.name, number, read_scored_set(self).height)
 
 
 def place_in_pairs(name: str, number: int, pairs: int) -> str:
-    """Where a sentence stands, counted through all first sides and then all second ones."""
+    """Return row and side of a sentence, numbered through all first sides and then all second ones."""
     return f"{name}, row {number % pairs + 1}, sentence{number // pairs + 1}"
 
 
 def resolve_scored_set(site: RunContext, name: str) -> ScoredSet:
-    """Find the set called `<name>/<split>`, such as `stsb/test` or `embedded:stsb/dev`.
+    """Find the set named `<name>/<split>`, such as `stsb/test` or `embedded:stsb/dev`.
 
     Raises:
-        SourceError: the name has another form, is not declared, or nobody has the set.
+        SourceError: the name has another form, is not declared, or the set was not found.
     """
     dataset, _, split = name.rpartition("/")
     declared = dataset.removeprefix(EMBEDDED)
@@ -116,18 +116,18 @@ def resolve_scored_set(site: RunContext, name: str) -> ScoredSet:
 
 
 def in_full(name: str) -> str:
-    """`<name>/test` for the bare name of a scored set, as `bsl mirror` takes it; any other name as it is."""
+    """Return `<name>/test` for the bare name of a scored set, as in `bsl mirror`; other names unchanged."""
     whole = f"{name}/test"
     declared = DATASETS.get(name.removeprefix(EMBEDDED))
     return whole if is_scored_set(whole) and declared is not None and "test" in declared.splits else name
 
 
 def is_scored_set(name: str) -> bool:
-    """Whether `<name>/<split>` is that of a scored set."""
+    """Return whether `<name>/<split>` names a scored set."""
     declared = DATASETS.get(name.rpartition("/")[0].removeprefix(EMBEDDED))
     return declared is not None and declared.score_range is not None
 
 
 def read_scored_set(scored: ScoredSet) -> pl.DataFrame:
-    """The pairs in their order, checked: `subset`, `sentence1`, `sentence2`, `score`."""
+    """Return the checked pairs in order: `subset`, `sentence1`, `sentence2`, `score`."""
     return rows_of(scored)[scored.split]

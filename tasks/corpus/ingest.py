@@ -1,4 +1,4 @@
-"""Ingest: raw sources to the corpus of unique normalised sentences."""
+"""Ingest stages: make the corpus of unique normalised sentences, and the NLI pairs, from raw sources."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ logger = logging.getLogger(__name__)
 
 
 def locate_sources(site: RunContext, config: IngestConfig) -> tuple[ResolvedSource, ...]:
-    """Find and fingerprint the sources, so that their content and not their place decides the key.
+    """Find and fingerprint the sources, so that their content, not their location, decides the key.
 
-    One whose files are of several formats is a source for each.
+    A source with files of several formats becomes several sources.
 
     Raises:
-        SourceError: one of them is nowhere to be had.
+        SourceError: a source was not found.
     """
     return tuple(found for spec in config.sources for found in resolve_sources(spec, site.mirror))
 
@@ -50,9 +50,9 @@ def locate_sources(site: RunContext, config: IngestConfig) -> tuple[ResolvedSour
     version=CORPUS_VERSION,
 )
 def ingest(work: StageContext, sources: tuple[ResolvedSource, ...], config: IngestConfig) -> None:
-    """Read the sources, normalise their sentences and keep each once."""
+    """Read the sources, normalise their sentences and remove duplicates."""
     reports = [ReadReport(source.name) for source in sources]
-    # Inside the draft, which no other run shares and which goes with it if this one is killed.
+    # Inside the draft: no other run shares it, and it is deleted with the draft if this run is killed.
     with tempfile.TemporaryDirectory(dir=work.draft.folder) as scratch:
         statistics = build_corpus(
             _chunks(sources, reports, config.max_bad_share),
@@ -68,7 +68,7 @@ def ingest(work: StageContext, sources: tuple[ResolvedSource, ...], config: Inge
 
 
 def summary_of(store: Store, corpus: CorpusRef) -> str:
-    """`18 of 24 texts taken; left out: 3 repeated, 1 empty, 2 unreadable (the first: …)`."""
+    """Summarise an ingest: `18 of 24 texts taken; left out: 3 repeated, 1 empty, 2 unreadable (the first: …)`."""
     figures = store.manifest(corpus).figures
     found = CorpusStatistics.model_validate(figures["statistics"])
     sources: Any = figures["sources"]  # as `_counts` has them
@@ -146,7 +146,7 @@ def _lengths(statistics: CorpusStatistics) -> str:
 
 @stage(ref=NliRef, version=2)
 def nli(work: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
-    """Read the labelled pairs of those sources that have labels; the sentences are the corpus's own."""
+    """Read the labelled pairs of the sources with labels, for sentences of the corpus."""
     annotated = [source for source in sources if is_nli(source)]
     if not annotated:
         raise SourceError(

@@ -1,4 +1,4 @@
-"""Labels that a person gives, read once a stage, by one rule wherever they judge."""
+"""Read the user's labels and divide them into training and evaluation parts, by one rule for all stages."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from storage.artifacts.refs import PassagesRef
     from storage.artifacts.store import Store
 
-TRAIN: Final = "train"  # the part that is learnt
+TRAIN: Final = "train"  # name of the training part
 RARE, BETWEEN = "rare_classes", "idle_labels"
-"""Figures of a corpus: rows of each class that is left out, and how many other labelled rows do nothing."""
+"""Figures of a corpus: rows of each class that is too rare to use, and the number of other unused labelled rows."""
 
 
 def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, use: Use, seed: int = 0) -> pl.DataFrame:
-    """`text_1`, `text_2` of pairs, `label`, and `part`: what becomes of a row, as `models.corpus.labels` says.
+    """Return the used rows: `text_1`, `text_2` (for pairs), `label`, and `part` as in `models.corpus.labels`.
 
-    Rows of rare classes are left out, and those that do nothing.
+    Rows of rare classes and unused rows are left out.
 
     Args:
-        store: has the passages.
+        store: store of the passages.
         passages: the text, with its held-out parts.
         labels: the labels.
-        use: what the labels are for.
-        seed: decides what is drawn.
+        use: use of the labels.
+        seed: seed of the random division.
 
     Raises:
-        EvaluationError: too few rows are left to judge anything.
+        EvaluationError: too few rows are left for an evaluation.
     """
     parts = store.scan(passages).select("sentence_id", "part").collect()
     held, learnt = (parts.filter((pl.col("part") == TRAIN) == own)["sentence_id"] for own in (False, True))
@@ -48,15 +48,15 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
 
 
 def apart(own: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
-    """Sentences without those that rows which judge speak of.
+    """Return the sentences that do not occur in labelled rows used for evaluation.
 
     Args:
-        own: `sentence_id` of what would be learnt.
-        rows: as `labelled_rows` gives them.
-        labels: where they are from.
+        own: `sentence_id` of the training candidates.
+        rows: labelled rows from `labelled_rows`.
+        labels: source of the rows.
 
     Raises:
-        EmptyCorpusError: nothing is left to learn.
+        EmptyCorpusError: no sentence is left for training.
     """
     judging = rows.filter(pl.col("part") != TEACH)
     spoken = pl.concat([sentences_of(judging[side]) for side in sides_of(labels)])
@@ -70,7 +70,7 @@ def apart(own: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.Data
 
 
 def idle(rows: pl.DataFrame, labels: LabelSource) -> dict[str, JsonValue]:
-    """What the file has that `labelled_rows` left out, as figures."""
+    """Return the figures of rows left out by `labelled_rows`."""
     given = read_labels(labels)
     rare = {}
     if labels.kind == "classes":
@@ -80,19 +80,19 @@ def idle(rows: pl.DataFrame, labels: LabelSource) -> dict[str, JsonValue]:
 
 
 def rows_by_part(rows: pl.DataFrame) -> dict[str, JsonValue]:
-    """How many rows each part has, as figures."""
+    """Return the number of rows of each part, as figures."""
     return {f"labels {part}": count for part, count in sorted(rows["part"].value_counts().iter_rows())}
 
 
 def summary_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> list[str]:
-    """For a page: what was left out of the labels, by the figures of `idle`, in sentences."""
+    """Return sentences for a page about the labels left out, from the figures of `idle`."""
     said = []
     rare = figures.get(RARE)
     if isinstance(rare, dict) and rare:
         named = ", ".join(f"{name} ({rows} rows)" for name, rows in rare.items())
         said.append(f"Left out of your labels, for too few of their rows can be used: {named}.")
     if between := figures.get(BETWEEN):
-        assert labels is not None  # else nothing is counted
+        assert labels is not None  # without labels the figure does not exist
         what = "pairs that share texts with both parts, or" if labels.kind == "pairs" else "rows"
         said.append(f"Left out of your labels: {between} {what} of which a sentence is learnt.")
     return said
@@ -101,7 +101,7 @@ def summary_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> 
 def labelled_halves(
     store: Store, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int
 ) -> dict[str, Labelled]:
-    """The half that chooses and the half that is reported, of rows that nothing learns; none without labels.
+    """Return the selection half and the report half of labelled rows not used in training; empty without labels.
 
     Raises:
         EvaluationError: a half has too few rows.
@@ -118,5 +118,5 @@ def labelled_halves(
 
 
 def sides_of(labels: LabelSource) -> list[str]:
-    """The columns of labelled rows that hold text."""
+    """Return the text columns of labelled rows."""
     return ["text_1", "text_2"][: len(labels.texts)]

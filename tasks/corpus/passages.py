@@ -1,4 +1,4 @@
-"""Own files to sentences in their order, and the sentences that are learnt, translated and held out."""
+"""Passage stages: read the user's files as ordered sentences, hold documents out, choose sentences for training."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TITLES, NEIGHBOURS = "titles", "neighbours"
-"""Figures: how many documents have a title, how many sentences a neighbour."""
-BAD_SHARE = 0.01  # of a source's records that may be unreadable
+"""Figures: number of documents with a title, number of sentences with a neighbour."""
+BAD_SHARE = 0.01  # maximum share of unreadable records in a source
 
 
 @stage(ref=PassagesRef, version=7)
 def read_passages(work: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
-    """Read files, cut their records into sentences, hold documents out."""
+    """Read files, split their records into sentences and hold documents out."""
     show_table("own-files", [source.told for source in sources], "What the columns of your files were taken to hold")
     left_out = LeftOut()
     table = pl.concat(list(sentences_of(sources, config, left_out)))
@@ -54,8 +54,8 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
 
     Args:
         sources: the files.
-        config: lengths that are kept.
-        left_out: counts sentences of other lengths.
+        config: minimum and maximum length of a sentence.
+        left_out: counts sentences outside these lengths.
 
     Raises:
         SourceError: too many records of a file cannot be read.
@@ -78,18 +78,18 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
 
 @stage(ref=CorpusRef, version=3)
 def learnt(work: StageContext, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int) -> None:
-    """The corpus of what is learnt: the sentences of the part `train`, each once, none that a judging label speaks of.
+    """Make the training corpus: unique sentences of the part `train`, without those of evaluation labels.
 
     Args:
-        work: the draft.
+        work: the stage's context.
         passages: all sentences.
-        labels: labels, if there are any.
-        use: what the labels are for.
-        seed: decides which labels judge.
+        labels: labels, if any.
+        use: use of the labels.
+        seed: decides which labels are for evaluation.
 
     Raises:
-        EvaluationError: the labels are too few to judge anything, which is said before anything is trained.
-        EmptyCorpusError: all that could be learnt is labelled text that judges.
+        EvaluationError: there are too few labels for an evaluation; raised before training.
+        EmptyCorpusError: all training candidates occur in evaluation labels.
     """
     table = work.store.scan(passages).collect()
     own, idle_labels = _corpus(table.filter(part=TRAIN)), {}
@@ -102,13 +102,13 @@ def learnt(work: StageContext, passages: PassagesRef, labels: LabelSource | None
 
 @stage(ref=CorpusRef, version=3)
 def translated(work: StageContext, corpus: CorpusRef, most: int, seed: int) -> None:
-    """The corpus of what is translated.
+    """Sample the sentences to translate from the training corpus.
 
     Args:
-        work: the draft.
-        corpus: what is learnt.
-        most: sentences of it.
-        seed: decides which.
+        work: the stage's context.
+        corpus: the training corpus.
+        most: maximum number of sentences.
+        seed: seed of the sample.
     """
     sentences = work.store.scan(corpus).collect().sort(scattered(pl.col("sentence_id"), seed))
     work.draft.write(sentences.head(most).sort("sentence_id"))

@@ -1,4 +1,4 @@
-"""What a long run needs, checked in seconds before it starts."""
+"""Check in seconds, before a long run starts, that the machine, models and data it needs are available."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _TRANSLATOR: Final = ("vocab.json", "source.spm", "target.spm")
 
 
 def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
-    """Load an encoder and embed a sentence, if its weights are here; else read what says how it works.
+    """Load an encoder and embed a sentence if its weights are local; otherwise check only its settings.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has it.
-        EncoderError: it cannot be computed here, or not as configured.
+        SourceError, AssetError, ArtifactMissingError: the encoder was not found.
+        EncoderError: it cannot run here, or not as configured.
     """
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.load import check_settings, read_saved
@@ -53,7 +53,7 @@ def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
     if TAUGHT.fullmatch(config.model):
         return f"{find(site.open_store(), config.model)}, vectors that a teacher made"
     if is_vectors_file(config.model):
-        return f"sha256:{find_vectors_file(config.model).digest}"[:_SHOWN]  # the whole is read in the run
+        return f"sha256:{find_vectors_file(config.model).digest}"[:_SHOWN]  # the run reads the whole file
     encoder, store = find_encoder(site, config.model, config.revision), site.open_store()
     if isinstance(encoder, ResolvedModel) and not _is_here(encoder):
         check_settings(read_saved(described_folder(store, encoder)), config)
@@ -64,10 +64,10 @@ def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
 
 
 def look_at_model(site: RunContext, name: str, revision: str | None) -> str:
-    """Whether a translator or another model is whole.
+    """Check that a translator or another model is complete.
 
     Raises:
-        SourceError, AssetError: nobody has it, or a file is missing.
+        SourceError, AssetError: the model was not found, or a file is missing.
     """
     model = resolve_named_model(site, name, revision)
     if not _is_here(model):
@@ -79,11 +79,11 @@ def look_at_model(site: RunContext, name: str, revision: str | None) -> str:
 
 
 def look_at_translator(site: RunContext, config: TranslatorConfig) -> str:
-    """Translate three sentences as a run would, if the translator's weights are here; else say what it would run on.
+    """Translate three sentences if the translator's weights are local; otherwise report its engine only.
 
     Raises:
-        SourceError, AssetError: nobody has it.
-        TranslationError: this machine cannot run it as configured, or not soundly.
+        SourceError, AssetError: the translator was not found.
+        TranslationError: this machine cannot run it as configured, or gives wrong results.
     """
     hop = find_translator(site, config)
     engine = f"{hop.direction} on {hop.config.backend} in {hop.config.precision} on {device_of(site)}"
@@ -94,10 +94,10 @@ def look_at_translator(site: RunContext, config: TranslatorConfig) -> str:
 
 
 def look_at_source(site: RunContext, spec: SourceSpec) -> str:
-    """Whether a source is there and has the columns that are read of it.
+    """Check that a source exists and has the required columns.
 
     Raises:
-        SourceError: it is not, has not, or the Hub does not say.
+        SourceError: it does not exist, lacks a column, or the Hub does not answer.
     """
     return "; ".join(_seen(source) for source in resolve_sources(spec, site.mirror))
 
@@ -118,7 +118,7 @@ def _elsewhere(model: ResolvedModel) -> str:
 
 
 def _parts(folder: Path) -> tuple[str, ...]:
-    """Patterns of the files that a model of its kind is made of."""
+    """Return patterns of the required files of a model of this kind."""
     from models.encoder.config import architecture_of
 
     kind = architecture_of(folder) if (folder / "config.json").is_file() else ""
@@ -126,22 +126,22 @@ def _parts(folder: Path) -> tuple[str, ...]:
     return ("config.json", weights, *(_TRANSLATOR if kind == "marian" else ()))
 
 
-_FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints take about 2 GB each
+_FREE_GB = 1.0  # with less, any run is at risk; BERT-base checkpoints take about 2 GB each
 
-_TOLERANCE: Final = 0.1  # of sums of 64 products up to 1: TF32 and fp16 are within, a wrong product is not
+_TOLERANCE: Final = 0.1  # for sums of 64 products up to 1: TF32 and fp16 stay within it, a wrong product does not
 
 POOL: Final = "gpu"  # of prefect.yaml
 
 
 @dataclass(frozen=True)
 class Check:
-    """One finding: what was looked at, whether it will do (`note`: the run goes on without it), what was found.
+    """Result of one check.
 
     Attributes:
-        subject: What was looked at.
-        verdict: Whether it will do.
-        found: What was found.
-        remedy: What to do, if other findings may share it.
+        subject: The thing checked.
+        verdict: `ok`, `NO`, or `note` for a fault that does not stop a run.
+        found: The finding.
+        remedy: How to fix it; separate, because several findings may share it.
     """
 
     subject: str
@@ -151,13 +151,13 @@ class Check:
 
 
 def examine(site: RunContext, run: RunSettings, models: Iterable[tuple[str, str | None]]) -> list[Check]:
-    """All checks of a run but its server's: machine, store, cluster, every model and data set.
+    """Run all checks except the server's: machine, store, cluster, all models and datasets.
 
     Args:
-        site: where the run would happen.
-        run: its settings. A run goes on without sets that nobody has if one is left, but needs the corpus, the encoders
-            and the set that steers training.
-        models: (folder, `embedded:` name or Hub id; revision) of each model, encoders too.
+        site: context of the planned run.
+        run: its settings. A run continues without evaluation sets that were not found, if one is left; the corpus, the
+            encoders and the dev set are required.
+        models: (folder, `embedded:` name or Hub id; revision) of each model, including encoders.
     """
     encoders = [run.encoder, *(teacher for phase in run.phases for teacher in phase.teachers)]
     others = dict.fromkeys(models)
@@ -182,9 +182,9 @@ def examine(site: RunContext, run: RunSettings, models: Iterable[tuple[str, str 
 
 
 def look_at_pool(pool: str = POOL) -> Check:
-    """Check that the Prefect server has a work pool (that of prefect.yaml, if none is named) with a worker.
+    """Check that the Prefect server has a work pool (by default that of prefect.yaml) with a worker.
 
-    A `note` at most: runs of `bsl` itself need neither.
+    Its faults are only a `note`, because runs of `bsl` itself need neither.
     """
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.objects import WorkPoolStatus
@@ -205,7 +205,7 @@ def _check(subject: str, look: Callable[[], str]) -> Check:
         return Check(subject, "ok", look())
     except SourceError as error:
         return Check(subject, "NO", error.finding, error.remedy)
-    except Exception as error:  # whatever a client library raises, a check is there to report it
+    except Exception as error:  # client libraries may raise any error, and a check must report it
         return Check(subject, "NO", f"{error}" or type(error).__name__)
 
 
@@ -232,7 +232,7 @@ def _device(site: RunContext) -> str:
 
 
 def _multiply(device: str) -> None:
-    """A product on a device: a driver that is too old, or a build of torch without the card's code, fails here."""
+    """Multiply matrices on a device; fails with a too old driver, or a torch build without the card's code."""
     import torch
 
     exact = torch.arange(64 * 64, dtype=torch.float64).sin().view(64, 64)
@@ -277,7 +277,7 @@ def _cluster(site: RunContext) -> str:
 
 
 def _look_at_sets(site: RunContext, suite: tuple[str, ...]) -> list[Check]:
-    """Judged as a run judges them, in the order of the names."""
+    """Check the evaluation sets in order of their names; as in a run, one found set suffices."""
     try:
         names = frozen_names(suite)
     except UnknownSuiteError as error:

@@ -1,1 +1,1 @@
-"""What carries every stage: caching, records, what a person sees, the machine, stopping."""
+"""Shared by all stages: caching, result records, the Prefect UI, device, sharding, SIGTERM."""

@@ -1,13 +1,13 @@
-"""The one way to make a stage: a call that finds its artifact in the store, or makes it.
+"""Define cached stages: a call returns the artifact from the store, or makes and publishes it.
 
 Design choices
-- Inside a flow run the call is a Prefect task with a cached result. Outside one, in a notebook or on a Dask worker, it
-  is a plain call of the same function. The caller does not choose.
-- The cache key is the artifact key, and the artifact's manifest is the cached record: nothing is written beside the
-  artifact, so cache and store cannot disagree, and every machine that shares the store shares the cache.
+- Inside a flow run the call is a Prefect task with a cached result. Elsewhere, in a notebook or on a Dask worker, it is
+  a plain call of the same function. The caller does not choose.
+- The cache key is the artifact key, and the artifact's manifest is the cache record. So cache and store cannot
+  disagree, and machines that share the store share the cache.
 - A hit counts only if the artifact is whole (`Store.defect`). Otherwise it is made again, with a warning that says why.
-- The record that Prefect reads and keeps is the reference as JSON. Nothing is pickled.
-- Prefect's locks are not used: publishing is idempotent, and a killed run's lock would stop the next one for ever.
+- Prefect's result record is the reference as JSON. Nothing is pickled.
+- Prefect's locks are not used: publishing is idempotent, and a killed run's lock would block the next one for ever.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ R = TypeVar("R", bound=ArtifactRef)
 
 @dataclass(frozen=True)
 class StageContext:
-    """What a stage is given besides its inputs.
+    """Context that a stage receives in addition to its inputs.
 
     Attributes:
-        site: where it runs.
-        store: the store to read inputs from.
+        site: run context (store, device, threads).
+        store: store of the inputs.
         draft: the artifact to fill.
     """
 
@@ -63,21 +63,21 @@ class StageContext:
 
     @property
     def ref(self) -> ArtifactRef:
-        """The artifact that is being made."""
+        """Reference to the artifact being made."""
         return self.draft.ref
 
 
-_makers: dict[str, str] = {}  # stage name → where its function stands
+_makers: dict[str, str] = {}  # stage name → module and name of its function
 
 
 class Stage(Generic[P, R]):
     """A cached function that publishes one artifact. Call it with a `RunContext` and the stage's own arguments.
 
     Attributes:
-        name: the function's; it is in the key, so no two functions may share it.
+        name: name of the function; part of the key, so it must be unique.
         kind: kind of the artifact.
-        version: stage version; tests/golden/test_stage_versions.py pins a fingerprint of the code beside it.
-        module: where the stage stands; what it imports decides the artifact's content.
+        version: stage version; tests/golden/test_stage_versions.py pins it with a hash of the code.
+        module: module of the function.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class Stage(Generic[P, R]):
         self.__doc__ = compute.__doc__
 
     def __reduce__(self) -> tuple[object, ...]:
-        """By name: what stands beside a stage in its module is not to travel with it to another process."""
+        """Pickle the stage by name, so that its module's other contents are not sent to another process."""
         return _stage_of, (self.module, self.name, self.kind)
 
     def __call__(self, site: RunContext, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return the artifact's reference, from the cache or of a new artifact; a dry run only notes the call."""
+        """Return the reference to a cached or new artifact; a dry run only records the call."""
         arguments = self._arguments(site, *args, **kwargs)
         ref = self._ref(arguments)
         step = StageRun(self.name, ref)
@@ -126,7 +126,7 @@ class Stage(Generic[P, R]):
         return made
 
     def ref_of(self, site: RunContext, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return the reference that a call with these arguments returns; nothing is made."""
+        """Return the reference that a call with these arguments would return, without making the artifact."""
         return self._ref(self._arguments(site, *args, **kwargs))
 
     def _found_or_made(self, site: RunContext, ref: R, arguments: Mapping[str, object]) -> R:
@@ -139,7 +139,7 @@ class Stage(Generic[P, R]):
         return ref
 
     def run(self, site: RunContext, arguments: Mapping[str, object]) -> R:
-        """Make and publish the artifact, cached or not."""
+        """Make and publish the artifact, even if it is cached."""
         arguments = _on_this_machine(site, arguments)
         ref = self._ref(arguments)
         step = StageRun(self.name, ref)
@@ -165,7 +165,7 @@ class Stage(Generic[P, R]):
             cache_result_in_memory=False,
             result_serializer=JSONSerializer(),
         )
-        # Task() takes only blocks that were saved to a server; this one is made from its arguments on every machine.
+        # Task() accepts only blocks saved on a server; this one is built from its arguments on every machine.
         task.result_storage = ManifestRecords(site=site, ref=ref)
         return task
 
@@ -196,9 +196,9 @@ def stage(
     """Turn `compute(work, inputs…, config…)`, which fills `work.draft`, into a cached stage.
 
     Args:
-        ref: class of the reference that the stage returns.
-        version: bump it in the commit that changes what the stage makes.
-        kind: kind of the artifact; that of `ref` unless given.
+        ref: class of the returned reference.
+        version: stage version; increase it in the commit that changes the artifact.
+        kind: kind of the artifact; by default that of `ref`.
     """
 
     def wrap(compute: Callable[Concatenate[StageContext, P], None]) -> Stage[P, R]:
@@ -216,12 +216,12 @@ def _stage_of(module: str, name: str, kind: str) -> Stage[..., Any]:
 
 
 def _on_this_machine(site: RunContext, arguments: Mapping[str, object]) -> dict[str, object]:
-    """The arguments with `auto` precisions as they are here, so that a key says what was computed."""
+    """Return the arguments with `auto` precisions resolved for this device, so that keys name the precision used."""
     return {name: settled(value, lambda: device_of(site)) for name, value in arguments.items()}
 
 
 def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:
-    """The references in a stage argument: itself, or members of sequences, mappings, models as `name.0`, `name.x`."""
+    """Yield the references in a stage argument, also in its sequences, mappings and models (`name.0`, `name.x`)."""
     if isinstance(value, ArtifactRef):
         yield name, value
     elif isinstance(value, BaseModel):
@@ -244,13 +244,13 @@ def _input(store: Store, ref: ArtifactRef) -> InputEntry:
 
 
 class StageInputs(BaseModel):
-    """A group of stage arguments. Key and provenance have its fields as if each were an argument of the stage."""
+    """A group of stage arguments; in key and provenance each field counts as an argument of its own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 def ungrouped(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return stage arguments with the fields of each group in place of the group.
+    """Return stage arguments with each group replaced by its fields.
 
     Args:
         arguments: name → argument of a stage.

@@ -1,4 +1,4 @@
-"""The processor that a stage computes on."""
+"""Choose the device and the number of threads for a stage."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class DeviceError(ModelError):
 
 
 def device_of(site: RunContext) -> str:
-    """The torch device of a site; `auto` takes a GPU if there is one.
+    """Return the torch device of a run context; `auto` uses a GPU if there is one.
 
     Raises:
-        DeviceError: the site names one that torch does not find.
+        DeviceError: torch does not find the requested device.
     """
     if site.device == "cpu":
         return "cpu"
@@ -50,7 +50,7 @@ def _found(device: str) -> str:
 
 
 def _may_have_gpu() -> bool:
-    """Whether there is a driver that torch would call: a run that finds all stages cached need not import it to ask."""
+    """Return whether a GPU driver is installed, without importing torch, which a fully cached run does not need."""
     if not sys.platform.startswith("linux") or Path("/dev/kfd").exists():  # AMD's
         return True
     try:
@@ -61,17 +61,17 @@ def _may_have_gpu() -> bool:
 
 
 def cores() -> int:
-    """CPU cores that this process may use: those of its affinity, or all where the system keeps none (macOS).
+    """Return the number of CPU cores that this process may use: its affinity, or all where none is set (macOS).
 
-    No more than OMP_NUM_THREADS, by which people and clusters share a machine out.
+    OMP_NUM_THREADS, which users and clusters set to share a machine, is an upper limit.
     """
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # of the outermost level
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # the value of the outermost level
     return min(own, int(asked)) if asked.isdecimal() and int(asked) > 0 else own
 
 
 def limit_threads(site: RunContext) -> None:
-    """Give torch as many threads as the site says, else one for each core."""
+    """Set torch's number of threads to the run context's, by default one per core."""
     import torch
 
     torch.set_num_threads(site.threads or cores())

@@ -1,7 +1,7 @@
-"""The process of one function call (see `lanes.py`): it reports its stages and log lines to the one that started it.
+"""Child process of one function call (see `lanes.py`): it reports stages and log lines to its parent over a pipe.
 
-It ends when that one does, however that ends: kill -9 included, the system closes the other end of the pipe. It then
-stops as by SIGTERM: a training saves its state.
+It ends with its parent, even after kill -9, because the system then closes the parent's end of the pipe. It stops as by
+SIGTERM, so a training saves its state.
 """
 
 from __future__ import annotations
@@ -25,47 +25,47 @@ if TYPE_CHECKING:
 
 
 class _Line:
-    """The pipe to the process that started this one."""
+    """The pipe to the parent process."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self._turn = threading.Lock()  # any thread logs
+        self._turn = threading.Lock()  # several threads may log
 
     def send(self, kind: str, content: object) -> None:
-        """Send a message; where nobody is left to hear it, this process is about to be stopped."""
+        """Send a message; ignore a closed pipe, because this process is then about to be stopped."""
         with self._turn, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send((kind, content))
 
 
 class _Lines(QueueHandler):
-    """Sends log lines; the other process decides which are shown."""
+    """Sends log records to the parent, which decides what to show."""
 
     def __init__(self, line: _Line) -> None:
         logging.Handler.__init__(self)
         self._line = line
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Send a line, its message made."""
+        """Send a record with its formatted message."""
         self._line.send(LOGGED, record)
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error, or one with its words if it cannot be pickled."""
+    """Return the error, or a `RuntimeError` with its message if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # whatever pickling raises
+    except Exception:  # pickling can raise any error
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
 
 
 def main(file: int) -> None:
-    """Make the call that the process at the other end of a pipe sends.
+    """Receive a function call over a pipe, run it and send the result.
 
     Args:
-        file: descriptor of this end.
+        file: file descriptor of this end of the pipe.
     """
     line = _Line(Connection(file))
-    logging.getLogger().addHandler(_Lines(line))  # before Prefect looks whether there is one
+    logging.getLogger().addHandler(_Lines(line))  # before Prefect checks for a handler
     context, function, site, arguments = cloudpickle.loads(line.connection.recv_bytes())
     end_with_parent(file)
 

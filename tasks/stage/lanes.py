@@ -1,10 +1,10 @@
-"""Function calls in processes of their own on this machine, as part of this flow run.
+"""Run function calls in child processes on this machine, as part of this flow run.
 
-A process has generators, threads and memory of its own: what trains there is seeded by nobody else, and what ends it
-ends nobody else. It receives the call over a pipe, over which it reports its stages and log lines, so the terminal
-shows what it would show of this process. It shares this process's Prefect server.
+A child process has its own random generators, threads and memory. So calls do not affect each other's seeds, and a
+crash ends only one call. The child receives the call over a pipe, and reports stages and log lines over it; the
+terminal shows them like those of this process. It uses this process's Prefect server.
 
-A process ends with this one, however that ends (see `lane.py`).
+Child processes end with this one, even after kill -9 (see `lane.py`).
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ T = TypeVar("T")
 
 _POLL_S: Final = 0.2
 
-TOLD, LOGGED, ENDED = "told", "logged", "ended"  # what messages of a process are
+TOLD, LOGGED, ENDED = "told", "logged", "ended"  # kinds of messages from a child process
 
 
 class DiedError(ModelError):
-    """A process ended before its call did."""
+    """A child process ended before its call returned."""
 
 
 class StoppedError(ModelError):
-    """A process was asked to stop."""
+    """A child process was asked to stop."""
 
 
 def run_apart(function: Callable[..., T], site: RunContext, arguments: tuple[Any, ...], off: Event) -> T | None:
-    """Return `function(site, *arguments)` of a process of its own; a dry run starts none and returns None.
+    """Return `function(site, *arguments)`, computed in a child process; a dry run returns None.
 
     Args:
-        function: a function of a module.
-        site: where it runs; its threads are the process's.
-        arguments: the others.
-        off: set by another thread, it lets the process finish the piece of work at hand and end.
+        function: a function defined in a module.
+        site: run context of the call; its threads are those of the child.
+        arguments: the other arguments.
+        off: event that another thread sets to stop the child after its current piece of work.
 
     Raises:
         DiedError: the process ended early.
         StoppedError: it was stopped.
-        Exception: whatever the function raised.
+        Exception: any error of the function.
     """
     if is_planning():
         return None
@@ -72,7 +72,7 @@ def run_apart(function: Callable[..., T], site: RunContext, arguments: tuple[Any
         ended, result, error = _listen(process, connection, off)
         if ended:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(SECONDS_TO_END)  # it sends its last log lines
+                process.wait(SECONDS_TO_END)  # it still sends its last log lines
     if error is not None:
         raise error
     if not ended and off.is_set():
@@ -94,14 +94,14 @@ def _process(site: RunContext) -> Iterator[tuple[subprocess.Popen[bytes], Connec
             env=environment,
             pass_fds=[there.fileno()],
             stdin=subprocess.DEVNULL,
-            stdout=2,  # what libraries print is no output of the command
-            start_new_session=True,  # Ctrl-C is for the command, which then tells its processes
+            stdout=2,  # text printed by libraries is not output of the command
+            start_new_session=True,  # Ctrl-C reaches only the command, which then stops its children
         )
     try:
         yield process, here
     finally:
         here.close()
-        process.terminate()  # nothing to a process that has ended
+        process.terminate()  # no effect on a process that has ended
         _await_end(process)
 
 
@@ -114,7 +114,7 @@ def _await_end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _context() -> dict[str, Any]:
-    """What Prefect's tasks there need to belong to this flow run, on the server that this process talks to."""
+    """Return the context by which a child's Prefect tasks join this flow run, on the same server."""
     with get_client(sync_client=True) as client:
         address = str(client.api_url)
     with temporary_settings({PREFECT_API_URL: address}):
@@ -123,7 +123,7 @@ def _context() -> dict[str, Any]:
 
 
 def _listen(process: subprocess.Popen[bytes], connection: Connection, off: Event) -> tuple[bool, Any, Any]:
-    """Pass on what a process reports until it ends; whether its call ended, its result, and what it raised."""
+    """Relay a child's messages until it ends; return whether its call returned, its result, and its error."""
     relay, deadline = _Relay(), None
     try:
         while True:
@@ -146,13 +146,13 @@ def _listen(process: subprocess.Popen[bytes], connection: Connection, off: Event
 
 
 class _Relay:
-    """Takes what a process tells to this process's listeners and log handlers."""
+    """Passes a child's messages to this process's listeners and log handlers."""
 
     def __init__(self) -> None:
         self._open: list[StageRun] = []
 
     def take(self, kind: str, content: Any) -> None:  # noqa: ANN401  by its kind
-        """A message."""
+        """Pass on one message."""
         if kind == LOGGED:
             _show(content)
             return
@@ -164,13 +164,13 @@ class _Relay:
         tell(event, value)
 
     def close(self) -> None:
-        """Tell listeners of stages that nobody ended."""
+        """Report stages that have not ended as failed."""
         while self._open:
             tell("fails", self._open.pop())
 
 
 def _show(record: logging.LogRecord) -> None:
-    """Print a line as one of this process's; Prefect's server has it already."""
+    """Print a record as one of this process; Prefect's server already has it."""
     for handler in logging.getLogger().handlers:
         if record.levelno >= handler.level:
             handler.handle(record)

@@ -1,6 +1,6 @@
-"""This program's log lines: shown in the Prefect UI, marked with run, stage and artifact; warnings are counted.
+"""Log records of this program: sent to the Prefect UI, with run, stage and artifact; warnings are counted.
 
-The console has them from the root logger; as JSON where PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER says so.
+The console gets them from the root logger, as JSON if PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER selects it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROOTS = ("flows", "tasks", "models", "storage")
 
 
 class _Warnings(logging.Handler):
-    """Counts what operators look for first."""
+    """Counts warnings and errors as metrics."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -32,10 +32,10 @@ class _Warnings(logging.Handler):
 
 
 def show_logs() -> None:
-    """Send what our modules log, from INFO up, to the page of the run; calling it again changes nothing.
+    """Send our modules' log records from INFO up to the run's page; calling it again changes nothing.
 
-    Prefect's own setting for this (PREFECT_LOGGING_EXTRA_LOGGERS) must be in every worker's environment and leaves the
-    level at WARNING.
+    Prefect's own setting for this (PREFECT_LOGGING_EXTRA_LOGGERS) must be set in every worker's environment and leaves
+    the level at WARNING.
     """
     make = logging.getLogRecordFactory()
     if not isinstance(make, _Signed):
@@ -45,15 +45,15 @@ def show_logs() -> None:
         logger.setLevel(logging.INFO)
         if not any(isinstance(handler, APILogHandler) for handler in logger.handlers):
             handler = APILogHandler()
-            handler.addFilter(lambda _: in_run())  # the process may log before and after, where there is no page
+            handler.addFilter(lambda _: in_run())  # records outside a run have no page
             logger.addHandler(handler)
             logger.addHandler(_Warnings())
 
 
 class _Signed:
-    """Makes records that know their run, stage and artifact, libraries' and Prefect's among them.
+    """Log record factory that adds run, stage and artifact, also to records of libraries and Prefect.
 
-    A filter would have to stand on every handler: those of a logger do not see what loggers below it pass on.
+    A filter would be needed on every handler: a logger's filters do not see the records of its child loggers.
     """
 
     def __init__(self, make: Callable[..., logging.LogRecord]) -> None:
@@ -61,8 +61,8 @@ class _Signed:
 
     def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:  # noqa: ANN401 - logging's
         record = self._make(*args, **kwargs)
-        with contextlib.suppress(TypeError, ValueError, KeyError):  # which logging reports where it prints the line
-            record.message = record.getMessage()  # Prefect's JSON has it only where another handler came before
+        with contextlib.suppress(TypeError, ValueError, KeyError):  # logging reports these when it prints the record
+            record.message = record.getMessage()  # Prefect's JSON has it only after another handler has set it
         step = current_step()
         record.run = flow_run.get_id()
         record.stage = step.stage if step else None

@@ -1,7 +1,7 @@
-"""What operators count, through OpenTelemetry's API; nothing without `bsl-pipeline[metrics]` and its variables.
+"""Metrics for operators, through OpenTelemetry; off without `bsl-pipeline[metrics]` and OpenTelemetry's variables.
 
-The variables are OpenTelemetry's own (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_METRICS_EXPORTER`, …). A program around
-this one that has set a meter provider keeps it.
+The variables are OpenTelemetry's own (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_METRICS_EXPORTER`, …). A meter provider set
+by a surrounding program is used instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
-_FLUSH_S: Final = 0.5  # a receiver that takes longer is left to the periodic export for a while
+_FLUSH_S: Final = 0.5  # a slower receiver gets only periodic exports for `_REST_S` seconds
 _REST_S: Final = 60.0
 
 _meter = metrics.get_meter("bsl")
@@ -41,7 +41,7 @@ _tokens = _meter.create_counter("bsl.tokens", "{token}", "tokens that translator
 _steps = _meter.create_counter("bsl.training.steps", "{step}", "steps of trainings that ended")
 _dropped = _meter.create_counter("bsl.dropped", "{sentence}", "sentences and views that were left out, by reason")
 _records = _meter.create_counter("bsl.log.records", "{record}", "warnings and errors, by the module that logs them")
-_ROWS: Final = {  # tables whose rows are counted as they are made
+_ROWS: Final = {  # tables whose rows are counted when they are made
     "corpus": _meter.create_counter("bsl.sentences", "{sentence}", "sentences of corpora"),
     "translations": _meter.create_counter("bsl.translations", "{sentence}", "sentences translated"),
     "views": _meter.create_counter("bsl.views", "{view}", "views, the original sentence among them"),
@@ -49,14 +49,14 @@ _ROWS: Final = {  # tables whose rows are counted as they are made
     "embeddings": _meter.create_counter("bsl.vectors", "{vector}", "dense vectors"),
 }
 _KEPT: Final = "kept"
-_DROPS: Final = ("empty", "too_short", "too_long", "duplicates")  # of an ingest's statistics
+_DROPS: Final = ("empty", "too_short", "too_long", "duplicates")  # reasons in an ingest's statistics
 
 _resting_until = 0.0
 _settling = threading.Lock()
 
 
 class StageMetrics:
-    """Counts one call of a stage: how it ended, how long it took, and what it made.
+    """Counts one call of a stage: its outcome, duration and artifact.
 
     Attributes:
         step: The stage and its artifact.
@@ -68,7 +68,7 @@ class StageMetrics:
         self._started = time.monotonic()
 
     def made(self, manifest: Manifest) -> None:
-        """Count the contents of the artifact that the stage published."""
+        """Count the contents of the published artifact."""
         _provider()
         self._made = True
         attributes = {"bsl.stage": self.step.stage}
@@ -102,9 +102,9 @@ _current: ContextVar[StageMetrics | None] = ContextVar("stage_metrics", default=
 
 @contextmanager
 def metrics_of(step: StageRun) -> Iterator[StageMetrics]:
-    """Count a stage until the block ends; an open count of the same step is continued.
+    """Count a stage until the block ends; continue an open count of the same stage run.
 
-    Prefect stands between a stage's call and its work, and does not pass on what was made.
+    A stage's call and its work are separate blocks, because Prefect does not pass information between them.
     """
     outer = _current.get()
     if outer is not None and outer.step == step:
@@ -121,25 +121,25 @@ def metrics_of(step: StageRun) -> Iterator[StageMetrics]:
         own.close()
     finally:
         _current.reset(token)
-        if outer is None:  # a shard inside a stage is sent with it, or by the periodic export
+        if outer is None:  # a shard's metrics are sent with the surrounding stage's, or by the periodic export
             flush()
 
 
 def current_step() -> StageRun | None:
-    """Return the innermost stage that runs in this thread."""
+    """Return the innermost stage running in this thread."""
     current = _current.get()
     return current.step if current else None
 
 
 def count_record(record: logging.LogRecord) -> None:
-    """A warning or an error was logged: a fault of the Hub that is waited out, an artifact found damaged."""
+    """Count a logged warning or error, such as a Hub error that is retried, or a damaged artifact."""
     if record.name != __name__:
         _provider()
         _records.add(1, {"bsl.module": record.name, "bsl.severity": record.levelname})
 
 
 def flush() -> None:
-    """Send now what was counted, so that a process that is killed next has reported its finished stages."""
+    """Send the metrics now, so that a process killed later has reported its finished stages."""
     global _resting_until
     provider = _provider()
     started = time.monotonic()
@@ -151,7 +151,7 @@ def flush() -> None:
 
 
 def _drops(figures: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """Reason and number of what a stage left out: sentences of an ingest, views that a filter took."""
+    """Yield reason and count of dropped items: sentences of an ingest, views removed by a filter."""
     statistics = figures.get("statistics")
     if isinstance(statistics, dict):
         yield from ((reason, statistics[reason]) for reason in _DROPS if reason in statistics)
@@ -161,14 +161,14 @@ def _drops(figures: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _provider() -> Any:  # noqa: ANN401 - the SDK's, which may not be installed
-    """Who exports; None where nothing is asked for."""
-    with _settling:  # points of a sweep run side by side
+    """Return the meter provider that exports; None if no export is configured."""
+    with _settling:  # points of a sweep run in parallel
         return _settled()
 
 
 @lru_cache(maxsize=1)
 def _settled() -> Any:  # noqa: ANN401
-    """The provider that is set, else one that the environment asks for."""
+    """Return the provider already set, else one configured by the environment."""
     if hasattr(metrics.get_meter_provider(), "force_flush"):
         return metrics.get_meter_provider()
     wanted = os.environ.get("OTEL_METRICS_EXPORTER", "otlp" if any(map(os.environ.get, _ENDPOINTS)) else "none")
@@ -193,7 +193,7 @@ def _made(wanted: str) -> MeterProvider:
     exporters = entry_points(group="opentelemetry_metrics_exporter", name=name)
     if not exporters:
         raise ImportError(f"no exporter {name} is installed")
-    # Workers count side by side: a receiver adds up what it can tell apart.
+    # Parallel workers need distinct instance ids, so that a receiver can add up their counts.
     own = {"service.name": "bsl-pipeline", "service.instance.id": str(uuid.uuid4())}
     given = OTELResourceDetector().detect().attributes
     resource = Resource.create({key: value for key, value in own.items() if key not in given})

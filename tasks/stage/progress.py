@@ -1,6 +1,6 @@
-"""Who is told of stages as they run, and planning, which only asks which stages there would be.
+"""Report stage events to listeners, and plan a run: record the stages without running them.
 
-Listeners belong to this process; a worker has none, its runs are watched in the Prefect UI.
+Listeners belong to this process. A worker has none; its runs are visible in the Prefect UI.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StageRun:
-    """A stage of a run, and the artifact that it makes or finds made."""
+    """A stage of a run, and the artifact that it makes or finds in the cache."""
 
     stage: str
     ref: ArtifactRef
 
 
 Event: TypeAlias = Literal["begins", "makes", "advances", "ends", "fails", "tells"]
-"""What happens to a stage, each with the `StageRun`; stages may lie inside others: a shard inside its views.
+"""Events of stages, each with the `StageRun`; stages may be nested: a shard inside its views.
 
-`begins`: it is called. `makes`: its artifact is not there or not whole, so it computes. `ends`: the artifact is there.
-`fails`: it ended without one; the run may go on. `advances`: the innermost stage of the thread is so far (`Progress`).
-`tells`: a line about several stages: the precision, or that a point of a sweep is done.
+`begins`: the stage is called. `makes`: its artifact is missing or damaged, so it computes. `ends`: the artifact exists.
+`fails`: it ended without an artifact; the run may continue. `advances`: progress of the thread's innermost stage
+(`Progress`). `tells`: a message about several stages, such as the precision, or a finished point of a sweep.
 """
 Listener: TypeAlias = Callable[[Event, Any], None]
 
@@ -43,7 +43,7 @@ _plans: list[list[StageRun]] = []
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Tell a listener of every stage that this process runs meanwhile."""
+    """Call a listener on every stage event of this process during the block."""
     _listeners.append(listener)
     try:
         yield
@@ -52,14 +52,14 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def tell(event: Event, value: object) -> None:
-    """Tell all listeners of an event."""
+    """Call all listeners with an event."""
     for listener in tuple(_listeners):
         listener(event, value)
 
 
 @contextmanager
 def planning() -> Iterator[list[StageRun]]:
-    """Run no stage: each call is noted, and gives the reference that it would give; keys need no artifact."""
+    """Record stage calls instead of running them; each returns its reference, which needs no artifact."""
     _plans.append([])
     try:
         yield _plans[-1]
@@ -68,19 +68,19 @@ def planning() -> Iterator[list[StageRun]]:
 
 
 def is_planning() -> bool:
-    """Whether stages are noted instead of run."""
+    """Return whether stages are recorded instead of run."""
     return bool(_plans)
 
 
 def planned(step: StageRun) -> bool:
-    """Whether a step was noted instead of run."""
+    """Record a stage run in all open plans; return whether there are any."""
     for plan in _plans:
         plan.append(step)
     return bool(_plans)
 
 
 def announce(text: str) -> None:
-    """Log something of several stages, and tell listeners; a dry run does neither."""
+    """Log a message about several stages and send it to listeners; a dry run does neither."""
     if _plans:
         return
     logger.info(text)
@@ -88,6 +88,6 @@ def announce(text: str) -> None:
 
 
 def warn(message: str, *args: object) -> None:
-    """Log a warning of a run; a dry run logs nothing, since the run that follows warns of the same."""
+    """Log a warning of a run; a dry run logs nothing, because the run that follows repeats the warning."""
     if not _plans:
         logger.warning(message, *args)

@@ -1,4 +1,4 @@
-"""What Prefect sees of the store: an artifact's key and result record; the lease of a running stage's inputs."""
+"""Prefect's cache key and result record of an artifact, and the lease on a running stage's artifacts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ArtifactKey(CachePolicy):
-    """Prefect's cache key of a stage is its artifact key, known before the task starts."""
+    """Cache policy that uses a stage's artifact key, which is known before the task starts."""
 
     key: str = ""
 
@@ -43,12 +43,12 @@ class ArtifactKey(CachePolicy):
         flow_parameters: dict[str, Any],  # noqa: ARG002
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> str:
-        """The key."""
+        """Return the key."""
         return self.key
 
 
 class ManifestRecords(WritableFileSystem):
-    """Prefect's view of one artifact: its result record can be read exactly if the artifact is whole."""
+    """Prefect result storage for one artifact: its record can be read exactly if the artifact is whole."""
 
     _block_type_name = "Artifact manifests"
 
@@ -56,10 +56,10 @@ class ManifestRecords(WritableFileSystem):
     ref: ArtifactRef
 
     def read_path(self, path: str, **_: bool) -> bytes:  # type: ignore[override] # Prefect calls it with _sync=True
-        """The result record, made from the reference.
+        """Return the result record, made from the reference.
 
         Raises:
-            ArtifactMissingError: the artifact is not there or not whole, which Prefect takes as a miss.
+            ArtifactMissingError: the artifact is missing or damaged; Prefect treats this as a cache miss.
         """
         store = self.site.open_store()
         fault = store.defect(self.ref)
@@ -71,15 +71,15 @@ class ManifestRecords(WritableFileSystem):
         raise ArtifactMissingError(fault)
 
     def write_path(self, path: str, content: bytes, **_: bool) -> None:  # type: ignore[override] # noqa: ARG002
-        """Keep the reference as JSON, so that a lost artifact is noticed; the artifact alone decides a hit."""
+        """Store the reference as JSON, to notice a lost artifact later; only the artifact itself decides a hit."""
         self.site.open_store().remember(self.ref, content)
 
     def _resolve_path(self, path: str) -> None:
-        """None: a key is a name, not a path. Prefect asks storage that was not saved to a server for its base path."""
+        """Return None: a key is not a path. Prefect calls this for storage that is not saved on a server."""
 
 
 _RENEWAL: Final = EXPIRES.total_seconds() / 6
-_BETWEEN_WRITES: Final = 1.0  # seconds; thousands of shards are added one by one
+_BETWEEN_WRITES: Final = 1.0  # seconds; limits writes when thousands of shards are added one by one
 
 _leases: dict[tuple[int, str], _RenewedLease] = {}
 _opening: Final = threading.Lock()
@@ -91,9 +91,9 @@ def lease(store: Store, refs: Iterable[ArtifactRef], *, begin: bool = True) -> N
     Args:
         store: the store of the artifacts.
         refs: the artifacts; they need not exist yet.
-        begin: False adds to the lease of a flow run only: a worker of a cluster lives on after the run.
+        begin: if False, only extend an existing lease: a worker of a cluster lives longer than the run.
     """
-    own = (os.getpid(), store.url)  # a fork has its own
+    own = (os.getpid(), store.url)  # a forked process gets its own lease
     with _opening:
         if begin and own not in _leases:
             _leases[own] = _RenewedLease(store)
@@ -113,11 +113,11 @@ class _RenewedLease:
         self._writing = threading.Lock()
         self._released = False
         threading.Thread(target=self._renew_always, name="lease", daemon=True).start()
-        # Before thread pools shut down, without which an object store's client cannot connect; `atexit` is after.
+        # Release it before thread pools shut down: an object store's client needs them; `atexit` would be too late.
         threading._register_atexit(self._release)  # type: ignore[attr-defined]
 
     def add(self, refs: Iterable[ArtifactRef]) -> None:
-        """Add artifacts: at once, or within a second of the last write."""
+        """Add artifacts and write the lease: at once, or about a second later if it was just written."""
         with self._writing:
             if not self._lease.add(refs):
                 return
@@ -140,7 +140,7 @@ class _RenewedLease:
             self._written = time.monotonic()
             try:
                 self._lease.renew()
-            except StoreWriteError as error:  # a read-only store; or one that answers again at the next renewal
+            except StoreWriteError as error:  # a read-only store, or a temporary fault until the next renewal
                 logger.info("not protected against `bsl artifacts gc`: %s", error)
 
     def _release(self) -> None:

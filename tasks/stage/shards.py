@@ -1,4 +1,4 @@
-"""Many calls of one stage: here in their order, or on the workers of a Dask cluster."""
+"""Run many calls of one stage, sequentially in this process or on a Dask cluster; cut sentences into shards."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ R = TypeVar("R", bound=ArtifactRef)
 
 
 def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any, ...]]) -> Generator[R]:
-    """Call a stage many times, on the site's cluster if it names one.
+    """Call a stage many times, on the run context's cluster if it names one.
 
     Args:
-        site: Where the stage runs.
-        stage: Makes each artifact; its key says nothing of the machine that makes it.
-        calls: The arguments of each call, without the site.
+        site: Run context.
+        stage: Makes each artifact; its key does not depend on the machine.
+        calls: The arguments of each call, without the run context.
 
     Yields:
         The artifacts' references, in the order of the calls.
 
     Raises:
-        ClusterError: The cluster cannot be reached, lost the calls, or computes something else than this process.
-        Exception: Whatever the stage raised.
+        ClusterError: The cluster cannot be reached, lost the calls, or computes other artifacts than this process.
+        Exception: Any error of the stage.
     """
     if site.cluster is None or is_planning():
         for arguments in calls:
@@ -77,7 +77,7 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
 
 T = TypeVar("T")
 
-_AT_ONCE: Final = 256  # calls that the scheduler has at least, with their arguments
+_AT_ONCE: Final = 256  # minimum number of calls sent to the scheduler at a time
 _GATHER_EVERY_S: Final = 0.1
 _turn = threading.Lock()
 
@@ -87,9 +87,9 @@ class ClusterError(ModelError):
 
 
 def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Generator[T]:
-    """Call `function(site, *arguments)` on the workers of the site's cluster.
+    """Call `function(site, *arguments)` on the workers of the run context's cluster.
 
-    Whatever ends the wait, Ctrl-C included, cancels the calls that have not ended.
+    If the iteration ends early (an error, Ctrl-C), unfinished calls are cancelled.
 
     Args:
         site: Store, mirror and kind of device, which workers share; its `cluster`.
@@ -101,7 +101,7 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
 
     Raises:
         ClusterError: The cluster cannot be reached or lost the calls, or `distributed` is not installed.
-        Exception: Whatever a call raised.
+        Exception: Any error of a call.
     """
     from concurrent.futures import CancelledError
 
@@ -116,7 +116,7 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
         def send() -> None:
             most = calls_at_once(client)
             if len(numbers) > most // 2:
-                return  # many at a time: each graph that is sent costs milliseconds
+                return  # send many calls at a time: each graph costs milliseconds
             some = list(islice(to_send, most - len(numbers)))
             sent = client.map(_call, [cloudpickle.dumps((function, shared, own)) for _, own in some], pure=False)
             numbers.update(zip(sent, (number for number, _ in some), strict=True))
@@ -126,7 +126,7 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
             send()
             for number in range(len(calls)):
                 while number not in results:
-                    time.sleep(_GATHER_EVERY_S)  # one request gathers all that have ended, and costs milliseconds
+                    time.sleep(_GATHER_EVERY_S)  # one request for all finished calls: each costs milliseconds
                     ended = futures.next_batch()
                     results.update(zip(map(numbers.pop, ended), client.gather(ended), strict=True))
                     send()
@@ -140,13 +140,13 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
 
 
 def calls_at_once(client: Client) -> int:
-    """Return how many calls a cluster has at a time: two for each thread of its workers, which come and go."""
+    """Return how many calls to send at a time: two for each current worker thread, and at least `_AT_ONCE`."""
     threads: dict[str, int] = client.nthreads()
     return max(_AT_ONCE, 2 * sum(threads.values()))
 
 
 def look_at_cluster(address: str) -> int:
-    """Return how many workers a cluster has.
+    """Return the number of workers of a cluster.
 
     Raises:
         ClusterError: it cannot be reached.
@@ -173,7 +173,7 @@ def _client(address: str) -> Iterator[Client]:
 
 
 def _call(sent: bytes) -> Any:  # noqa: ANN401 - what the function returns
-    """On a worker."""
+    """Run a pickled call on a worker."""
     function, shared, arguments = cloudpickle.loads(sent)
     site = RunContext.model_validate(shared)
     with _turn:
@@ -181,10 +181,10 @@ def _call(sent: bytes) -> Any:  # noqa: ANN401 - what the function returns
 
 
 def found_here(site: RunContext, value: T) -> T:
-    """Return an argument with the folders of its models as they are on this machine.
+    """Return an argument with the folders of its models as found on this machine.
 
     Raises:
-        SourceError: this machine has not the model, or another one under its name.
+        SourceError: this machine lacks the model, or has another one under its name.
     """
     if isinstance(value, ResolvedModel):
         return cast("T", _model_here(site, value))
@@ -203,9 +203,9 @@ def _model_here(site: RunContext, model: ResolvedModel) -> ResolvedModel:
     return model.model_copy(update={name: own and own.model_copy(update=cache) for name, own in copies.items()})
 
 
-@lru_cache(maxsize=16)  # a folder's digest is taken once a process, not once a shard
+@lru_cache(maxsize=16)  # compute a folder's digest once per process, not once per shard
 def _folder_here(identity: str, place: Path) -> ResolvedModel:
-    """An embedded model by its name; any other folder at the same path."""
+    """Resolve an embedded model by its name, and any other folder by the same path."""
     name = identity.rpartition("@")[0] if identity.startswith(EMBEDDED) else str(place)
     here = resolve_model(name)
     if here.identity != identity:
@@ -219,18 +219,19 @@ _ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "slot": p
 PLAN: Final = pa.schema([("sentence_id", pa.uint64()), ("text", pa.large_string())])
 _SLOT_BITS: Final = 8
 _SINGLE: Final = 192
-_STEP: Final = 32  # 64 steps: up to 2,240 characters, above the longest sentence that a corpus keeps by default
+_STEP: Final = 32  # 64 steps: up to 2,240 characters, above a corpus's default limit for sentences
 
 
 class Shard(BaseModel):
-    """Some sentences that one task translates or embeds."""
+    """A group of sentences that one task translates or embeds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     digest: str
     """sha256 over the sentences' ids, in order."""
     plan: Annotated[Path | bytes, NotInKey]
-    """Parquet file of all missing sentences of this run: sentence_id, text, as `PLAN`; on another machine its bytes."""
+    """Parquet file of this run's missing sentences (columns of `PLAN`); on another machine, the shard's sentences as
+    bytes."""
     start: Annotated[int, NotInKey]
     """First row of the shard in the plan."""
     rows: Annotated[int, NotInKey]
@@ -239,13 +240,13 @@ class Shard(BaseModel):
     """Sentences in all shards of the plan, for progress; 0 if the shard reports its own."""
 
     def read(self) -> pl.DataFrame:
-        """The sentences: sentence_id, text."""
+        """Return the sentences: sentence_id, text."""
         if isinstance(self.plan, bytes):
             return pl.read_ipc(self.plan)
         return rows_of_groups(self.plan, self.start, self.rows)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the sentences with the shard: another machine cannot read the plan."""
+        """Pickle the sentences with the shard, because another machine cannot read the plan."""
         buffer = BytesIO()
         self.read().write_ipc(buffer, compression="zstd")
         return _received, (self.digest, buffer.getvalue(), self.rows)
@@ -259,9 +260,9 @@ def plan_shards(missing: Iterable[pl.DataFrame], shard_rows: int, plan: Path) ->
     """Cut sentences into shards of `shard_rows`, the last one smaller.
 
     Args:
-        missing: sentence_id and text, each sentence once.
+        missing: frames with sentence_id and text, each sentence once.
         shard_rows: Sentences per shard.
-        plan: File to write them to, sorted by (length in characters, sentence_id).
+        plan: File to write the sentences to, sorted by (length in characters, sentence_id).
     """
     shards: list[Shard] = []
     with TemporaryDirectory(dir=plan.parent) as scratch, pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
@@ -275,12 +276,12 @@ def plan_shards(missing: Iterable[pl.DataFrame], shard_rows: int, plan: Path) ->
 
 
 def digest_of(rows: pl.DataFrame) -> str:
-    """sha256 over the ids of sentences, in order."""
+    """Return the sha256 over the ids of sentences, in order."""
     return hashlib.sha256(rows["sentence_id"].to_numpy().astype("<u8").tobytes()).hexdigest()
 
 
 def _slot(chars: pl.Expr) -> pl.Expr:
-    """The slot of a length, in the top bits of a number: short lengths have one each, long ones share."""
+    """Return the partition of a length, in a number's top bits: short lengths have one each, long ones share."""
     beyond = _SINGLE + (chars - _SINGLE) // _STEP
     return pl.when(chars < _SINGLE).then(chars).otherwise(beyond.clip(upper_bound=255)).cast(pl.UInt64) * 2**56
 
@@ -290,5 +291,5 @@ def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def scattered(shard: Shard) -> str:
-    """A key to sort by, another in each process, so that two workers rarely meet."""
+    """Return a sort key that differs between processes, so that two workers rarely take the same shard."""
     return hashlib.sha256(f"{os.getpid()} {shard.digest}".encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""SIGTERM while long work is under way: finish the piece at hand, keep it, then stop as asked.
+"""Handle SIGTERM during long work: finish and save the current piece, then stop.
 
-A worker that is told to go (a scaled-down pool, a spot machine) is given some seconds. Within them the shard at hand
-can be published or a snapshot written; without this it would be lost.
+A worker being stopped (a scaled-down pool, a spot machine) gets some seconds. They suffice to publish the current shard
+or write a snapshot, which would otherwise be lost.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SECONDS_TO_END: Final = 60.0  # to save what a training has learnt, or to send the last log lines
+SECONDS_TO_END: Final = 60.0  # to save a training's state, or to send the last log lines
 
 
 @contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:
-    """Hold SIGTERM back inside the block; the yielded function tells whether one came.
+    """Defer SIGTERM inside the block; the yielded function returns whether one came.
 
-    On leaving, the former handler is restored and receives the signal, even if the work was finished in spite of it:
-    Prefect's handler ends the run as crashed, the system's ends the process. An error that leaves the block is logged,
-    because the signal takes its place. Python gives signals to the main thread alone; in any other, this block holds
-    nothing back, and the function tells of none.
+    At the end, the earlier handler is restored and receives the signal, even if the work was finished: Prefect's
+    handler ends the run as crashed, the default handler ends the process. An error that leaves the block is logged,
+    because the signal replaces it. Python delivers signals only to the main thread; in other threads this block does
+    nothing, and the function returns False.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -55,17 +55,17 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
 
 
 def end_with_parent(pipe: int) -> None:
-    """End this process, as by SIGTERM, when the process that started it ends, by kill -9 too: the system closes a pipe.
+    """End this process, as by SIGTERM, when its parent ends (kill -9 included) and the system closes their pipe.
 
     Args:
-        pipe: descriptor of this end. Nothing more is sent from the other one, which the starting process holds open.
+        pipe: descriptor of this end. The parent must hold the other end open and send nothing more.
     """
     threading.Thread(target=_end_when_closed, args=(pipe,), daemon=True).start()
 
 
 def _end_when_closed(pipe: int) -> None:
-    with suppress(OSError):  # of a socket whose other end was killed
-        while os.read(pipe, 1):  # not `sys.stdin`: Python aborts at its end while a thread reads that buffer
+    with suppress(OSError):  # raised if the process at the other end was killed
+        while os.read(pipe, 1):  # not `sys.stdin`: Python aborts at exit while a thread reads its buffer
             pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(SECONDS_TO_END)

@@ -1,9 +1,9 @@
-"""What a person sees of a stage in the Prefect UI: tables, prose, pictures, links and progress.
+"""Show a stage's tables, text, charts, links and progress in the Prefect UI.
 
-All but progress is on the stage's one page (`tasks.stage.ui_page`). The UI renders it as Markdown, so foreign text in
-tables, descriptions and links is escaped here; what is Markdown already escapes its own.
+All except progress go to the stage's single page (`tasks.stage.ui_page`). The UI renders Markdown, so foreign text in
+tables, descriptions and links is escaped here; text passed as Markdown must already be escaped.
 
-Outside a stage (a notebook) there is no page to show it on, so each is logged and dropped.
+Outside a stage (a notebook) there is no page, so they are logged and dropped.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ logger = logging.getLogger(__name__)
 
 Row = dict[str, Any]
 
-_SECONDS_BETWEEN_UPDATES = 2.0  # each update is a request to the server; a person reads no faster
+_SECONDS_BETWEEN_UPDATES = 2.0  # each update is a request to the server
 
 
 def show_table(key: str, rows: Sequence[Row], description: str) -> None:
-    """A table under a heading; figures are rounded, lists are lines of their cell."""
+    """Show a table under a heading; figures are rounded, items of lists joined by " · "."""
     cells = [{name.replace("_", " "): _shown(value) for name, value in row.items()} for row in rows]
     _show(key, f"## {plain(description)}\n\n{markdown_table(cells)}")
 
 
 def show_markdown(key: str, text: str, description: str) -> None:
-    """Markdown; a heading of its own takes the place of the description."""
+    """Show Markdown; a heading in the text replaces the description."""
     _show(key, text if text.startswith("# ") else f"## {plain(description)}\n\n{text}")
 
 
 def show_link(key: str, url: str, description: str) -> None:
-    """An address, which a browser may not be able to open: a file of the machine that ran it."""
+    """Show a URL as text; a browser may not be able to open it, for example a local file of the worker."""
     _show(key, f"{plain(description)}: {code(url)}")
 
 
 def show_chart(key: str, svg: str, description: str) -> None:
-    """An SVG file, carried inside its own URL so that the browser needs no access to the store."""
+    """Show an SVG image, embedded in its own URL so that the browser needs no access to the store."""
     if (page := open_page()) is not None:
         url = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
         page.pictures.append((key, url, description))
@@ -68,11 +68,11 @@ def _show(key: str, section: str) -> None:
 
 
 def progress_of(what: str, following: int | None = 0) -> OnProgress:
-    """A callback `(done, total, detail)` that keeps listeners, a progress artifact and a log line current.
+    """Return a callback `(done, total, detail)` that updates listeners, a progress artifact and the log.
 
     Args:
-        what: what advances, such as `translation en→de`; shown with the rate and the time left.
-        following: counts of the same size that follow in the same stage; None where nobody knows.
+        what: name of the work, such as `translation en→de`; shown with the rate and the remaining time.
+        following: number of later counts of equal size in the same stage; None if unknown.
     """
     count = Count(what, following)
     last = -math.inf
@@ -109,7 +109,7 @@ def _told(progress: Progress) -> str:
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 - a cell
-    """A cell as `markdown_table` takes it."""
+    """Convert a cell for `markdown_table`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return " · ".join(map(str, value)) if isinstance(value, list) else "–" if value is None else value

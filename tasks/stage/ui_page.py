@@ -1,9 +1,9 @@
-"""What the Prefect UI shows of an artifact: a page for each stage, whose keys, sorted, follow the pipeline.
+"""Publish a Prefect UI page for each artifact; the pages' sorted keys follow the pipeline.
 
-`tiny-1-corpus`, `tiny-2-views`, … `tiny-9-report`: recipe, place on the data's way, kind. Where a run has, or may have,
-several of a kind, its stage, its system and the beginning of the artifact's key follow: no two artifacts of a run share
-a page. What a stage shows while it works (`tasks.stage.ui`) is collected and published once, below a title and above
-links to its inputs. A page is made where its artifact is, so what this run found made has none.
+Keys are `tiny-1-corpus`, `tiny-2-views`, … `tiny-9-report`: recipe, position in the pipeline, kind. If a run can have
+several artifacts of a kind, stage, system and the beginning of the artifact's key follow, so that pages stay unique.
+Content shown during a stage (`tasks.stage.ui`) is collected and published once, between a title and links to its
+inputs. Pages are made together with artifacts, so cached artifacts get no new page.
 """
 
 from __future__ import annotations
@@ -43,39 +43,39 @@ PLACES: Final = {
     "report": 9, "evaluation": 9, "sweep": 9, "reproduction": 9,
 }  # fmt: skip
 _LAST: Final = 9
-_ENDS: Final = {  # what each flow makes once, and last
+_ENDS: Final = {  # the kind that each flow makes exactly once, at its end
     "bsl-pipeline": "report", "bsl-adapt": "report", "bsl-evaluate": "evaluation", "bsl-compare": "evaluation",
     "bsl-field": "sweep", "bsl-ablation": "sweep", "bsl-reproduce": "reproduction",
 }  # fmt: skip
-_ONCE: Final = ("ingest", "nli", "make_views")  # what a run of one recipe calls once
-_SAID: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")  # by their kind
-_LONGEST: Final = 60  # letters of a part of a key
-_MINUTES_OF_SILENCE: Final = 30  # a client asks for two, which few pages are to wait for
+_ONCE: Final = ("ingest", "nli", "make_views")  # stages that a run of one recipe calls once
+_SAID: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")  # same as kind
+_LONGEST: Final = 60  # characters of a part of a key
+_MINUTES_OF_SILENCE: Final = 30  # each failed request costs up to two minutes, so pause after the first
 _silent_until = 0.0
-_NAMES: Final = ("recipe_name", "name", "row")  # parameters by which flows are told what to run
+_NAMES: Final = ("recipe_name", "name", "row")  # flow parameters that name the recipe or row
 
 
 @dataclass
 class StagePage:
-    """What a stage has shown so far.
+    """The content that a stage has shown so far.
 
     Attributes:
         sections: Markdown.
-        pictures: name, URL of the picture's own bytes, description.
+        pictures: name, data URL and description of each.
     """
 
     sections: list[str] = field(default_factory=list)
     pictures: list[tuple[str, str, str]] = field(default_factory=list)
 
     def publish(self, store: Store, ref: ArtifactRef, what: str) -> None:
-        """Show it in the UI, if a run is there to show it in.
+        """Publish the page in the Prefect UI; outside a run, do nothing.
 
         Args:
-            store: has the artifact.
-            ref: what was made.
-            what: what the stage does, in a sentence.
+            store: store of the artifact.
+            ref: the artifact.
+            what: description of the stage; its first line is shown.
         """
-        if not in_run() or "/" in ref.kind:  # a shard, whose pages would hide the others
+        if not in_run() or "/" in ref.kind:  # pages of shards would hide the others
             return
         manifest = store.manifest(ref)
         key = key_of(manifest)
@@ -88,16 +88,16 @@ class StagePage:
 
 
 def shown(what: str, act: Callable[[], T]) -> T | None:
-    """Show something in the UI. A server that cannot take it ends no work: it is warned of.
+    """Show something in the UI; if the server fails, log a warning and continue.
 
-    A server that is gone or fails is left alone for a while; one that refuses what it is given is asked again.
+    After a failed connection or a server error, the UI is skipped for a while; after a refused request it is not.
 
     Args:
-        what: what is shown, for people.
-        act: shows it.
+        what: name of the content, for messages.
+        act: function that shows it.
 
     Returns:
-        What `act` gives; None if it is not shown.
+        The result of `act`; None if it was not shown.
     """
     global _silent_until
     if time.monotonic() < _silent_until:
@@ -125,7 +125,7 @@ _open: ContextVar[StagePage | None] = ContextVar("_open", default=None)
 
 @contextmanager
 def collected() -> Iterator[StagePage]:
-    """In this block, what is shown belongs to one page."""
+    """Collect content shown in this block on one page."""
     page = StagePage()
     token = _open.set(page)
     try:
@@ -135,18 +135,18 @@ def collected() -> Iterator[StagePage]:
 
 
 def open_page() -> StagePage | None:
-    """The page that is being made; None outside a stage."""
+    """Return the page being collected; None outside a stage."""
     return _open.get()
 
 
 def page_text(title: str, sections: list[str], lineage: str) -> str:
-    """Return the page of an artifact: its title, what its stage showed, where it comes from.
+    """Return the page of an artifact: title, the stage's content, provenance.
 
     Args:
-        title: heading, and what the stage does.
-        sections: what it showed. One with a heading of its own, such as a report, takes the title's place, and the
-            others stand below its first lines.
-        lineage: the artifact, its inputs and where the run ends.
+        title: heading and description of the stage.
+        sections: the stage's content. A section with a top-level heading, such as a report, replaces the title; the
+            others follow its introduction.
+        lineage: the artifact, its inputs and the run's last page.
     """
     leading = next((section for section in sections if section.startswith("# ")), title)
     first, mark, rest = leading.partition("\n## ")
@@ -155,12 +155,12 @@ def page_text(title: str, sections: list[str], lineage: str) -> str:
 
 
 def in_run() -> bool:
-    """Whether Prefect runs this."""
+    """Return whether Prefect runs the current code."""
     return FlowRunContext.get() is not None or TaskRunContext.get() is not None
 
 
 def key_of(manifest: Manifest) -> str:
-    """The key of an artifact's page: recipe, place, kind, and which it is where a run may have several of a kind."""
+    """Return the key of an artifact's page: recipe, position, kind, and more if a run may have several of a kind."""
     kind = manifest.kind.partition("/")[0]
     own = "" if _is_alone(manifest) else manifest.key[:6]
     parts = [
@@ -175,7 +175,7 @@ def key_of(manifest: Manifest) -> str:
 
 
 def title_of(manifest: Manifest, what: str) -> str:
-    """Return a heading such as `# views · tiny`, and the first line of what the stage does."""
+    """Return a heading such as `# views · tiny`, and the first line of the stage's description."""
     method, system = _method(manifest), _system(manifest)
     said = f"{manifest.kind.replace('/', ' ')}{f', {method}' if method else ''}{f' of {system}' if system else ''}"
     heading = " · ".join(filter(None, [said, _recipe()]))
@@ -184,7 +184,7 @@ def title_of(manifest: Manifest, what: str) -> str:
 
 
 def lineage_of(store: Store, manifest: Manifest) -> str:
-    """Return the artifact and its size, links to its inputs, and where the run's last page will be."""
+    """Return the artifact and its size, links to its inputs, and a link to the run's last page."""
     lines = [f"`{manifest.ref}` · {plain(_size(manifest))}"]
     inputs = {entry.key: entry for entry in manifest.provenance.inputs.values()}
     if inputs:
@@ -202,7 +202,7 @@ def _size(manifest: Manifest) -> str:
 
 
 def _link(store: Store, ref: ArtifactRef, run: str) -> str:
-    """A link to the page of an input, if this run made it; another's may have another name, or none."""
+    """Return a link to an input's page if this run made it; pages of other runs may have another name or not exist."""
     try:
         manifest = store.manifest(ref)
     except StorageError:
@@ -214,26 +214,26 @@ def _link(store: Store, ref: ArtifactRef, run: str) -> str:
 
 
 def _last_page() -> str:
-    """The key of the page that the run ends with; empty for a flow without one."""
+    """Return the key of the flow's last page; empty for a flow without one."""
     end = _ENDS.get(str(flow_run.flow_name))
     return f"{_recipe()}-{_LAST}-{end}" if end else ""
 
 
 def _is_alone(manifest: Manifest) -> bool:
-    """Whether a run has but one such artifact."""
+    """Return whether a run makes only one artifact of this kind."""
     flow = str(flow_run.flow_name)
     return manifest.kind == _ENDS.get(flow) or (flow == "bsl-pipeline" and manifest.provenance.stage in _ONCE)
 
 
 def _method(manifest: Manifest) -> str:
-    """The stage, in words, where the kind does not say it."""
+    """Return the stage's name in words, if it adds information to the kind."""
     stage = manifest.provenance.stage
     known = stage in _SAID or PLACES.get(manifest.kind) == _LAST
     return "" if known or stage == manifest.kind else stage.replace("_", " ")
 
 
 def _system(manifest: Manifest) -> str:
-    """Whose figures they are."""
+    """Return the system of scores, predictions or a comparison; empty for other kinds."""
     config = manifest.provenance.config
     if isinstance(model := config.get("model"), str) and manifest.kind in ("scores", "predictions"):
         return model
@@ -243,7 +243,7 @@ def _system(manifest: Manifest) -> str:
 
 
 def _recipe() -> str:
-    """What this run was told to run, else its flow; in letters that keys may have."""
+    """Return the recipe of this run, else its flow, in characters allowed in keys."""
     parameters = flow_run.parameters or {}
     named = next((str(parameters[name]) for name in _NAMES if parameters.get(name)), None)
     return _slug(named or str(flow_run.flow_name or "").removeprefix("bsl-"))

@@ -1,1 +1,1 @@
-"""Files as the authors of the benchmarks ship them."""
+"""Read benchmark files in the formats of their authors."""

@@ -1,6 +1,6 @@
-"""Argument Facet Similarity as its authors distribute it: ArgPairs_{GC,GM,DP}.csv in a folder of the user's.
+"""Read Argument Facet Similarity in its authors' format: ArgPairs_{GC,GM,DP}.csv in a folder of the user.
 
-ISO-8859-1, a header line, 11 columns; the score from 0 to 5 is in the first, the sentences are in the last two.
+ISO-8859-1, a header line, 11 columns; the first is the score from 0 to 5, the last two are the sentences.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ SCHEMA: Final = pl.Schema({"topic": pl.String, "score": pl.Float64, "sentence1":
 
 
 def topic_file(folder: str, topic: str) -> str:
-    """Where a folder holds a topic."""
+    """Return the path of a topic's file."""
     return f"{folder.rstrip('/')}/ArgPairs_{topic}.csv"
 
 
 def read_afs(path: str, topic: str) -> pl.DataFrame:
-    """A topic's pairs in order: `topic`, `score`, `sentence1`, `sentence2`.
+    """Return a topic's pairs in order: `topic`, `score`, `sentence1`, `sentence2`.
 
     Raises:
-        SourceError: the file is empty, a record has another number of columns, a sentence is blank or a score is no
-            number from 0 to 5; the message names the line.
+        SourceError: the file is empty, a record has another number of columns, a sentence is blank, or a score is not
+            a number from 0 to 5; the message names the line.
     """
     reader = csv.reader(io.StringIO(read_bytes(path).decode("iso-8859-1"), newline=""))
     next(reader, None)
@@ -47,7 +47,7 @@ def read_afs(path: str, topic: str) -> pl.DataFrame:
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """A topic's pairs as a source of sentences."""
+    """Yield a topic's pairs as a source of sentences."""
     pairs = read_afs(path, path.rpartition("_")[2].removesuffix(".csv"))
     report.records += len(pairs)
     yield pairs.select(wanted.names)

@@ -1,4 +1,4 @@
-"""Sets of texts with the group of each, as MTEB distributes them: an object a set, two lists in it."""
+"""Read clustering sets in MTEB's format: one record per set, with a list of texts and a list of their labels."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from storage.readers.blocks import read_bytes
 from storage.readers.parquet import damage_named
 
 CLUSTERS: Final = pl.Schema({"subset": pl.String, "text": pl.String, "label": pl.String})
-"""A text, the set that it is in and the group that it belongs to; sets are numbered from 0."""
+"""A text, its set (numbered from 0) and its group."""
 _LISTS: Final = ("sentences", "labels")
 
 
 def read_clusters(path: str) -> pl.DataFrame:
-    """`CLUSTERS` of a Parquet or Arrow file, in MTEB's two lists a set or in columns as `CLUSTERS` has.
+    """Return `CLUSTERS` from a Parquet or Arrow file, in MTEB's format or with the columns of `CLUSTERS`.
 
     Raises:
-        SourceError: it has another form, or a set has not as many labels as texts.
+        SourceError: it has another form, or the numbers of labels and texts in a set differ.
     """
     table = _table(path)
     if set(CLUSTERS) <= set(table.columns):

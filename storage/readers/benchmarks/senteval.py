@@ -1,7 +1,7 @@
-"""The files of SentEval's download script, each a split of a transfer set or a class of it; classes in its order.
+"""Read the files of SentEval's download script: each is a split of a transfer set, or a class of it.
 
-The class numbers decide the classifier's first weights, so their order is SentEval's: SUBJ counts objective as 1.
-A blank line of a file whose name says the class is a row, as in SentEval; it has no words.
+Class numbers decide the classifier's initial weights, so their order is SentEval's: in SUBJ, objective is 1. In a file
+of a single class, a blank line counts as a row without words, as in SentEval.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Record = tuple[tuple[str, ...], str]
 
 @dataclass(frozen=True)
 class TransferFiles:
-    """How one set spells its rows.
+    """File format of one transfer set.
 
     Attributes:
-        classes: label as it is spelled in a table, by class number.
-        files: split to the original files, each with the label of all its lines ("" where a line names its own).
-        parse: texts and label of a line of them, given the file's label.
-        header: whether their first line names columns.
-        texts: columns of a table that hold its texts.
-        label: column of a table that holds the label.
-        f1: whether papers report F1 of class 1 beside the accuracy.
+        classes: spelling of each label in a table, by class number.
+        files: by split, the original files, each with the label of all its lines ("" if each line has its own).
+        parse: parses a line, given the file's label, into texts and label.
+        header: whether the first line names columns.
+        texts: text columns of a table.
+        label: label column of a table.
+        f1: whether papers report F1 of class 1 in addition to the accuracy.
     """
 
     classes: tuple[str, ...]
@@ -106,20 +106,20 @@ TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
 
 
 def columns(path: str) -> tuple[str, ...]:
-    """What stands for a header: the columns of the set's tables.
+    """Return the column names of the set's tables; SentEval's files have no usable header.
 
     Raises:
-        SourceError: the file is none of SentEval's.
+        SourceError: the file is not one of SentEval's.
     """
     files = _known(path)[0]
     return (*files.texts, files.label)
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """A file's rows, all strings, with "" for the text of a blank line.
+    """Yield a file's rows, all strings, with "" for the text of a blank line.
 
     Raises:
-        SourceError: the file is none of SentEval's, or a line has another form.
+        SourceError: the file is not one of SentEval's, or a line has another form.
     """
     files, label = _known(path)
     rows = [(*texts, spelled) for texts, spelled in _lines(path, label, files)]
@@ -129,7 +129,7 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
 
 
 def _known(path: str) -> tuple[TransferFiles, str]:
-    """The set that a file is of, by its name and its folders', and the label of all its lines."""
+    """Return the set of a file, by the end of its path, and the label of all its lines."""
     for files in TRANSFER_SETS.values():
         for parts in files.files.values():
             for name, label in parts:
@@ -140,7 +140,7 @@ def _known(path: str) -> tuple[TransferFiles, str]:
 
 
 def _lines(path: str, label: str, declared: TransferFiles) -> list[Record]:
-    lines = io.StringIO(_decoded(read_bytes(path)))  # a line feed ends a line, and nothing else does
+    lines = io.StringIO(_decoded(read_bytes(path)))  # only a line feed ends a line
     out = []
     for number, line in enumerate(map(str.strip, lines), 1):
         if (number == 1 and declared.header) or not (line or label):
@@ -156,7 +156,7 @@ def _lines(path: str, label: str, declared: TransferFiles) -> list[Record]:
 
 
 def _decoded(content: bytes) -> str:
-    """The files are UTF-8 or, as first distributed, Windows' superset of Latin-1."""
+    """Decode UTF-8, or cp1252 (Windows' superset of Latin-1), the encoding of the first distribution."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:

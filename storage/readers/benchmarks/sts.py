@@ -1,9 +1,9 @@
-"""Semantic textual similarity as its tasks distribute it.
+"""Read semantic textual similarity in the tasks' own formats.
 
-- `sts-task`: `STS.input.<subset>.txt`, two sentences a line, and beside it `STS.gs.<subset>.txt`, one score a line or
-  none where the pair was not annotated. SemEval 2012-2017 and SentEval's copies of them.
-- `sts-benchmark`: `sts-<split>.csv`, tab-separated without quotes or header: genre, file, year, number, score and the
-  two sentences, behind which some lines name their sources.
+- `sts-task`: `STS.input.<subset>.txt` with two sentences a line, and `STS.gs.<subset>.txt` in the same folder with one
+  score a line, blank if the pair was not annotated. SemEval 2012-2017 and SentEval's copies.
+- `sts-benchmark`: `sts-<split>.csv`, tab-separated without quotes or header: genre, file, year, number, score, the two
+  sentences, and on some lines their sources.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _TRACK: Final = re.compile(r"^(track\w+|extended)\.")
 
 
 def parts_of(path: str, kind: str | None) -> tuple[str, ...]:
-    """All files that hold what a reader makes of one path."""
+    """Return all files that must be read for one path."""
     return (path, _gold_of(path)) if kind == "sts-task" else (path,)
 
 
 def _gold_of(path: str) -> str:
-    """The file with the scores of an `STS.input` file.
+    """Return the path of the scores for an `STS.input` file.
 
     Raises:
-        SourceError: the file is not called so.
+        SourceError: the file has another name.
     """
     folder, slash, name = path.rpartition("/")
     if not name.startswith(_INPUT):
@@ -45,10 +45,10 @@ def _gold_of(path: str) -> str:
 
 
 def read_task(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """The pairs of one `STS.input` file with the scores beside it, as strings; "" where a pair has no score.
+    """Yield the pairs of one `STS.input` file with their scores, as strings; "" for a missing score.
 
     Raises:
-        SourceError: a file is missing or not UTF-8, a line has fewer than two fields, or the two differ in length.
+        SourceError: a file is missing or not UTF-8, a line has fewer than two fields, or the line counts differ.
     """
     texts, gold = _lines(path), _lines(_gold_of(path))
     if len(texts) != len(gold):
@@ -62,7 +62,7 @@ def read_task(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.Dat
 
 
 def read_benchmark(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """The pairs of one STS benchmark file, as strings.
+    """Yield the pairs of one STS benchmark file, as strings.
 
     Raises:
         SourceError: the file is missing or not UTF-8, or a line has fewer than seven fields.
@@ -72,7 +72,7 @@ def read_benchmark(path: str, wanted: Columns, report: ReadReport) -> Iterator[p
 
 
 def _lines(path: str) -> list[str]:
-    # Not splitlines(): sentences hold separators that it takes for ends of lines.
+    # Not splitlines(): sentences contain separators that it treats as line ends.
     return [line.removesuffix("\r") for line in read_text(path).removesuffix("\n").split("\n")]
 
 

@@ -1,6 +1,6 @@
-"""The files of USEB's evaluation archive (Wang et al., 2021): AskUbuntu, CQADupStack, TwitterPara and SciDocs.
+"""Read USEB's evaluation archive (Wang et al., 2021): AskUbuntu, CQADupStack, TwitterPara and SciDocs.
 
-Rankings become one table of queries and of what is ranked for them, paraphrases one of labelled pairs.
+Rankings become one table of queries and their documents; paraphrases become a table of labelled pairs.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 RANKING: Final = pl.Schema(
     {  # type: ignore[arg-type]  # polars types nested ones as values
         "subset": pl.String,
-        "query": pl.String,  # null for a document that is ranked for every query of its subset
+        "query": pl.String,  # null for a document ranked for all queries of its subset
         "document": pl.String,  # null in the row of a query
         "text": pl.String,
-        "relevant": pl.List(pl.String),  # of a query; null for a document
+        "relevant": pl.List(pl.String),  # for a query; null for a document
     }
 )
-"""Queries, each with the documents that answer it, and documents in the order that breaks ties."""
+"""Queries with their relevant documents, and documents in the order that breaks ties."""
 PARAPHRASES: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "votes": pl.Int64})
-"""Pairs of tweets, and how many of the judges call them paraphrases."""
+"""Pairs of tweets, with the number of judges who call them paraphrases."""
 FORUM_SPLITS: Final = {"dev": "valid", "test": "test"}
 WHOLE: Final = "all"
 _VOTES: Final = re.compile(r"\((\d+), ?\d+\)")
@@ -40,9 +40,9 @@ _Row = tuple[str, str | None, str | None, str, list[str] | None]
 
 
 def read_askubuntu(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa: ARG001 - the file is the split's
-    """`RANKING` of text_tokenized.txt and dev.txt or test.txt: titles, candidates in the order of their BM25 scores.
+    """Return `RANKING` of text_tokenized.txt and dev.txt or test.txt: titles, with candidates in BM25 order.
 
-    Queries without a relevant candidate are left out, as USEB does.
+    Queries without a relevant candidate are left out, as in USEB.
 
     Raises:
         SourceError: a line has another form, or names a question without text.
@@ -65,10 +65,10 @@ def read_askubuntu(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa: A
 
 
 def read_cqadupstack(files: Sequence[str], split: str) -> pl.DataFrame:
-    """`RANKING` of corpus.json and retrieval_split.json: each forum's queries, and its other posts for all of them.
+    """Return `RANKING` of corpus.json and retrieval_split.json: each forum's queries, and its other posts to rank.
 
     Raises:
-        SourceError: a file is no JSON of that form, or a query has no text.
+        SourceError: a file is not JSON of this form, or a query has no text.
     """
     corpus, answers = _json(files[0]), _json(files[1])
     rows: list[_Row] = []
@@ -83,10 +83,10 @@ def read_cqadupstack(files: Sequence[str], split: str) -> pl.DataFrame:
 
 
 def read_scidocs(files: Sequence[str], split: str) -> pl.DataFrame:
-    """`RANKING` of data.json: titles; papers without one are not ranked, though they count as relevant.
+    """Return `RANKING` of data.json, by titles; papers without a title are not ranked but count as relevant.
 
     Raises:
-        SourceError: the file is no JSON of that form, or a judgement is neither 0 nor 1.
+        SourceError: the file is not JSON of this form, or a judgement is neither 0 nor 1.
     """
     data = _json(files[0])
     rows: list[_Row] = []
@@ -99,7 +99,7 @@ def read_scidocs(files: Sequence[str], split: str) -> pl.DataFrame:
                 if odd := set(judged.values()) - {0, 1}:
                     raise _odd(files[0], f"{task}, query {query}", f"judgements {odd}, expected 0 and 1")
                 rows.append((task, query, None, titles[query], [name for name, good in judged.items() if good]))
-                # trec_eval, by which the task is scored, breaks ties by name, the last one first.
+                # trec_eval, the task's scorer, breaks ties by name in descending order.
                 named = sorted((name for name in judged if titles.get(name)), reverse=True)
                 rows += [(task, query, name, titles[name], None) for name in named]
     except (KeyError, AttributeError, TypeError) as error:
@@ -108,7 +108,7 @@ def read_scidocs(files: Sequence[str], split: str) -> pl.DataFrame:
 
 
 def read_twitterpara(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa: ARG001 - there is one
-    """`PARAPHRASES` of Twitter_URL_Corpus_test.txt (subset `twitterurl`) and test.data (`pit`).
+    """Return `PARAPHRASES` of Twitter_URL_Corpus_test.txt (subset `twitterurl`) and test.data (`pit`).
 
     Raises:
         SourceError: a line has another form.
@@ -132,11 +132,11 @@ READERS: Final[Mapping[str, Callable[[Sequence[str], str], pl.DataFrame]]] = {
     "twitterpara": read_twitterpara,
     "scidocs": read_scidocs,
 }
-"""Data set → how its files, in the order in which they are declared, become the table of a split."""
+"""Dataset → function that turns its files, in the declared order, into the table of a split."""
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """The texts that a file holds, as a source of sentences; a file of judgements alone holds none."""
+    """Yield the texts of a file as a source of sentences; a file of judgements has none."""
     texts = list(dict.fromkeys(_texts(path, path.rpartition("/")[2])))
     report.records += len(texts)
     yield pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(wanted.names)
@@ -155,7 +155,7 @@ def _texts(path: str, name: str) -> Iterator[str]:
 
 
 def _fields(path: str, count: int, *, more: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Number and tab-parted fields of each line: so many, or at least so many."""
+    """Yield number and tab-separated fields of each line; exactly `count` fields, or at least that with `more`."""
     for number, line in enumerate(read_text(path).split("\n"), 1):
         fields = line.rstrip("\r").split("\t")
         if fields == [""]:

@@ -1,1 +1,1 @@
-"""`bsl bench`: whether this machine computes right, how fast, and which share of its limits; a section a file."""
+"""`bsl bench`: check a device's results, measure its speed and its share of the hardware limits; a file per section."""

@@ -1,4 +1,4 @@
-"""`bsl bench`: whether a processor or GPU computes right, how fast it is, how near its limits; no store, no server."""
+"""`bsl bench`: check a device's results, its speed and its share of the hardware limits; needs no store or server."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from tasks.diagnostics.benchmark.fixtures import Fixtures
     from tasks.diagnostics.benchmark.results import Check, Rate
 
-SMALL: Final = {"num_hidden_layers": 2}  # of BERT-base, where the bench only shows that it runs
+SMALL: Final = {"num_hidden_layers": 2}  # smaller BERT-base, to check only that the bench runs
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much a device is given to do.
+    """Amounts of work for a device.
 
     Attributes:
-        alike: sentences that both engines must translate alike.
-        batches: pairs a step of training: as published, and what fills a card.
-        steps: of training, in each of three rounds.
-        encoded: sentences.
+        alike: sentences for comparing the translations of both engines.
+        batches: pairs per training step: the published number, and a number that fills a GPU.
+        steps: training steps in each of three rounds.
+        encoded: sentences to encode.
         probed: rows and folds of a probe.
-        translated: sentences.
+        translated: sentences to translate.
     """
 
     alike: int
@@ -50,7 +50,7 @@ SIZES: Final = {
     "slow cpu": Sizes(128, (16,), 1, 128, (600, 3), 64),
 }
 QUICK: Final = Sizes(64, (64,), 2, 256, (600, 3), 128)
-SLOW: Final = 250e9  # FLOP/s of fp32 products, below which a step of BERT-base on 64 pairs takes a quarter of a minute
+SLOW: Final = 250e9  # FLOP/s of fp32 products; below it, a step of BERT-base on 64 pairs takes over 15 seconds
 BUDGETS: Final = {
     "cpu": {
         "vectors": 35, "steps of training": 40, "translations": 20, "two processes": 35, "training": 40,
@@ -61,20 +61,20 @@ BUDGETS: Final = {
         "encoding": 45, "probes": 30, "translation": 65, "compiled": 50,
     },
 }  # fmt: skip
-"""Seconds of each section; of training, of each batch size."""
-LEAST_S: Final = 1.0  # of a section, where the others took the time
+"""Seconds for each section; for training, for each batch size."""
+LEAST_S: Final = 1.0  # minimum for a section, even if earlier ones used up the time
 TOTAL: Final = {"cpu": 285.0, "cuda": 585.0}
-"""Seconds of all sections, imports and limits included: the last ones get what is left."""
+"""Seconds for all sections, including imports and limits; late sections get the rest."""
 
 
 def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
-    """All checks and rates of a device, each as soon as it is known; a section that fails loses its own rows alone.
+    """Yield all checks and rates of a device as they are measured; a failing section loses only its own rows.
 
-    Each section has a budget of seconds (`BUDGETS`) and says so where it was cut; for the main thread alone.
+    Each section has a budget of seconds (`BUDGETS`) and reports if it was cut. Call this in the main thread only.
 
     Args:
         device_name: `cpu`, `cuda` or `cuda:1`.
-        quick: few layers and rounds, to see that it runs; its rates mean little.
+        quick: use few layers and rounds, to check that it runs; the rates are then not meaningful.
     """
     began = time.monotonic()
     import torch
@@ -114,7 +114,7 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
             "probes": encoding.probes(limits, *sizes.probed),
             "translation": translation.rates(fixtures, limits, sizes.translated),
         }
-        if device.type == "cuda":  # last: it may take its time, or find no compiler
+        if device.type == "cuda":  # last, because it may be slow, or find no compiler
             rates["compiled"] = compiled.rate(fixtures, limits, sizes.steps, min(sizes.batches), **shape)
         for section, timed in rates.items():
             budget = budget_of(section.partition(",")[0])
@@ -136,7 +136,7 @@ def _fixtures(scratch: Path) -> Fixtures:
 
 
 def described(device_name: str) -> str:
-    """What was measured on what: a line above the tables.
+    """Return device and library versions in one line, for the heading of the tables.
 
     Raises:
         ValueError: there is no such device.
@@ -158,7 +158,7 @@ def described(device_name: str) -> str:
 
 
 def _processor() -> str:
-    """Its name where Linux says it, else its kind."""
+    """Return the processor's name on Linux, elsewhere its architecture."""
     told = Path("/proc/cpuinfo")
     lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -1,4 +1,4 @@
-"""Time budgets of a bench's sections: what does not fit is cut, and says so."""
+"""Time budgets for sections of the bench; a section that exceeds its budget is cut and reported."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-AGAIN_S: Final = 5.0  # after which work that swallowed the interruption is interrupted again
+AGAIN_S: Final = 5.0  # interval for repeated interruptions, if the work swallowed the first one
 
 
 class OutOfTimeError(BaseException):
-    """A section's time is over; no Exception, so that no library takes it for a fault of its own."""
+    """A section's time is over; not an Exception, so that no library handles it."""
 
 
 def within(section: str, rows: Iterable[Check | Rate], budget_s: float) -> Iterator[Check | Rate]:
-    """Yield a section's rows while its budget lasts; a last row says that it was cut.
+    """Yield a section's rows while its budget lasts; a last row reports that it was cut.
 
-    Work is interrupted by a signal between two operations of Python, so this is for the main thread alone.
+    A signal interrupts the work between two Python operations, so call this in the main thread only.
 
     Args:
-        section: for people.
-        rows: made one by one; only making them costs time.
-        budget_s: seconds for all of them.
+        section: name for messages.
+        rows: rows that are measured one by one; only measuring counts as time.
+        budget_s: seconds for all rows.
     """
     remaining, made = budget_s, iter(rows)
     while True:
@@ -50,7 +50,7 @@ def within(section: str, rows: Iterable[Check | Rate], budget_s: float) -> Itera
 
 @contextlib.contextmanager
 def _interrupted(after_s: float) -> Iterator[None]:
-    """Raise OutOfTimeError in the work inside once its time is over; another timer of the process is put back."""
+    """Raise OutOfTimeError in the block after some seconds; restore another timer of the process at the end."""
 
     def raise_error(_number: int, _frame: FrameType | None) -> None:
         raise OutOfTimeError
@@ -68,12 +68,12 @@ def _interrupted(after_s: float) -> Iterator[None]:
 
 
 def finished(command: Sequence[str], log: Path, limit_s: float | None = None) -> int:
-    """Run a command to its end and return its exit code; its processes end with it, or when this is interrupted.
+    """Run a command and return its exit code; at the end or on interruption, kill its process group.
 
     Args:
-        command: and its arguments.
-        log: receives its output. A file: a pipe is waited for as long as any of the processes has it open.
-        limit_s: seconds after which it is ended.
+        command: program and arguments.
+        log: file for the output; a pipe would wait until all processes close it.
+        limit_s: maximum seconds.
 
     Raises:
         subprocess.TimeoutExpired: it took longer than `limit_s`.
@@ -83,6 +83,6 @@ def finished(command: Sequence[str], log: Path, limit_s: float | None = None) ->
     try:
         return process.wait(limit_s)
     finally:
-        with contextlib.suppress(ProcessLookupError):  # none of them is left
+        with contextlib.suppress(ProcessLookupError):  # all have ended
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -1,4 +1,4 @@
-"""What a device can do at best, measured: products and memory; and a clock that waits for it."""
+"""Measure a device's limits (matrix products, memory bandwidth), and time work on it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Precision = Literal["fp32", "bf16"]
 
-SHAPE = {"cuda": (8192, 8192, 8192), "cpu": (1024, 768, 3072)}  # rows, from, to: what fills a card; BERT-base's largest
-PROBE = {"cuda": (2048, 2048, 2048), "cpu": (512, 768, 768)}  # small: by which a precision without units is seen
+SHAPE = {"cuda": (8192, 8192, 8192), "cpu": (1024, 768, 3072)}  # rows, in, out: fills a GPU; BERT-base's largest
+PROBE = {"cuda": (2048, 2048, 2048), "cpu": (512, 768, 768)}  # small, to detect a precision without hardware units
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-LIMIT_S = 6.0  # of all rounds of a work, where it takes longer than a few rounds should
-COPIED = {"cuda": 1 << 30, "cpu": 1 << 27}  # bytes: much more than any cache holds
+LIMIT_S = 6.0  # maximum for all rounds of a measurement
+COPIED = {"cuda": 1 << 30, "cpu": 1 << 27}  # bytes: much larger than any cache
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Card:
     """A device and its limits.
 
     Attributes:
-        device: of torch.
-        name: as the driver says it.
-        flops: of dense products a second, by precision.
-        bytes_per_s: read and written by a copy.
+        device: torch device.
+        name: name from the driver.
+        flops: FLOP/s of dense products, by precision.
+        bytes_per_s: bytes per second read and written by a copy.
     """
 
     device: torch.device
@@ -44,16 +44,16 @@ class Card:
 
     @property
     def precisions(self) -> tuple[Precision, ...]:
-        """Those that training and encoding gain from here: fp32, and bf16 where its products are faster."""
+        """Useful precisions for training and encoding: fp32, and bf16 if its products are faster."""
         return precisions_of(self.flops)
 
     @property
     def emulated(self) -> str:
-        """Why bf16 is not measured."""
+        """Reason why bf16 is not measured."""
         return f"emulated, {self.flops['bf16'] / 1e9:,.0f} GFLOP/s, not used"
 
     def rates(self) -> Iterator[Check | Rate]:
-        """The limits, as rows of the tables."""
+        """Yield the limits as rows of the tables."""
         for precision, flops in self.flops.items():
             if precision == "bf16" and precision not in self.precisions:
                 yield not_run(precision, self.emulated)
@@ -66,8 +66,8 @@ def measured(device: torch.device, shape: tuple[int, int, int] | None = None) ->
     """Measure a device's limits.
 
     Args:
-        device: of torch.
-        shape: rows, from and to of the products; `SHAPE` of the device unless given.
+        device: torch device.
+        shape: rows, in and out dimensions of the products; by default `SHAPE` of the device.
     """
     shape = shape or SHAPE[device.type]
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
@@ -84,19 +84,19 @@ def measured(device: torch.device, shape: tuple[int, int, int] | None = None) ->
 
 
 def probed(device: torch.device) -> dict[str, float]:
-    """Return FLOP/s of a small product in fp32 and in bf16, which take a moment on any machine."""
+    """Return FLOP/s of a small product in fp32 and in bf16; fast on any machine."""
     return {precision: _products(device, PROBE[device.type], precision) for precision in ("fp32", "bf16")}
 
 
 def precisions_of(flops: Mapping[str, float]) -> tuple[Precision, ...]:
-    """Return fp32, and bf16 where it is faster; where it is not, the device emulates it."""
+    """Return fp32, and bf16 if it is faster; otherwise the device only emulates bf16."""
     return ("fp32", "bf16") if flops["bf16"] > flops["fp32"] else ("fp32",)
 
 
 def _products(device: torch.device, shape: tuple[int, int, int], precision: str) -> float:
-    """A second's arithmetic of one `linear`, by the library that forward passes take."""
+    """Return FLOP/s of one `linear`, by the library that forward passes use."""
     rows, width, out = shape
-    # Random numbers: zeros cost less power, and so run faster than real data do.
+    # Random numbers: zeros cost less power, and so run faster than real data.
     x, weight = (torch.randn(n, width, device=device).to(DTYPES[precision]) for n in (rows, out))
     with torch.inference_mode(), arithmetic(device, bf16=precision == "bf16"):
         return 2 * rows * width * out / seconds(partial(functional.linear, x, weight), device, repeats=10)
@@ -111,17 +111,17 @@ def _int8_products(shape: tuple[int, int, int]) -> float:
 def seconds(
     work: Callable[[], object], device: torch.device, repeats: int = 1, rounds: int = 3, limit_s: float = LIMIT_S
 ) -> float:  # fmt: skip
-    """Seconds of some work: the median of some rounds of `repeats` each, after a first call that does not count.
+    """Return the seconds of one call: the median of rounds of `repeats` calls each, after an uncounted first call.
 
     Args:
-        work: queues on the device, or computes.
-        device: is waited for before a clock is read.
-        repeats: calls a round.
-        rounds: of which the median is taken.
-        limit_s: seconds after which there are fewer repeats and no further round; one round there always is.
+        work: computes, or queues work on the device.
+        device: device to wait for before the clock is read.
+        repeats: calls per round.
+        rounds: rounds for the median.
+        limit_s: maximum seconds, enforced by fewer repeats and rounds; one round always runs.
     """
     taken: list[float] = []
-    if _round(work, device, 1) * repeats * rounds > limit_s:  # the first call prepares much; a second one decides
+    if _round(work, device, 1) * repeats * rounds > limit_s:  # the first call includes set-up; time a second one
         once = _round(work, device, 1)
         repeats = max(1, min(repeats, int(limit_s / rounds / once)))
         taken += [once] if repeats == 1 else []

@@ -1,4 +1,4 @@
-"""Two processes that train one model: the weights that one process gets, up to rounding.
+"""Check that two processes training one model reach the weights of one process, up to rounding.
 
 torchrun runs this module, with the arguments ENCODER PAIRS DEVICE MADE:
 `python -m torch.distributed.run … -m tasks.diagnostics.benchmark.distributed`.
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from tasks.diagnostics.benchmark.fixtures import Fixtures
 
 COUNT: Final = 2
-ROUNDING: Final = 1e-3  # of eight steps of Adam, which divides by the size of a gradient that is all rounding
+ROUNDING: Final = 1e-3  # after eight steps of Adam, which amplifies gradients that are only rounding error
 
 
 def parity(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
-    """One process beside two, which on GPUs speak by NCCL."""
+    """Compare the weights trained by one process and by two, which on GPUs communicate by NCCL."""
     name = f"weights trained by {COUNT} processes and by one, largest difference"
     gpus = torch.cuda.device_count()
     if device.type == "cuda" and gpus < COUNT:
@@ -63,7 +63,7 @@ def _trained(encoder: Path, pairs: Path, device: str) -> dict[str, torch.Tensor]
 
 
 def main(encoder: str, pairs: str, kind: str, made: str) -> None:
-    """What each process does; the first one keeps the weights."""
+    """Train in one of the processes; the first process saves the weights."""
     with joined(kind) as device:
         weights = _trained(Path(encoder), Path(pairs), device)
         if is_first():

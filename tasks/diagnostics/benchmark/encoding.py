@@ -1,4 +1,4 @@
-"""Sentences a second through BERT-base, and the probes of SentEval on their vectors."""
+"""Measure sentences per second through BERT-base, and fits per second of SentEval's probes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WIDTH: Final = 768
 
 
 def rates(fixtures: Fixtures, card: Card, sentences: int, **shape: int) -> Iterator[Rate]:
-    """Tokenising, then encoding in each precision of the card, beside sentence-transformers where it is installed."""
+    """Time tokenising, then encoding in each precision of the card, and sentence-transformers if installed."""
     encoder = SentenceEncoder(base_encoder(**shape).eval(), fixtures.tokenizer)
     texts = (fixtures.texts * (1 + sentences // len(fixtures.texts)))[:sentences]
     before = seconds(partial(encoder.tokenize, texts), card.device, rounds=1)
@@ -47,14 +47,14 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **shape: int) -> Itera
 
 
 def matrices(encoder: Encoder) -> int:
-    """Weights of its products: a token costs two FLOP of each."""
+    """Return the number of weights in matrix products; each costs two FLOP per token."""
     return sum(
         weight.numel() for name, weight in encoder.named_parameters() if weight.ndim == 2 and "embed" not in name
     )
 
 
 def _peer(fixtures: Fixtures, card: Card, encoder: SentenceEncoder, texts: list[str], *, bf16: bool) -> Rate | None:
-    """sentence-transformers on the same weights and texts, its defaults; tokenising included, which it does inside."""
+    """Time sentence-transformers on the same weights and texts, with default settings, including tokenising."""
     if importlib.util.find_spec("sentence_transformers") is None:
         return None
     import torch
@@ -74,7 +74,7 @@ def _peer(fixtures: Fixtures, card: Card, encoder: SentenceEncoder, texts: list[
 
 
 def probes(card: Card, rows: int, folds: int = 10) -> Iterator[Rate]:
-    """A task of MR's size and BERT-base's width, nested cross-validation, by both protocols."""
+    """Time nested cross-validation by both protocols, for a task of MR's size and BERT-base's width."""
     random = np.random.default_rng(0)
     labels = random.integers(0, 2, rows)
     features = random.normal(size=(rows, WIDTH)) + 0.15 * labels[:, None]

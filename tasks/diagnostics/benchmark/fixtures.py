@@ -1,4 +1,4 @@
-"""What the bench works on: true shapes with random weights, small models with true weights, embedded text."""
+"""Test data for the bench: models of real shape with random weights, small trained models, embedded text."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ OPUS: Final[Mapping[str, Any]] = {
     "d_model": 512, "encoder_layers": 6, "decoder_layers": 6, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048,
     "static_position_embeddings": True,
 }  # fmt: skip
-LENGTH: Final = 64  # tokens, as the released code cuts NLI
+LENGTH: Final = 64  # tokens, the limit for NLI in the released code
 TOKEN: Final = ">>deu<<"
-PIECES: Final = 58_101  # of opus-mt-en-de
+PIECES: Final = 58_101  # vocabulary size of opus-mt-en-de
 
 
 @dataclass(frozen=True)
 class Fixtures:
-    """Local folders and texts.
+    """Texts, and local folders of models.
 
     Attributes:
-        texts: sentences, each once.
-        encoder: a small encoder in the transformers format; its tokenizer serves all.
-        translator: a small MarianMT model that wants `TOKEN`.
-        scratch: an empty folder for what the bench writes.
+        texts: unique sentences.
+        encoder: a small encoder in the transformers format; all encoders use its tokenizer.
+        translator: a small MarianMT model that requires `TOKEN`.
+        scratch: an empty folder for files of the bench.
     """
 
     texts: list[str]
@@ -54,18 +54,18 @@ class Fixtures:
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The small encoder's."""
+        """The small encoder's tokenizer."""
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(self.encoder)
         return tokenizer
 
     @property
     def pairs(self) -> pl.DataFrame:
-        """Each text beside the next: views for training that are of true lengths."""
+        """Each text with the next one: training pairs with realistic lengths."""
         return pl.DataFrame({"text_1": self.texts, "text_2": [*self.texts[1:], self.texts[0]]})
 
 
 def base_encoder(dropout: float = 0.1, **smaller: int) -> Encoder:
-    """BERT-base with random weights, or a smaller one of its kind."""
+    """Return BERT-base with random weights, or a smaller model of its kind."""
     torch.manual_seed(0)
     shape = {**BASE, **smaller}
     config = BertConfig(**shape, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
@@ -73,9 +73,9 @@ def base_encoder(dropout: float = 0.1, **smaller: int) -> Encoder:
 
 
 def opus_shapes(small: Path, folder: Path, **smaller: int) -> Path:
-    """A model of opus-mt-en-de's shapes with random weights in `folder`, with the text's pieces of a small one.
+    """Save a model of opus-mt-en-de's shape with random weights; its vocabulary is a small model's, padded.
 
-    It never ends a sentence, so that each is decoded up to its cap and all engines do the same work.
+    It never ends a sentence, so all engines decode up to the limit and do the same work.
     """
     shutil.copytree(small, folder, ignore=shutil.ignore_patterns("model.safetensors", "*.json"))
     pieces = [piece for piece in json.loads((small / "vocab.json").read_text()) if piece != "<pad>"]
@@ -95,7 +95,7 @@ def opus_shapes(small: Path, folder: Path, **smaller: int) -> Path:
 
 
 def direction(beam: int = 1, **fields: object) -> TranslatorConfig:
-    """English to German by either model."""
+    """Return the configuration for English to German by either model."""
     return TranslatorConfig.model_validate(
         {"model": "bench", "source_lang": "en", "target_lang": "de", "target_token": TOKEN, "beam": beam} | fields
     )

@@ -1,4 +1,4 @@
-"""Whether the device computes what the CPU computes, packed what padded, bf16 what fp32, and a killed run its end."""
+"""Check that device and CPU, packed and padded, bf16 and fp32, and resumed and undisturbed runs agree."""
 
 from __future__ import annotations
 
@@ -33,18 +33,17 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-ROUNDING: Final = 1e-4  # of fp32 in twelve layers, where sums are taken in another order
-LEAST_COSINE: Final = 0.995  # of a sentence's vector in bf16 with that in fp32
+ROUNDING: Final = 1e-4  # for fp32 in twelve layers with another order of summation
+LEAST_COSINE: Final = 0.995  # between a sentence's vectors in bf16 and in fp32
 ALIKE: Final = {"cuda": 256, "cpu": 64}  # sentences whose vectors are compared
-STEPS: Final = 24  # of the runs that are killed and poisoned: more than are read at once
+STEPS: Final = 24  # of killed and poisoned runs: more than are read at once
 POISONED: Final = 20
-# Without dropout, which draws otherwise for another shape; a large epsilon leaves gradients that are rounding alone
-# without effect.
+# No dropout, because its draws depend on the shape; a large epsilon suppresses gradients that are only rounding error.
 PLAIN: Final[Mapping[str, Any]] = {"dropout": 0.0, "precision": "fp32", "lr": 1e-3, "eps": 1e-2}
 
 
 def encoding(fixtures: Fixtures, card: Card) -> Iterator[Check]:
-    """Vectors of BERT-base: packed, padded, on the device, on the CPU, and in bf16 if the device has it."""
+    """Compare vectors of BERT-base: packed, padded, on the device, on the CPU, and in bf16 if the device has it."""
     device = card.device
     sentence_encoder = SentenceEncoder(base_encoder(dropout=0.0).eval(), fixtures.tokenizer)
     encoder, texts = sentence_encoder.network, fixtures.texts[: ALIKE[device.type]]
@@ -89,7 +88,7 @@ def _gradients_apart(fixtures: Fixtures, device: torch.device) -> float:
 
 
 def stepping(fixtures: Fixtures, card: Card) -> Iterator[Check]:
-    """Steps of training: none waits for the device, equal runs are equal, and killed ones come to the same end."""
+    """Check training steps: no step waits for the device, equal runs are equal, and resumed runs end the same."""
     device = card.device
     if device.type == "cuda":
         waits = _waits(fixtures, card)
@@ -148,7 +147,7 @@ def _apart(one: TrainingResult, other: TrainingResult) -> float:
 
 
 def _waits(fixtures: Fixtures, card: Card) -> str:
-    """Where a step makes the CPU wait, as torch sees it; empty if nowhere."""
+    """Return the code lines where a step makes the CPU wait, according to torch; empty if there are none."""
     objective = BSLConfig(target_norm="standardize", contrastive_weight=0.1)
     _, step = live(fixtures, card.device, _config(precision=card.precisions[-1], objective=objective))
     numbers = warmed(step, card.device)
@@ -165,11 +164,11 @@ def _waits(fixtures: Fixtures, card: Card) -> str:
 
 
 def _poisoned(fixtures: Fixtures, device: torch.device) -> Check:
-    """A token whose vector is NaN stands in one pair; training must stop at its batch, and name its row."""
+    """Put a token with a NaN vector into one pair: training must stop at its batch and name its row."""
     encoder = SentenceEncoder.load(fixtures.encoder, EncoderConfig(model="bench", max_length=LENGTH))
     texts, config = fixtures.texts[:1024], _config(select="last")
     pairs, tokens = pl.DataFrame({"text_1": texts, "text_2": texts}), encoder.tokenize(texts)
-    # Behind the pairs that evaluations look at, and before the end.
+    # A step after those used by evaluations, and before the last.
     rows = BatchOrder(len(pairs), config, lambda rows: rows).rows(POISONED)
     counts = np.bincount(tokens.ids)
     row, ids = next((row, ids) for row in rows if counts[ids := tokens.take(np.array([row])).ids].min() == 1)

@@ -1,4 +1,4 @@
-"""What a bench found, as rows of two tables: checks, which may fail, and rates, which may not."""
+"""Results of a bench as rows of two tables: checks, which may fail, and rates."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 Verdict = Literal["met", "MISSED", "not run"]
 FAULTS: Final = (RuntimeError, OSError, ValueError, ImportError, MemoryError, ModelError)
-"""What a machine may raise that lacks something: memory, a compiler, a kernel, a package."""
+"""Errors of a machine that lacks memory, a compiler, a kernel or a package."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must hold.
+    """A condition that must hold.
 
     Attributes:
-        name: what is compared.
-        found: the figure, or why there is none.
-        bound: what it must not exceed, or must reach.
-        verdict: whether it does.
+        name: quantity that is checked.
+        found: the figure, or why it could not be measured.
+        bound: upper or lower bound.
+        verdict: whether the bound is met.
     """
 
     name: str
@@ -34,15 +34,15 @@ class Check:
 
 @dataclass(frozen=True)
 class Rate:
-    """How fast something is.
+    """Speed of some work.
 
     Attributes:
         name: the work.
-        rate: of it a second.
-        unit: of the rate.
-        share: of the limit, 0 to 1; None where none is stated.
-        limit: which limit that is.
-        ratio: to the peer above it in the table; None for the peer itself, or where there is none.
+        rate: units of work per second.
+        unit: unit of the rate.
+        share: share of the limit, 0 to 1; None if not stated.
+        limit: name of the limit.
+        ratio: ratio to the peer above it in the table; None for the peer itself, or without one.
     """
 
     name: str
@@ -54,32 +54,32 @@ class Rate:
 
 
 def at_most(name: str, found: float, bound: float) -> Check:
-    """A check of a figure that must not exceed a bound; NaN does."""
+    """Check that a figure does not exceed a bound; NaN fails."""
     return Check(name, f"{found:.2g}", f"≤ {bound:g}", "met" if found <= bound else "MISSED")
 
 
 def at_least(name: str, found: float, bound: float) -> Check:
-    """A check of a share that must reach a bound; NaN does not."""
+    """Check that a share reaches a bound; NaN fails."""
     return Check(name, f"{found:.4f}", f"≥ {bound:g}", "met" if found >= bound else "MISSED")
 
 
 def holds(name: str, right: bool, found: str) -> Check:
-    """A check of something that is so or is not."""
+    """Check that a condition is true."""
     return Check(name, found, "so", "met" if right else "MISSED")
 
 
 def not_run(name: str, why: str) -> Check:
-    """A check that this machine cannot make."""
+    """Return the row of a check that this machine cannot run."""
     return Check(name, why, "", "not run")
 
 
 def as_far_as_it_goes(section: str, rows: Iterable[Check | Rate], *, must: bool) -> Iterator[Check | Rate]:
-    """A section's rows; where it breaks off, a last row says why, and what was measured before it stays.
+    """Yield a section's rows; if it fails, a last row gives the reason, and earlier rows remain.
 
     Args:
-        section: for people.
-        rows: made one by one.
-        must: whether a section that breaks off is a check missed, or only one that this machine cannot make.
+        section: name for messages.
+        rows: rows that are measured one by one.
+        must: whether a failure counts as a missed check, or as a check that this machine cannot run.
     """
     try:
         yield from rows
@@ -89,12 +89,12 @@ def as_far_as_it_goes(section: str, rows: Iterable[Check | Rate], *, must: bool)
 
 
 def reason(error: BaseException) -> str:
-    """An error in a line."""
+    """Return an error as one line."""
     return f"{type(error).__name__}: {(str(error).strip() or 'no word').splitlines()[0]}"
 
 
 def spelled(row: Check | Rate) -> str:
-    """A row as a line that comes while the others are still being measured."""
+    """Return a row as one line, printed while the others are still being measured."""
     if isinstance(row, Check):
         return f"{row.verdict}: {row.name}: {row.found}{f' ({row.bound})' if row.bound else ''}"
     share = "" if row.share is None else f", {row.share:.1%} of {row.limit}"
@@ -103,7 +103,7 @@ def spelled(row: Check | Rate) -> str:
 
 
 def markdown(title: str, rows: Sequence[Check | Rate]) -> str:
-    """Both tables, those that have rows."""
+    """Return both tables as Markdown, without empty ones."""
     checks = [row for row in rows if isinstance(row, Check)]
     rates = [row for row in rows if isinstance(row, Rate)]
     parts = [title]
@@ -123,5 +123,5 @@ def _line(rate: Rate) -> str:
 
 
 def as_json(rows: Sequence[Check | Rate]) -> list[dict[str, object]]:
-    """The rows as they are."""
+    """Return the rows as dictionaries."""
     return [asdict(row) for row in rows]

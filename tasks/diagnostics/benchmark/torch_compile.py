@@ -1,6 +1,6 @@
-"""What torch's compiler would add to a step of training, in a process of its own: it takes long, or lacks a compiler.
+"""Measure the gain of torch's compiler for a training step, in a child process: it is slow, or lacks a compiler.
 
-That process runs this module: `python -m tasks.diagnostics.benchmark.torch_compile ASKED MADE`.
+The child runs this module: `python -m tasks.diagnostics.benchmark.torch_compile ASKED MADE`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tasks.diagnostics.benchmark.training import compiled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LIMIT_S: Final = 45.0  # BERT-base twice, with a forward and a backward pass each
+LIMIT_S: Final = 45.0  # to compile BERT-base twice, each with a forward and a backward pass
 
 
 def rate(
     fixtures: Fixtures, card: Card, steps: int, size: int, limit_s: float = LIMIT_S, **shape: int
 ) -> Iterator[Check | Rate]:
-    """The row of `training.compiled`, or why there is none."""
+    """Yield the row of `training.compiled`, or the reason why it could not be measured."""
     name = f"training, {size} pairs a step, bf16, both passes compiled by torch"
     if "bf16" not in card.precisions:
         yield not_run(name, f"bf16: {card.emulated}")
@@ -53,7 +53,7 @@ def rate(
 
 
 def main(asked: Path, made: Path) -> None:
-    """Measure what is asked for."""
+    """Run the requested measurement in the child process."""
     told = json.loads(asked.read_text(encoding="utf-8"))
     folders = {name: Path(folder) for name, folder in told["folders"].items()}
     fixtures = Fixtures(told["texts"], scratch=asked.parent, **folders)

@@ -1,4 +1,4 @@
-"""Pairs a second of BSL on BERT-base's shapes, and what captured steps and torch's compiler add."""
+"""Measure pairs per second of BSL on BERT-base's shapes, and the gain of captured steps and torch's compiler."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WARM = 60  # steps after which a GPU has captured nearly every shape
 
 
 def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (64,), **shape: int) -> Iterator[Rate]:
-    """The product's step against a plain one; on a GPU also before it was captured."""
+    """Time the product's training step against a plain one; on a GPU, captured and not captured."""
     for size in batches:
         config = _config(size)
         plain = _plain(fixtures, card, config, steps, **shape)
@@ -47,7 +47,7 @@ def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (
 
 
 def compiled(fixtures: Fixtures, card: Card, steps: int, size: int, **shape: int) -> Rate:
-    """A step whose passes torch's compiler made, against a plain one; compiling takes minutes and wants a compiler."""
+    """Time a step compiled by torch against a plain one; compiling takes minutes and requires a compiler."""
     config = _config(size)
     plain = _plain(fixtures, card, config, steps, **shape)
     wanted = config.model_copy(update={"precision": "bf16"})
@@ -55,12 +55,12 @@ def compiled(fixtures: Fixtures, card: Card, steps: int, size: int, **shape: int
 
 
 def _ways(device: torch.device) -> tuple[bool, ...]:
-    """Whether steps are of fixed shapes: without a graph that pays nowhere."""
+    """Return the choices for fixed shapes; they only help with a CUDA graph."""
     return (True, False) if device.type == "cuda" else (False,)
 
 
 def _config(size: int) -> TrainingConfig:
-    # The weights hardly move, so that all rounds time the same work.
+    # The weights hardly change, so that all rounds time the same work.
     return TrainingConfig(
         objective=BSLConfig(), precision="fp32", lr=1e-6, warmup=0.0, batch_size=size, epochs=1000, collapse=None
     )
@@ -69,7 +69,7 @@ def _config(size: int) -> TrainingConfig:
 def live(
     fixtures: Fixtures, device: torch.device, config: TrainingConfig, *, static: bool | None = None, **shape: int
 ) -> tuple[TrainingState, Callable[[int], int]]:
-    """A run on BERT-base's shapes, and what takes its step of a number and says how many tokens that had."""
+    """Return a run on BERT-base's shapes, and a function that takes step `number` and returns its token count."""
     encoder = SentenceEncoder(base_encoder(**shape), fixtures.tokenizer)
     net = build_objective(encoder.network, config.objective).to(device)
     run = TrainingState("", 10**9, net, make_optimizer(net, config))
@@ -88,7 +88,7 @@ def live(
 
 
 def warmed(step: Callable[[int], int], device: torch.device) -> Iterator[int]:
-    """The numbers of steps that are left once a GPU has met its shapes twice, and so captured them."""
+    """Run steps until a GPU has captured nearly all shapes; return the numbers of the remaining steps."""
     first = WARM if device.type == "cuda" else 0
     for number in range(1, first + 1):
         step(number)
@@ -116,7 +116,7 @@ def _rate(
 
 
 def _plain(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, **shape: int) -> Rate:
-    """A step as a script has it: each view padded, four passes in fp32, no fused optimizer, a loop of averages."""
+    """Time a step as in a simple script: padded views, four passes in fp32, no fused optimizer, averages by a loop."""
     run, _ = live(fixtures, card.device, config, static=False, **shape)
     net: Objective = run.objective
     learning = net.learning_parameters()
@@ -148,7 +148,7 @@ def _plain(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, *
 
 
 def _compiled(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, peer: float, **shape: int) -> Rate:
-    """Both passes of one padded batch, again and again."""
+    """Time both compiled passes of one padded batch, repeatedly."""
     run, _ = live(fixtures, card.device, config, static=False, **shape)
     net = run.objective
     tokens = tokenise(fixtures.tokenizer, fixtures.texts[: 2 * config.batch_size], LENGTH)

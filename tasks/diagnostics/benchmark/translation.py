@@ -1,4 +1,4 @@
-"""Target pieces a second of opus-mt's shapes by both engines, whether they agree, and what happens without memory."""
+"""Measure pieces per second of opus-mt's shapes by both engines, their agreement, and behaviour without memory."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from tasks.diagnostics.benchmark.device_limits import Card
     from tasks.diagnostics.benchmark.fixtures import Fixtures
 
-ALIKE: Final = 0.99  # share of sentences: where two pieces are as probable, rounding decides
-ALIKE_ROUNDED: Final = 0.90  # the same between precisions
-ALIKE_INT8: Final = 0.70  # between int8 and fp32, whose weights differ
+ALIKE: Final = 0.99  # share of equal sentences: if two pieces are equally probable, rounding decides
+ALIKE_ROUNDED: Final = 0.90  # the same, between precisions
+ALIKE_INT8: Final = 0.70  # the same, between int8 and fp32, whose weights differ
 PLAIN: Final = {"cuda": "fp16", "cpu": "fp32"}  # precision of transformers
 FAST: Final = {"cuda": ("fp16", "int8"), "cpu": ("int8",)}  # precisions of CTranslate2
-SPARE: Final = 3 << 28  # bytes left to a translator that is to run out of memory
-ENCODER: Final = 6 * (4 * 512 * 512 + 2 * 512 * 2048)  # weights of opus-mt's products: a source piece passes these,
-DECODER: Final = 6 * (8 * 512 * 512 + 2 * 512 * 2048) + 512 * PIECES  # and a target piece these
+SPARE: Final = 3 << 28  # bytes left to a translator in the out-of-memory check
+ENCODER: Final = 6 * (4 * 512 * 512 + 2 * 512 * 2048)  # weights of opus-mt's products per source piece
+DECODER: Final = 6 * (8 * 512 * 512 + 2 * 512 * 2048) + 512 * PIECES  # and per target piece
 
 
 def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Check]:
-    """True translations by a small model: device and CPU, both engines, both precisions."""
+    """Compare translations of a small trained model: device and CPU, both engines, several precisions."""
     texts, place = fixtures.texts[:count], str(device)
     wanted = _translated(fixtures, "cpu", texts, "transformers", "fp32")
     here = wanted
@@ -58,7 +58,7 @@ def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Che
 
 
 def _rounded(fixtures: Fixtures, place: str, texts: list[str], wanted: list[str], precision: str) -> Check:
-    """CTranslate2 in a precision against itself in fp32."""
+    """Compare CTranslate2 in a precision with itself in fp32."""
     name = f"translations alike by CTranslate2 in {precision} and in fp32"
     try:
         found = _translated(fixtures, place, texts, "ctranslate2", precision)
@@ -77,7 +77,7 @@ def _translated(fixtures: Fixtures, device: str, texts: list[str], backend: str,
 
 @contextmanager
 def _threads_kept() -> Iterator[None]:
-    """Leave torch as many threads as it has: CTranslate2 sets OpenMP's, which are torch's too."""
+    """Restore torch's number of threads: CTranslate2 sets OpenMP's, which torch shares."""
     threads = torch.get_num_threads()
     try:
         yield
@@ -106,7 +106,7 @@ class _Warnings(logging.Handler):
 
 
 def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], wanted: list[str]) -> Check:
-    """The same sentences many times in one batch, with too little memory for it."""
+    """Translate the same sentences many times in one batch, with too little memory for it."""
     name = "a batch that does not fit the memory is halved, and nothing is lost"
     repeats = 40_000 // len(texts)
     translator = _loaded(fixtures, str(device), 1 << 24, backend="transformers", precision="fp32")
@@ -125,7 +125,7 @@ def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], 
 
 
 def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Iterator[Rate]:
-    """Greedy and by beam 4, beside a plain `generate` loop; each up to as many pieces as the source has."""
+    """Time greedy search and beam 4, and a plain `generate` loop; outputs are as long as their source."""
     folder = fixtures.scratch / "opus"
     if not folder.exists():
         opus_shapes(fixtures.translator, folder, **smaller)
@@ -142,7 +142,7 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Ite
 
 
 class _Way(NamedTuple):
-    """How a translator computes."""
+    """Settings of a translator for a measurement."""
 
     backend: str
     precision: str
@@ -164,14 +164,14 @@ def _rate(folder: Path, fixtures: Fixtures, card: Card, texts: list[str], way: _
 
     taken = seconds(work, card.device, rounds=1)
     flops = 2 * ENCODER * sum(map(len, sources)) + 2 * DECODER * pieces * beam
-    limit = precision if precision in card.flops else "fp16"  # a GPU's int8 products were not measured
+    limit = precision if precision in card.flops else "fp16"  # int8 products are not measured on a GPU
     share = flops / taken / card.flops[limit]
     name = f"translation, {backend}, beam {beam}, {precision}, {len(some):,} sentences"
     return Rate(name, pieces / taken, "pieces/s", share, f"measured {limit} products")
 
 
 def _loop(folder: Path, card: Card, texts: list[str], precision: str) -> Rate:
-    """What a tutorial shows: batches of 32 in input order, beam 4."""
+    """Time translation as in a tutorial: batches of 32 in input order, beam 4."""
     tokenizer = MarianTokenizer.from_pretrained(folder)
     dtype = torch.float16 if precision == "fp16" else torch.float32
     model: Any = MarianMTModel.from_pretrained(folder, dtype=dtype)
