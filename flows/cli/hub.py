@@ -1,4 +1,4 @@
-"""`bsl mirror FOLDER [NAME …]`: what machines without the Hub need; `bsl pins`: commits of the Hub that are read."""
+"""`bsl mirror FOLDER [NAME …]`: fill a Hub cache for machines without the Hub; `bsl pins`: list pinned Hub commits."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def mirror(
 
 
 def _wanted(names: Sequence[str], settings: Sequence[str]) -> list[str | SourceSpec]:
-    """What the names stand for, each once; every split of every declared set without names."""
+    """Return the models, sources and sets of the names; without names, every split of every declared set."""
     if not names:
         return [f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits]
     wanted: list[str | SourceSpec] = []
@@ -90,7 +90,7 @@ def _wanted(names: Sequence[str], settings: Sequence[str]) -> list[str | SourceS
 
 
 def _own(names: Sequence[str], settings: Sequence[str]) -> list[str]:
-    """What the named recipes read of a person's own, each once."""
+    """Return the user's files that the named recipes read, each once."""
     from flows.recipes.listing import own_files
 
     recipes = [configured(name.removeprefix(RECIPE), settings) for name in names if name.startswith(RECIPE)]
@@ -98,7 +98,7 @@ def _own(names: Sequence[str], settings: Sequence[str]) -> list[str]:
 
 
 def _pinned(name: str) -> str:
-    """A model's name with the revision that a recipe pins, unless it has one."""
+    """Append to a model's name the revision that a recipe pins, unless it has one."""
     if not name.startswith(MODEL) or "@" in name:
         return name
     from flows.recipes import RECIPES
