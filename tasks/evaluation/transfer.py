@@ -168,7 +168,7 @@ def score_transfer(
     config: ProbeConfig,
     bootstrap: BootstrapConfig,
 ) -> None:
-    """Train linear classifiers on frozen embeddings, by SentEval's protocol and exactly; accuracies, and F1 for MRPC."""
+    """Train linear classifiers on frozen embeddings, by SentEval's protocol and exactly; accuracy, and F1 for MRPC."""
     limit_threads(work.site)
     vectors, device = open_vectors(work.store, embeddings), device_of(work.site)
     rows = transfer_figures(sets, vectors, config, bootstrap, device, progress_of("probing", following=None))
