@@ -51,7 +51,7 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
 
 
 def _nearest(name: str, model: type[BaseModel]) -> str | None:
-    """Return the field with the closest name, else the first one whose description starts with similar words.
+    """Return the field with the closest name, else one with a similar phrase at the start of its description.
 
     For example, "learning_rate" finds `lr`, described as "Peak learning rate".
     """

@@ -164,7 +164,7 @@ def gc(
     store: StoreUrl = None,
     output: Output = Output(),
 ) -> int:
-    """List, or delete, what is old and no younger report or evaluation needs."""
+    """List, or delete, old artifacts that no newer report or evaluation needs, and leftovers."""
     opened = _open(store)
     older, now = age(older_than), datetime.now(UTC)
     try:

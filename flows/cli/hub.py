@@ -48,7 +48,7 @@ def mirror(
     ] = None,
     output: Output = Output(),
 ) -> int:
-    """Fill a cache of the Hub with what recipes read, to be used as HF_HOME; exit code 1 if something is lacking."""
+    """Fill a Hub cache with the files that recipes read, for use as HF_HOME; exit code 1 if a file is missing."""
     if "://" in folder:
         raise ValueError(f"{folder} is no folder of this machine; fill a folder and copy it there")
     own = run_context_of({"mirror": own}).mirror
@@ -113,9 +113,9 @@ def pins(
     check: Annotated[bool, Parameter(help="ask the Hub what has changed since")] = False,
     output: Output = Output(),
 ) -> int:
-    """List the Hub's commits that recipes read; compare them with the Hub.
+    """List the Hub commits that recipes read; compare them with the Hub.
 
-    Exit code 1 if the Hub does not give what a pin names, or a pin is missing and nothing says why.
+    Exit code 1 if the Hub does not serve a pinned repository, or a pin is missing without a recorded reason.
     """
     from flows.hub import look, unexplained
     from flows.hub import pins as pinned

@@ -123,8 +123,8 @@ class AdaptConfig(ReadingConfig):
     """Peak learning rate, instead of `training.lr`, of a bare transformer: it cannot compare sentences yet, so it has
     more to learn and less to forget."""
     raw_anchor: float = Field(ANCHOR, ge=0, le=100)
-    """Anchor weight of a bare transformer under the `contrastive` objective, instead of
-    `training.objective.anchor_weight`: how strongly its vectors are pulled to those of the start."""
+    """Anchor weight of a bare transformer, instead of `training.objective.anchor_weight`, if the objective is
+    `contrastive`: how strongly training keeps the similarities of the start."""
     proof: AdaptationEvaluationConfig = AdaptationEvaluationConfig()
     """Evaluation of the adapted encoder on held-out text."""
     evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")

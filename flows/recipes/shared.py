@@ -41,7 +41,7 @@ NO_VIEWS: Final = AugmentConfig(filters=UNFILTERED)
 
 ANCHOR: Final = 3.0
 """Anchor weight of a bare transformer; without it, `bert-mini` loses 0.6 to 2.8 points on STS-B. A sentence encoder has
-no anchor, which costs all-MiniLM-L6-v2 four fifths of the gain."""
+no anchor: it would cost all-MiniLM-L6-v2 four fifths of its gain."""
 
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
 """Two crops of each sentence (contiguous words)."""

@@ -67,7 +67,7 @@ class FlowStart:
             for config in configs:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
-                wait_for(None)  # fails at once if the named server does not answer
+                wait_for(None)  # first, since without an answer the flow cannot run
             plan = planned_stages(flow, {**parameters, "site": self.site}) if is_planned else None
             store = self.site.open_store()
             if any(step.stage == "train" and store.defect(step.ref) for step in plan or ()):
