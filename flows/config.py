@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from models.runtime.precision import Precision
 
 
-_FIRST_WORDS: Final = 4  # of a field's description
+_FIRST_WORDS: Final = 4  # of a field's description, searched for a misspelt name
 
 
 def explain(problem: ErrorDetails, base: BaseModel) -> str:

@@ -144,7 +144,7 @@ def _on_corpus(
     posthoc: AnyTransform,
     config: RunSettings,
 ) -> System:
-    """Fit one transform on the corpus for all sets; a linear transform is also folded into the encoder."""
+    """Fit one transform on the corpus and apply it to all sets; a linear transform is also folded into the encoder."""
     own = embed(site, candidate.encoder, corpus, candidate.config, computed(config.evaluation.precision, site))
     fitted = fit_transform(site, own, posthoc)
     folded = fold_transform(site, candidate.encoder, candidate.config, fitted) if posthoc.folds else None

@@ -141,7 +141,8 @@ def verify(
 def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
     """Verify an artifact; return its verdict and the reason.
 
-    `DAMAGED`, `stale` (runs make it again), `newer` (format of a newer version), `unread` (store error) or `intact`.
+    The verdict is `DAMAGED`, `stale` (runs make it again), `newer` (format of a newer version), `unread` (store error)
+    or `intact`.
     """
     try:
         if (fault := store.damage(ref)) is not None:

@@ -1,4 +1,4 @@
-"""Default settings of `bsl adapt`: gentle training that an encoder survives, and the evaluation that proves it."""
+"""Default settings of `bsl adapt`: gentle training, and the evaluation that decides whether it helped."""
 
 from __future__ import annotations
 
