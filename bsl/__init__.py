@@ -1,4 +1,4 @@
-"""bsl-pipeline from Python: sentence encoders loaded, trained, adapted and scored. All other packages are internal.
+"""Public Python API of bsl-pipeline: load, train, adapt and score sentence encoders. Other packages are internal.
 
 Shapes: n texts, D width of a vector.
 
@@ -33,7 +33,7 @@ __all__ = [
     "run",
 ]
 
-# Imported when a name is first asked for: to load an encoder takes a second, what runs recipes several more.
+# Imported on first use of a name: importing the encoder takes a second, the runs several more.
 _MODULES: Final = {
     "SentenceEncoder": "bsl.encoder",
     "Store": "storage.artifacts.store",

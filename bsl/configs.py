@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def recipe(name: str, changes: Mapping[str, Any] | None = None) -> PipelineConfig:
-    """The complete configuration of a recipe.
+    """Return the complete configuration of a recipe.
 
     Args:
         name: One of `recipes()`.
         changes: Fields to change, nested as in the configuration; all others stay.
 
     Raises:
-        UnknownRecipeError: With the nearest of the names that exist.
-        ValueError: A field does not exist or cannot have that value; the message has the nearest field.
+        UnknownRecipeError: No recipe has that name; the message suggests the closest one.
+        ValueError: A field does not exist or cannot have that value; the message suggests the nearest field.
 
     Example:
         >>> recipe("tiny", {"training": {"max_steps": 50}}).phases[-1].training.max_steps
@@ -34,7 +34,7 @@ def recipe(name: str, changes: Mapping[str, Any] | None = None) -> PipelineConfi
 
 
 def recipes() -> list[str]:
-    """Names of all recipes: rows of the papers, and some of the project's own.
+    """Return the names of all recipes: published rows, and the project's own.
 
     Example:
         >>> "nli" in recipes()

@@ -1,4 +1,4 @@
-"""A sentence encoder by the name that people know it by."""
+"""Load a sentence encoder from a folder, the Hub, the store or the package, and encode texts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class SentenceEncoder(sentence_encoder.SentenceEncoder):
-    """Texts to vectors: a network, its tokenizer, and the prompts that texts may have.
+    """Sentence encoder: a network, its tokenizer, and optional prompts.
 
     Any number of threads may share an encoder.
 
     Attributes:
         network: Backbone, heads and pooling.
-        tokenizer: Of the network's vocabulary.
-        prompts: Texts to put before a text, by name, as the folder lists them.
+        tokenizer: Tokenizer of the network's vocabulary.
+        prompts: Prompt name → prefix of a text, as in the folder.
 
     Example:
         >>> encoder = SentenceEncoder.load("embedded:mini-sentence")
@@ -46,14 +46,14 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
         Args:
             folder: A folder of sentence-transformers or transformers, an ONNX graph in one, `embedded:<name>`, a Hub
                 id, `checkpoint/<key>` or `report/<key>` of the store, or a file of word vectors.
-            config: How it is read, whole.
+            config: Complete encoder settings.
             revision: Commit, tag or branch of a Hub id.
-            **reading: How it is read by single settings, such as `pooling="cls"`, `max_length=128`,
-                `prompt="query: "`; the rest is as the folder says. Not together with `config`.
+            **reading: Single encoder settings, such as `pooling="cls"`, `max_length=128`, `prompt="query: "`; the
+                folder gives the others. Not together with `config`.
 
         Raises:
-            SourceError, AssetError, ArtifactMissingError: Nobody has it.
-            EncoderError: It cannot be read, or has what this project cannot compute.
+            SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
+            EncoderError: The encoder cannot be read, or has modules that this project cannot compute.
             ValidationError: A setting does not exist or cannot have that value.
         """
         if config is None and reading:
@@ -62,7 +62,7 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
 
 
 def _folder(name: str, revision: str | None) -> Path:
-    """Where an encoder's files are; only what is not on this machine is looked for through the store and the Hub."""
+    """Return the folder of an encoder; only names that are no local path are looked up in the store and the Hub."""
     if name.startswith(EMBEDDED):
         return embedded_path(name.removeprefix(EMBEDDED))
     if (place := Path(name).expanduser()).exists() and (place.is_dir() or place.suffix == ".onnx"):

@@ -1,8 +1,8 @@
-"""Recipes run, encoders adapted, scored and compared in this process, without a Prefect server.
+"""Run recipes; adapt, score and compare encoders in this process, without a Prefect server.
 
-All of them keep what they make in the store and take what is there already, as the command `bsl` does. Runtime
-settings are those of the command: `store`, `mirror`, `device`, `threads` and the like, given by name, or as BSL_STORE,
-BSL_DATA_MIRROR, BSL_DEVICE … in the environment.
+Like the command `bsl`, each function saves its results in the store and reuses existing ones. Runtime settings are the
+command's: `store`, `mirror`, `device`, `threads` and so on, as keyword arguments, or in the environment as BSL_STORE,
+BSL_DATA_MIRROR, BSL_DEVICE and so on.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run leaves in the store.
+    """Result of a run in the store.
 
     Attributes:
-        store: Where it is.
-        ref: Names the artifact; `ref.path` is how the command knows it, as in `bsl evaluate report/<key>`.
+        store: The store.
+        ref: Reference of the artifact; `ref.path` is its name for the command, as in `bsl evaluate report/<key>`.
     """
 
     store: Store
@@ -51,25 +51,25 @@ class Result:
 
     @property
     def page(self) -> Path:
-        """The HTML page; of a store elsewhere, a copy."""
+        """Path of the HTML page; a local copy if the store is remote."""
         return page_of(self.store, self.ref)
 
     @property
     def figures(self) -> dict[str, JsonValue]:
-        """What the manifest says of it: the verdict and its reason among others."""
+        """Figures in the manifest, such as the verdict and its reason."""
         return dict(self.store.manifest(self.ref).figures)
 
     @property
     def scores(self) -> pl.DataFrame:
-        """One row a figure: model, dataset, split, metric, protocol, value, its interval and its signature."""
+        """One row for each score: model, dataset, split, metric, protocol, value, interval and signature."""
         return self.store.scan(self.ref, "scores").collect()
 
     @property
     def encoder(self) -> SentenceEncoder:
-        """The encoder that it ended with.
+        """The trained encoder.
 
         Raises:
-            ArtifactMissingError: Nothing was trained.
+            ArtifactMissingError: The run trained no encoder.
         """
         from tasks.embedding.encoders import encoder_folder, find_encoder
 
@@ -87,7 +87,7 @@ def run(config: str | PipelineConfig, changes: Mapping[str, Any] | None = None, 
 
     Raises:
         UnknownRecipeError, ValueError: As `recipe`.
-        SourceError: A source, a set or a model cannot be had.
+        SourceError: A source, a set or a model is not available.
     """
     context = _context(settings)
     asked = recipe(config, changes) if isinstance(config, str) else override(config, dict(changes or {}))
@@ -103,18 +103,18 @@ def adapt(
     changes: Mapping[str, Any] | None = None,
     **settings: object,
 ) -> Result:
-    """Adapt an encoder to your text, prove that it is better there, and hand out the better one.
+    """Adapt an encoder to your text, test it on held-out text, and return the better encoder.
 
     Args:
-        texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded data sets.
-        encoder: What to start from, as `SentenceEncoder.load` takes it; the embedded one unless given.
-        labels: A file of scored pairs or of classes: a part is learnt, the rest decides.
-        labels_only_judge: Learn views of the text instead, and let all labels decide.
+        texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded datasets.
+        encoder: Start, in a form that `SentenceEncoder.load` accepts; the embedded encoder by default.
+        labels: A file of scored pairs or classes: a part is for training, the rest decides the verdict.
+        labels_only_judge: Train on views of the text, and use all labels for the verdict.
         changes: Fields of the settings to change.
         **settings: Runtime settings by name.
 
     Raises:
-        ValueError: A setting does not exist or cannot have that value, or does not go with the labels.
+        ValueError: A setting does not exist, cannot have that value, or conflicts with the labels.
         SourceError: A file cannot be read, or has too little text.
     """
     context, asked = _context(settings), override(AdaptConfig(), dict(changes or {}))
@@ -130,18 +130,18 @@ def evaluate(
     """Score an encoder on the papers' sets.
 
     Args:
-        encoder: A name, as `SentenceEncoder.load` takes it; or any object with `encode(list[str]) -> array`, or a
-            callable that does the same.
+        encoder: A name that `SentenceEncoder.load` accepts, an object with `encode(list[str]) -> array`, or a callable
+            with that signature.
         suite: `sts`, `senteval`, `all`, …, or sets such as `stsb/dev` or `trec`.
-        name: What signatures call it.
+        name: Name of the encoder in signatures.
         **settings: Runtime settings by name.
 
     Returns:
-        `scores`, a row a figure, and `missing`, the sets that could not be had, with the reason.
+        `scores`, one row for each score, and `missing`, the unavailable sets, each with the reason.
 
     Raises:
         UnknownSuiteError: A suite does not exist.
-        SourceError: None of its sets can be had.
+        SourceError: None of the sets is available.
         EvaluationError: The vectors cannot be scored.
 
     Example:
@@ -156,14 +156,14 @@ def evaluate(
 
 
 def compare(runs: Sequence[str | Result], **settings: object) -> Result:
-    """Hold finished runs against the first, on the sets that all of them were scored on.
+    """Compare finished runs with the first, on the sets that all of them were scored on.
 
     Args:
         runs: Two or more results, keys of reports, or ids of runs.
         **settings: Runtime settings by name.
 
     Raises:
-        StorageError: The store has none of that name, or several.
+        StorageError: The store has no run, or several runs, of a name.
     """
     context = _context(settings)
     store = context.open_store()
@@ -175,27 +175,27 @@ def compare(runs: Sequence[str | Result], **settings: object) -> Result:
 def embed_corpus(
     encoder: TextEncoder, config: str | PipelineConfig, *, name: str | None = None, **settings: object
 ) -> str:
-    """Let an object embed the corpus that a recipe learns from; the recipe's `teacher.model` takes what it returns.
+    """Embed a recipe's training corpus with a Python object; the return value is a valid `teacher.model`.
 
     Args:
-        encoder: Has `encode(list[str]) -> array`, or is called itself; is given each sentence once.
+        encoder: An object with `encode(list[str]) -> array`, or a callable; it receives each sentence once.
         config: The recipe.
-        name: What signatures call the object.
+        name: Name of the object in signatures.
         **settings: Runtime settings by name.
 
     Returns:
         `embeddings/<key>`.
 
     Raises:
-        SourceError: A source cannot be had.
-        EvaluationError: The object gives no vector for a sentence, or one that is not finite.
+        SourceError: A source is not available.
+        EvaluationError: The object returns no vector for a sentence, or a vector that is not finite.
     """
     ingest = (recipe(config) if isinstance(config, str) else config).ingest
     return python_encoders.embed_corpus(encoder, ingest, _context(settings), name).path
 
 
 def _context(settings: Mapping[str, object]) -> RunContext:
-    """Runtime settings; the environment has those that are not given."""
+    """Return the run context; the environment sets the fields that are not given."""
     for name in settings:
         if name not in RunContext.model_fields:
             near = difflib.get_close_matches(name, RunContext.model_fields, n=1)

@@ -1,1 +1,1 @@
-"""Order and recipes: which artifact is made from which. No file is opened and nothing is computed here."""
+"""Flows and recipes: the order of the stages. This package opens no file and computes nothing."""

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from models.runtime.precision import Precision
 
 
-_FIRST_WORDS: Final = 4  # of a field's description
+_FIRST_WORDS: Final = 4  # of a field's description, searched for a misspelt name
 
 
 def explain(problem: ErrorDetails, base: BaseModel) -> str:
-    """Return a line for people.
+    """Return a validation error of pydantic as one readable line.
 
     Args:
-        problem: What pydantic found.
-        base: A configuration of that kind, whose fields are offered.
+        problem: The error.
+        base: A valid configuration of the same type; the message suggests its fields.
     """
-    # pydantic's location has the name of the chosen objective between the section and its field.
+    # pydantic puts the name of the chosen objective between the section and its field.
     place = ".".join(str(part) for part in problem["loc"] if part not in OBJECTIVE_CONFIGS)
     if problem["type"] == "value_error" and not place:
-        return str(problem["ctx"]["error"])  # of the configuration as a whole, which says itself what it found
+        return str(problem["ctx"]["error"])  # from a validator of the whole configuration, whose message is complete
     if problem["type"] != "extra_forbidden":
         return f"{place}: {problem['msg']} (found {shown(repr(problem['input']))[:200]})"
     model: object = base
@@ -51,7 +51,10 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
 
 
 def _nearest(name: str, model: type[BaseModel]) -> str | None:
-    """The field of the nearest name, else the one whose description has it first: `lr` is the "Peak learning rate"."""
+    """Return the field with the closest name, else one with a similar phrase at the start of its description.
+
+    For example, "learning_rate" finds `lr`, described as "Peak learning rate".
+    """
     fields = model.model_fields
     if near := difflib.get_close_matches(name, fields, n=1):
         return near[0]
@@ -65,7 +68,7 @@ def _nearest(name: str, model: type[BaseModel]) -> str | None:
 
 
 def _section(model: object, name: str) -> object:
-    """What a configuration has by that name; of a section that is not set, one of its kind."""
+    """Return the section `name` of a configuration; an unset section gives an empty instance of its type."""
     found = getattr(model, name, model)
     if found is not None or not isinstance(model, BaseModel):
         return found
@@ -78,23 +81,23 @@ C = TypeVar("C", bound=BaseModel)
 
 
 class PipelineConfig(RunSettings):
-    """A run with its name. A recipe is a function that returns one."""
+    """Configuration of a run, with its title. A recipe is a function that returns one."""
 
     title: str = Field(min_length=1)
     """First line of the report."""
     published: tuple[str, ...] = ()
-    """Systems whose published figures the report prints beside the run's, as models/evaluation/published.csv calls
-    them."""
+    """Systems whose published figures the report prints next to the run's; names as in
+    models/evaluation/published.csv."""
 
     @field_validator("published")
     @classmethod
     def _are_published(cls, systems: tuple[str, ...]) -> tuple[str, ...]:
         for system in systems:
-            rows_of(system)  # raises before the first stage what the report would find hours later
+            rows_of(system)  # fails here, not in the report hours later
         return systems
 
     def seeded(self, seed: int) -> PipelineConfig:
-        """The same run with another seed in every phase, and of a transform that draws."""
+        """Return the run with another seed in every training phase, and in a transform that uses one."""
         again: dict[str, Any] = {"training": {"seed": seed}} if self.training else {}
         if self.transform and "seed" in type(self.transform).model_fields:
             again["transform"] = {"seed": seed}
@@ -102,10 +105,10 @@ class PipelineConfig(RunSettings):
         return override(self, {"earlier": earlier, **again})
 
     def runs(self, seeds: int) -> list[PipelineConfig]:
-        """The run with seeds 0, 1, …; once where nothing of it draws, so that a seed makes no difference.
+        """Return the run with seeds 0, 1, …; a single run if no part of it uses a seed.
 
         Raises:
-            ValueError: the run has a seed of its own, which would be lost.
+            ValueError: The configuration sets a seed, which would be overwritten.
         """
         if self != self.seeded(0):
             raise ValueError(
@@ -117,17 +120,17 @@ class PipelineConfig(RunSettings):
 
     @property
     def precisions(self) -> dict[str, Precision]:
-        """What the last training and the evaluation compute in."""
+        """Precisions of the last training phase and of the evaluation."""
         trained: dict[str, Precision] = {"training": self.training.precision} if self.training else {}
         return trained | {"evaluation": self.evaluation.precision}
 
     @property
     def settings(self) -> RunSettings:
-        """What decides the result, without what the report is called and held against."""
+        """The settings that decide the result: all but the report's title and its published rows."""
         return RunSettings.model_construct(**{name: getattr(self, name) for name in RunSettings.model_fields})
 
     def models(self) -> list[tuple[str, str | None]]:
-        """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
+        """Return every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
         translators = [(hop.model, hop.revision) for view in self.augment.translations for hop in view.hops]
         rewriters = [model for view in self.augment.rewritings for model in view.models]
         teachers = (teacher for phase in self.phases for teacher in phase.teachers)
@@ -136,14 +139,14 @@ class PipelineConfig(RunSettings):
 
 
 def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel]:
-    """The same model with every field optional, nested ones too: what a person may override.
+    """Return a pydantic model with every field optional, nested ones too: the fields that a user may override.
 
-    A run's nested parameter replaces a deployment's as a whole in Prefect; with all fields optional and merged by
-    `override`, one changed field leaves the others as the recipe has them.
+    In Prefect, a run's nested parameter replaces a deployment's as a whole. With optional fields merged by `override`,
+    a changed field leaves the recipe's other fields unchanged.
 
     Args:
-        model: whose fields are made optional.
-        first: the fields that Prefect's run form shows first.
+        model: The model to copy.
+        first: Fields that Prefect's run form shows first.
     """
     fields: dict[str, Any] = {}
     for name in dict.fromkeys((*first, *model.model_fields)):
@@ -161,7 +164,7 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
 def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union or another form
     union = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     if union in (AnyObjective, AnyTransform):
-        # Its name alone chooses an objective or a transform; fields alone change the recipe's own.
+        # A name alone chooses an objective or a transform; fields alone change the one in the recipe.
         members = get_args(union)
         names = tuple(member.model_fields["name"].default for member in members)
         return Literal[names] | Union[tuple(map(partial, members))]  # noqa: UP007
@@ -172,7 +175,7 @@ def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a u
 
 @dataclass(frozen=True)
 class _Form:
-    """Makes Prefect's run form show every field of a model as optional; the value stays the mapping that was given."""
+    """Makes Prefect's run form show every field of a model as optional; the value stays a plain mapping."""
 
     model: type[BaseModel]
 
@@ -181,7 +184,7 @@ class _Form:
 
 
 def form_of(model: type[BaseModel], first: Sequence[str] = ()) -> Any:  # noqa: ANN401 - a type for annotations
-    """Return the type of a flow's parameter of changes to a configuration: a mapping, as `override` takes it.
+    """Return the type of a flow parameter that changes a configuration: a mapping in the form `override` takes.
 
     Args:
         model: The configuration.
@@ -201,11 +204,11 @@ def override(config: C, *changes: Mapping[str, Any]) -> C:
 
     Args:
         config: A recipe, or other settings.
-        changes: Nested fields; of several, later ones win.
+        changes: Nested fields; later mappings win.
 
     Raises:
-        ValueError: A field is unknown (the message offers the nearest name), has another type or is out of bounds; or
-            fields of a training are changed where nothing is trained and no objective is named.
+        ValueError: A field is unknown (the message suggests the nearest name), has the wrong type or is out of bounds;
+            or the recipe trains nothing and `changes` sets training fields without naming an objective.
     """
     fields = config.model_dump()
     for layer in changes:
@@ -219,12 +222,12 @@ def override(config: C, *changes: Mapping[str, Any]) -> C:
 
 
 def difference(base: BaseModel, wanted: BaseModel) -> dict[str, Any]:
-    """Return the changes by which `override` makes `wanted` of `base`, as JSON values."""
+    """Return the changes with which `override` turns `base` into `wanted`, as JSON values."""
     return _difference(base.model_dump(mode="json"), wanted.model_dump(mode="json"))
 
 
 def nested(path: str, value: object) -> dict[str, Any]:
-    """Return the change of one field, such as `{"training": {"lr": 0.1}}` of `training.lr`."""
+    """Return the change of one field as a nested mapping, such as `{"training": {"lr": 0.1}}` for `training.lr`."""
     *sections, last = path.split(".")
     changes: dict[str, Any] = {last: value}
     for section in reversed(sections):
@@ -241,26 +244,26 @@ def _check_trains(recipe: str, training: object) -> None:
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with changes, section by section."""
+    """Merge changes into settings, section by section."""
     both = dict(base)
     if changes.get("model", base.get("model")) != base.get("model") and "revision" in base:
-        both["revision"] = None  # the pin is another model's
+        both["revision"] = None  # the pinned commit belongs to the replaced model
     for name, value in changes.items():
         inner = both.get(name)
         if isinstance(value, str) and isinstance(inner, Mapping) and "name" in inner:
-            value = {"name": value}  # chooses an objective or a transform; the one that is there stays as it is
+            value = {"name": value}  # a bare name; the fields stay if the name is unchanged
         deeper = isinstance(value, Mapping) and isinstance(inner, Mapping)
         both[name] = _merged(_same_kind(inner, value), value) if deeper else value
     return both
 
 
 def _same_kind(inner: Any, value: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ANN401 - a mapping by the caller
-    """The section to change; empty if the changes name another objective, whose fields are others."""
+    """Return the section to change; empty if the changes name another objective, which has other fields."""
     return {} if value.get("name", inner.get("name")) != inner.get("name") else inner
 
 
 def _difference(base: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that differ; of sections of one kind the fields within."""
+    """Return the fields that differ; sections of the same kind are compared field by field."""
     changes: dict[str, Any] = {}
     for name, value in wanted.items():
         before = base.get(name)

@@ -1,4 +1,4 @@
-"""Any encoder to its scores: no training, no corpus; several encoders also to their differences."""
+"""Score encoders without training or a corpus, and compare several encoders with the first."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def evaluation(
             first.
         suite: Suites such as `sts`, `senteval`, `all`; sets such as `stsb/dev` or `trec`; `stsb-supervised` and the
             other protocols that fine-tune.
-        config: Precision, bootstrap, and how bare transformers are read.
-        site: Store, mirror and device; by the worker's environment if absent.
+        config: Precision, bootstrap, and the pooling of bare transformers.
+        site: Store, mirror and device; defaults to the worker's environment.
     """
     show_logs()
     settings = config or EvaluationSettings()
@@ -66,7 +66,7 @@ def evaluation(
 
 
 def encoder_system(site: RunContext, candidate: NamedEncoder, found: FoundSets, precision: Computed) -> System:
-    """An encoder's own vectors."""
+    """Embed the sets with an encoder; return it as a system to score."""
     vectors = embed(site, candidate.encoder, found.embedded(), candidate.config, precision)
     return System(candidate.label, candidate.checkpoint, vectors)
 
@@ -74,7 +74,7 @@ def encoder_system(site: RunContext, candidate: NamedEncoder, found: FoundSets, 
 def run_systems(
     site: RunContext, corpus: CorpusRef, candidates: list[NamedEncoder], found: FoundSets, config: RunSettings
 ) -> list[System]:
-    """What a run is reported on: TF-IDF, its encoders, and these again after the transform if there is one."""
+    """Return the systems that a run reports: TF-IDF, its encoders, and these encoders after the transform, if any."""
     precision = computed(config.evaluation.precision, site)
     encoders = [encoder_system(site, candidate, found, precision) for candidate in candidates]
     transformed = [
@@ -86,12 +86,12 @@ def run_systems(
 
 
 def tfidf_system(site: RunContext, corpus: CorpusRef, found: FoundSets) -> System:
-    """The baseline that knows a corpus's words alone."""
+    """Return the TF-IDF baseline, fitted on the corpus."""
     return System(TITLE, "", embed_tfidf(site, corpus, found.embedded()))
 
 
 def frozen_scores(site: RunContext, system: System, found: FoundSets, config: ScoringConfig) -> list[ScoresRef]:
-    """What vectors score as they are."""
+    """Score a system's vectors on every kind of set that needs no fine-tuning."""
     return [
         scores
         for kind, sets in found.frozen()
@@ -103,7 +103,7 @@ def frozen_scores(site: RunContext, system: System, found: FoundSets, config: Sc
 def differences(
     site: RunContext, first: System, others: list[System], found: FoundSets, config: ScoringConfig
 ) -> tuple[ComparisonRef, ...]:
-    """Each of the others less the first, on the kinds of set that can tell."""
+    """Compare each other system with the first, on every kind of set that can compare (other minus first)."""
     return tuple(
         comparison
         for other in others
@@ -116,7 +116,7 @@ def differences(
 def tuned_scores(
     site: RunContext, candidates: list[NamedEncoder], found: FoundSets, config: EvaluationSettings
 ) -> list[ScoresRef]:
-    """What encoders score after fine-tuning, one by one."""
+    """Score encoders after fine-tuning, one by one."""
     return [
         scores
         for candidate in candidates
@@ -128,7 +128,7 @@ def tuned_scores(
 def posthoc_systems(
     site: RunContext, candidate: NamedEncoder, system: System, corpus: CorpusRef, found: FoundSets, config: RunSettings
 ) -> list[System]:
-    """An encoder's vectors after the run's transform; none if it has no transform."""
+    """Return an encoder's systems after the run's transform; none if the run has no transform."""
     if config.transform is None:
         return []
     if config.transform_on == "corpus":
@@ -144,7 +144,7 @@ def _on_corpus(
     posthoc: AnyTransform,
     config: RunSettings,
 ) -> System:
-    """One transform for all sets; where it is a matrix, there is an encoder that has taken it in."""
+    """Fit one transform on the corpus and apply it to all sets; a linear transform is also folded into the encoder."""
     own = embed(site, candidate.encoder, corpus, candidate.config, computed(config.evaluation.precision, site))
     fitted = fit_transform(site, own, posthoc)
     folded = fold_transform(site, candidate.encoder, candidate.config, fitted) if posthoc.folds else None
@@ -159,7 +159,7 @@ def _on_corpus(
 def _on_targets(
     site: RunContext, candidate: NamedEncoder, found: FoundSets, posthoc: AnyTransform, config: RunSettings
 ) -> list[System]:
-    """A transform for each data set, fitted on all its sentences; a split that nobody has is left out, and logged."""
+    """Fit a transform on each dataset, on the sentences of all its splits; a missing split is logged and left out."""
     systems = []
     frozen = [name for name in found.sets if not kind_of(name).fine_tunes]
     wholes = {name: kind_of(name).whole(name) for name in frozen}

@@ -1,4 +1,4 @@
-"""Which commits of the Hub recipes and declarations name, and what has become of them there."""
+"""Pinned Hub commits of recipes and datasets: list them, and compare each with its newest commit."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HubPin:
-    """A repository of the Hub that something here reads.
+    """A Hub repository that a recipe or a dataset reads.
 
     Attributes:
-        kind: model or dataset.
-        name: its id.
-        revision: the commit that is read, or its first digits; None for the newest.
-        reason: why there is none; empty if nothing says so.
+        kind: Model or dataset.
+        name: Its id.
+        revision: The commit to read, or its first digits; None for the newest.
+        reason: Why no commit is pinned; empty if no reason is recorded.
     """
 
     kind: Kind
@@ -47,13 +47,13 @@ class HubPin:
 
 @dataclass(frozen=True)
 class PinStatus:
-    """What the Hub has of a pin.
+    """A pin compared with the Hub.
 
     Attributes:
-        pin: what was asked for.
-        verdict: `same`, `moved` (a newer commit exists), `unpinned`, or `lacking` (the Hub does not give it).
-        newest: the newest commit, as far as the Hub says it.
-        detail: files that are read and differ, or what is wrong.
+        pin: The pin.
+        verdict: `same`, `moved` (a newer commit exists), `unpinned`, or `lacking` (the Hub does not serve it).
+        newest: The newest commit; None if lacking.
+        detail: The files in use that differ, or the error.
     """
 
     pin: HubPin
@@ -63,7 +63,7 @@ class PinStatus:
 
 
 def pins() -> tuple[HubPin, ...]:
-    """Every repository of the Hub that a recipe or a declared data set reads, each once."""
+    """Return every Hub repository that a recipe or a declared dataset reads, each once."""
     reasons = {encoder.model: encoder.note for encoder in ENCODERS.values() if encoder.revision is None}
     models = {model: None for make in RECIPES.values() for model in make().models() if of_the_hub(model[0])}
     sets = {(str(declared.hub_id), declared.revision): "" for declared in DATASETS.values() if declared.hub_id}
@@ -90,7 +90,7 @@ def look(pin: HubPin) -> PinStatus:
 
 
 def _changed(kind: Kind, old: Listing, new: Listing) -> list[str]:
-    """Files that are read and are not the same bytes at both commits."""
+    """Return the files in use whose bytes differ between two commits."""
     read = [
         model_files(side.files) if kind == "model" else tuple(filter(is_readable, side.files)) for side in (old, new)
     ]
@@ -98,17 +98,17 @@ def _changed(kind: Kind, old: Listing, new: Listing) -> list[str]:
 
 
 def unexplained(known: Sequence[HubPin]) -> list[HubPin]:
-    """Pins without a commit and without a reason."""
+    """Return the pins without a commit and without a reason."""
     return [pin for pin in known if pin.revision is None and not pin.reason]
 
 
 def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
-    """Models at their pins, sources, and the data sets that trainings and the evaluation read, each once.
+    """Return the models with their pins, the sources and the datasets that a run reads, each once.
 
-    Files of one's own (`own_files`) and what is embedded are not among them; data sets that no Hub has are.
+    Excludes the user's files (`own_files`) and embedded assets; includes datasets that are not on the Hub.
 
     Raises:
-        UnknownSuiteError: as a run of it would.
+        UnknownSuiteError: A suite or set of the evaluation is unknown.
     """
     models = [f"{MODEL}{name}@{revision}" if revision else f"{MODEL}{name}" for name, revision in config.models()
               if of_the_hub(name)]  # fmt: skip
@@ -122,7 +122,7 @@ def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
 
 
 def of_the_hub(model: str) -> bool:
-    """Whether a model's name is a repository's: no embedded asset, no file, folder or artifact."""
+    """Return whether a model's name is a Hub id: not an embedded asset, file, folder or artifact."""
     if model.startswith((EMBEDDED, ".", "/", "~")) or is_vectors_file(model):
         return False
     return not (MADE_HERE.fullmatch(model) or TAUGHT.fullmatch(model) or Path(model).exists())

@@ -1,4 +1,4 @@
-"""Raw sentences in, an evaluated encoder out: one line an artifact, in the order in which the data flows."""
+"""Pipeline from raw sentences to an evaluated encoder: one line for each artifact, in the order of the data."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 
 def _run_name() -> str:
-    """Recipe, corpus, and the start of the run's id."""
+    """Return the recipe, the corpus and the start of the run's id."""
     asked = flow_run.parameters
     config = recipe(asked["recipe_name"])
-    with suppress(ValueError):  # the flow raises it, where Prefect makes a failed run of it
+    with suppress(ValueError):  # the flow raises it again, and Prefect records a failed run
         config = override(config, asked.get("overrides") or {})
     corpus = " + ".join(str(source.dataset or source.path) for source in config.ingest.sources)
     return f"{asked['recipe_name']} on {corpus[:60]} · {str(flow_run.id)[:8]}"
@@ -58,7 +58,7 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
     """Run a recipe, from raw sentences to the report of its evaluated encoder.
 
     Args:
-        recipe_name: A row of the papers, or a recipe of the project's own; `bsl recipes` describes them.
+        recipe_name: A published row or one of the project's recipes; `bsl recipes` describes them.
         overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`; all others stay.
         site: Store, mirror and device, where they differ from the worker's BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
     """
@@ -71,11 +71,11 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
 
 
 def changed_settings(changes: Mapping[str, Any], place: str = "") -> Iterator[str]:
-    """Return changes as `--set` takes them.
+    """Yield changes as arguments of `--set`.
 
     Args:
-        changes: field → value, nested.
-        place: of the fields, such as `training.`.
+        changes: Field → value, nested.
+        place: Prefix of the fields, such as `training.`.
     """
     for name, value in changes.items():
         if isinstance(value, Mapping) and value:
@@ -86,14 +86,14 @@ def changed_settings(changes: Mapping[str, Any], place: str = "") -> Iterator[st
 
 @dataclass(frozen=True)
 class Run:
-    """What a run leaves.
+    """Result of a run.
 
     Attributes:
-        report: its page.
-        system: the encoder of the last training, with its transform if there is one, or the encoder as it is; where
-            the transform is fitted on each set anew, on the last of the data sets.
-        scores: all figures of that system.
-        found: the sets that it was scored on.
+        report: The report.
+        system: The last trained encoder, or the untrained one, after the transform if there is one. If the transform
+            is fitted on each dataset separately, this is the system of the last dataset.
+        scores: All scores of that system.
+        found: The sets that were scored.
     """
 
     report: ReportRef
@@ -103,12 +103,12 @@ class Run:
 
 
 def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
-    """The way through the house; inside a flow run, each line is a task run.
+    """Run the whole pipeline; inside a flow run, each line is a task run.
 
     Args:
-        config: all that decides the result, and the report's name.
-        site: where it happens.
-        command: that repeats the run, for its page.
+        config: All settings that decide the result, and the report's title.
+        site: Store, mirror and device.
+        command: The command that repeats the run, printed in the report.
     """
     config = settled(config, site)
     start, named = resolve_encoder(site, config.encoder, config.words)
@@ -117,7 +117,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         check_learns(start)
     found = available_frozen(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.phases and config.evaluation.dev else None
-    # These raise before hours of translation and training what a later phase would find.
+    # Fail now on a missing set or an uneven batch, not after hours of translation and training.
     for scored in config.scored:
         resolve_scored_set(site, scored)
     for phase in config.phases:
@@ -165,7 +165,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         sources=config.ingest.sources,
     )
     page = report(site, artifacts, asked, RunCommand(command=command))
-    # Fitted on each set anew, a system is several of one label.
+    # A transform fitted on each dataset gives several systems with the same label.
     own = zip((words, *systems), figures, strict=True)
     outcome = tuple(scores for system, made in own if system.label == systems[-1].label for scores in made)
     return Run(page, systems[-1], outcome, found)

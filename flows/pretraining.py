@@ -1,7 +1,7 @@
-"""Rebuild the embedded models from named, licensed collections and a seed: one line an artifact.
+"""Rebuild the embedded models from named, licensed collections and a seed: one line for each artifact.
 
-The two translators help each other: into English starts from out of English (same vocabulary, words already aligned),
-and ends on what out of English makes of English sentences, so that a round trip comes back whole.
+The translator into English starts from the weights of the one out of English (same vocabulary, words already aligned).
+It is then trained on back-translations by the latter too, so that round trips keep the sentence's meaning.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _GERMAN_FRENCH = {"de": 1.0, "fr": 1.0}
 
 
 class AssetsConfig(BaseModel):
-    """How every embedded model is made. The defaults suit a GPU; a CPU takes hours for them."""
+    """Settings of every embedded model. The defaults suit a GPU; a CPU takes hours."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -57,32 +57,32 @@ class AssetsConfig(BaseModel):
     forward: TranslatorRecipe = TranslatorRecipe(near=2.0)
     """marian-mini-en-mul."""
     back: TranslatorRecipe = TranslatorRecipe(shares=_GERMAN_FRENCH, into_english=True)
-    """marian-mini-mul-en, first on sentence pairs alone."""
+    """marian-mini-mul-en, first training: parallel sentences only."""
     round_trip: TranslatorRecipe = TranslatorRecipe(
         shares={"de": 0.5, "fr": 0.5},
         into_english=True,
         back_translated=0.5,
         learning=LearningConfig(steps=4000, peak_lr=1.5e-3, warmup_steps=100, seed=2),
     )
-    """marian-mini-mul-en, then with back-translated English beside them."""
+    """marian-mini-mul-en, second training: with back-translated English added."""
     student: StudentRecipe = StudentRecipe()
     """mini-sentence."""
     captions: int = Field(default=81_000, ge=1)
-    """Captions that are back-translated, for each of German and French."""
+    """Captions to back-translate, for each of German and French."""
     everyday: int = Field(default=110_000, ge=1)
-    """Tatoeba sentences that are, too."""
+    """Tatoeba sentences to back-translate, for each of German and French."""
     measured: int = Field(default=SENTENCES, ge=5)
-    """Held-out sentences that the recorded figures are taken on; `bsl assets verify` takes 200."""
+    """Held-out sentences for the recorded figures; `bsl assets verify` uses 200."""
 
 
 @flow(name="bsl-assets", flow_run_name="embedded assets")
 def assets(config: AssetsConfig, site: RunContext | None = None, root: Path | None = None) -> dict[str, str]:
-    """Text to embedded models, measured and packed; returns the artifact key of each.
+    """Train, measure and pack the embedded models; return the artifact key of each.
 
     Args:
         config: Shapes, budgets, data shares.
-        site: Store, mirror and device; by the worker's environment if absent. The mirror must hold the collections.
-        root: Folder to pack into; the package's own unless given.
+        site: Store, mirror and device; defaults to the worker's environment. The mirror must contain the collections.
+        root: Folder to pack into; defaults to the package's folder.
     """
     show_logs()
     place = run_context_of(site)

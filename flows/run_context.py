@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _RunContextSettings(RunContext, BaseSettings):
-    """A `RunContext` whose fields have variables; stages take the plain one, as a worker has another environment."""
+    """`RunContext` read from environment variables; stages take the plain one, since a worker's environment differs."""
 
     model_config = SettingsConfigDict(env_prefix="BSL_", env_ignore_empty=True, case_sensitive=False)
 
@@ -32,14 +32,14 @@ class _RunContextSettings(RunContext, BaseSettings):
 
 
 def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> RunContext:
-    """Return the site of a flow's parameter or a command's options; the environment fills the fields without a value.
+    """Return the run context from a flow parameter or a command's options, completed from the environment.
 
     Args:
-        given: a site, of which the fields that were set count; or options, of which those with a field's name and a
-            value other than None count.
+        given: A run context, whose explicitly set fields are used; or options by field name, where None means unset.
+            Other names are ignored.
 
     Raises:
-        ValueError: a field refuses its value; the message has the field and its variable.
+        ValueError: A value is invalid; the message names the field and its variable.
     """
     asked = given.model_dump(exclude_unset=True) if isinstance(given, RunContext) else given or {}
     explicit = {field: asked[field] for field in RunContext.model_fields if asked.get(field) is not None}
@@ -54,13 +54,13 @@ def variable_of(field: str) -> str:
     """Return the environment variable of a field of `RunContext`.
 
     Args:
-        field: the name of the field.
+        field: Name of the field.
     """
     return "BSL_DATA_MIRROR" if field == "mirror" else f"BSL_{field.upper()}"
 
 
 def _explain(problem: ErrorDetails) -> str:
-    """The field, its variable and the refusal, without the value: an address may have a password."""
+    """Return the field, its variable and the reason; the value is left out, as a URL may contain a password."""
     name = str(problem["loc"][0]) if problem["loc"] else ""
     reason = problem["msg"].removeprefix("Value error, ")
     field = "mirror" if name == "BSL_DATA_MIRROR" else name
@@ -68,13 +68,13 @@ def _explain(problem: ErrorDetails) -> str:
 
 
 def command_of(verb: str, names: Sequence[str], options: Mapping[str, str | None], changes: Sequence[str] = ()) -> str:
-    """The command.
+    """Return the `bsl` command line, quoted for a shell.
 
     Args:
-        verb: of `bsl`.
-        names: what follows it: a recipe, or files.
-        options: name → value; None for those that were not given.
-        changes: `field=value` of settings that have no option of their own.
+        verb: Subcommand of `bsl`.
+        names: Positional arguments: a recipe, or files.
+        options: Name → value; None for options that were not given.
+        changes: `field=value` for each `--set`.
     """
     words = ["bsl", verb, *names]
     words += [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
@@ -85,21 +85,21 @@ C = TypeVar("C", bound="BaseModel")
 
 
 def settled(config: C, site: RunContext) -> C:
-    """The configuration with every `auto` precision as this machine computes it; idempotent."""
+    """Replace every `auto` precision in a configuration by the one for this machine; idempotent."""
     return precision.settled(config, lambda: device_of(site))
 
 
 def computed(asked: Precision, site: RunContext) -> Computed:
-    """A precision as this machine computes it."""
+    """Return the precision that this machine uses for a configured one."""
     return asked if asked != "auto" else precision.computed(asked, device_of(site))
 
 
 def tell_precision(site: RunContext, asked: Mapping[str, Precision]) -> None:
-    """Say in the log and on the terminal what a run computes in, and why.
+    """Announce the precision of a run, and the reason for it, in the log and on the terminal.
 
     Args:
-        site: where it runs.
-        asked: what for (`training`, `evaluation`) → its precision as configured.
+        site: Store and device of the run.
+        asked: Phase (`training`, `evaluation`) → its configured precision.
     """
     if not asked:
         return

@@ -1,1 +1,1 @@
-"""The command `bsl`: a file a verb."""
+"""The command `bsl`: one file for each group of verbs."""

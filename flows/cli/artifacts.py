@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # rows of a table
 _LONGEST = timedelta(days=36_500)
-_OTHERS = 108  # letters of a line of `ls` beside the artifact's name
-_NARROW = 38  # the same without seconds and run, with a short time
+_OTHERS = 108  # width of a line of `ls` without the artifact's name
+_NARROW = 38  # the same without the columns seconds and run, and with a short time
 Artifact = Annotated[str, Parameter(help="<kind>/<key>, the beginning of a key, or <kind>/latest")]
 
 
 def age(text: str) -> timedelta:
-    """`12h` or `30d` as a duration.
+    """Parse a duration such as `12h` or `30d`.
 
     Raises:
-        ValueError: of another form, or longer than a century.
+        ValueError: The text has another form, or the duration exceeds a century.
     """
     match = re.fullmatch(r"([0-9]{1,6})([hd])", text)
     given = timedelta(hours=int(match[1]) * (24 if match[2] == "d" else 1)) if match else None
@@ -139,9 +139,10 @@ def verify(
 
 
 def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
-    """Whether an artifact is damaged; if not, whether a run of this program takes it: `newer`, `stale` or `intact`.
+    """Verify an artifact; return its verdict and the reason.
 
-    One that the store does not give out now is `unread`.
+    The verdict is `DAMAGED`, `stale` (runs make it again), `newer` (format of a newer version), `unread` (store error)
+    or `intact`.
     """
     try:
         if (fault := store.damage(ref)) is not None:
@@ -164,7 +165,7 @@ def gc(
     store: StoreUrl = None,
     output: Output = Output(),
 ) -> int:
-    """List, or delete, what is old and no younger report or evaluation needs."""
+    """List, or delete, old artifacts that no newer report or evaluation needs, and leftovers."""
     opened = _open(store)
     older, now = age(older_than), datetime.now(UTC)
     try:
@@ -226,14 +227,14 @@ def _open(store: str | None) -> Store:
 
 
 def _plain(text: str) -> Text:
-    """Foreign text as it is: without markup, and without what a terminal would obey."""
+    """Return foreign text without markup or control characters."""
     return Text("".join(letter if letter.isprintable() else "�" for letter in text[:200]))
 
 
 def _print(manifests: list[Manifest], where: str) -> None:
     longest = max((len(str(manifest.ref)) for manifest in manifests), default=0)
     console = Console()
-    # Whole names always: cut, those of one kind would look alike. In a narrow terminal the rest gives way.
+    # Names are never cut, as the names of one kind start alike. In a narrow terminal the other columns shrink.
     narrow = console.is_terminal and console.width < _OTHERS + longest
     table = Table(title=Text(where))
     for name in ("artifact", "rows", "size", "made", *(() if narrow else ("seconds", "run"))):

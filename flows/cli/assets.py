@@ -1,4 +1,4 @@
-"""`bsl assets build|verify|ls`: the models and texts that travel in the package."""
+"""`bsl assets build|verify|ls`: the models and texts in the package."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def build(
     from flows.pretraining import AssetsConfig, assets
 
     wanted = override(AssetsConfig(), json.loads(config.read_bytes()) if config else {})
-    packed = start.run(assets, is_planned=False, config=wanted, root=root)  # it packs what it made into the package
+    packed = start.run(assets, is_planned=False, config=wanted, root=root)  # the flow also packs files, not only stages
     if packed is None:
         return 1
     made = {name: f"asset/{key}" for name, key in packed.items()}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tasks.diagnostics.doctor import Check
 
 
-_DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a person needs the beginning
+_DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # shown by its first digits
 
 
 def doctor(
@@ -101,7 +101,7 @@ def bench(
 
 
 def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> int:
-    """Each row with its figure as it comes, and the tables of what came however it ends; 1 if a check was missed."""
+    """Print each row when it is measured, and finally (also after an error) the tables; return 1 if a check failed."""
     from tasks.diagnostics.benchmark.results import Check as BenchCheck
     from tasks.diagnostics.benchmark.results import as_json, markdown, spelled
 
@@ -145,9 +145,9 @@ def ui(
     if address := named_server():
         print(f"{server} serves its own UI: {address.removesuffix('/api')}")
         return 0
-    is_alone(inherited=True)  # so that no other command takes its runs for dead
+    is_alone(inherited=True)  # so that no other command marks its runs as Crashed
     url = f"http://127.0.0.1:{port}"
-    os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page asks the default port
+    os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page calls the default port
     print(f"{server}\nruns and artifacts: {url}   (stop with Ctrl-C)", flush=True)
     prefect = str(Path(sys.executable).with_name("prefect"))
     os.execv(prefect, [prefect, "server", "start", "--host", "127.0.0.1", "--port", str(port)])

@@ -1,4 +1,4 @@
-"""`bsl evaluate MODEL … --suite …`: any encoder's scores on the papers' sets."""
+"""`bsl evaluate MODEL … --suite …`: score encoders on the papers' sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How an encoder's folder or file is read."""
+    """Options for reading an encoder's folder or file."""
 
     pooling: Annotated[
         Pooling | None,
@@ -52,7 +52,7 @@ class Reading:
         """The options by the names of their settings (`tasks.evaluation.systems.Reading`).
 
         Raises:
-            ValueError: the widths of convolutions are malformed.
+            ValueError: The widths of convolutions are malformed.
         """
         cut = {name: value for name, value in (("split", self.split), ("case", self.case)) if value}
         return {
@@ -93,7 +93,7 @@ def evaluate(
     start = begin(place, output)
     from tasks.evaluation.kinds import names_of
 
-    names_of(suite)  # a suite that does not exist is refused before a run starts
+    names_of(suite)  # an unknown suite fails before a run starts
     from flows.config import override
     from flows.evaluation import evaluation
     from tasks.evaluation.systems import EvaluationSettings
@@ -112,7 +112,7 @@ def evaluate(
 
 
 def suites_listed() -> str:
-    """Return the lines below the help that name the suites and the protocols that fine-tune."""
+    """Return the suites and the fine-tuning protocols, as lines below the help."""
     from tasks.evaluation.kinds import ALL, suites, tuned_names
 
     return (

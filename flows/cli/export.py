@@ -1,4 +1,4 @@
-"""`bsl export ENCODER FOLDER --onnx --int8 --dims … --static`: an encoder's small, fast forms, and what each loses."""
+"""`bsl export ENCODER FOLDER --onnx --int8 --dims … --static`: write small, fast forms, and measure their loss."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPTIONS_OF: Final = {
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Forms:
-    """The forms that are written, and their options."""
+    """The forms to write, and their options."""
 
     onnx: Annotated[bool, Parameter(help="write an ONNX graph in fp32: onnx/model.onnx")] = False
     int8: Annotated[bool, Parameter(help="write an ONNX graph with int8 products: onnx/model_qint8_….onnx")] = False
@@ -50,7 +50,7 @@ class Forms:
         """The options that were given, by the names of their settings.
 
         Raises:
-            ValueError: one is malformed, or about a form that is not asked for.
+            ValueError: An option is malformed, or belongs to a form that is not requested.
         """
         asked = asdict(self) | {"dims": _dims(self.dims) or None}
         for option, forms in _OPTIONS_OF.items():
@@ -63,7 +63,7 @@ class Forms:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """Where the folder goes on the Hub."""
+    """Upload to the Hub."""
 
     push_to_hub: Annotated[
         str | None, Parameter(help="ORG/NAME: upload the folder as a new, private model repository")

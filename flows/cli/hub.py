@@ -1,4 +1,4 @@
-"""`bsl mirror FOLDER [NAME …]`: what machines without the Hub need; `bsl pins`: commits of the Hub that are read."""
+"""`bsl mirror FOLDER [NAME …]`: fill a Hub cache for machines without the Hub; `bsl pins`: list pinned Hub commits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def mirror(
     ] = None,
     output: Output = Output(),
 ) -> int:
-    """Fill a cache of the Hub with what recipes read, to be used as HF_HOME; exit code 1 if something is lacking."""
+    """Fill a Hub cache with the files that recipes read, for use as HF_HOME; exit code 1 if a file is missing."""
     if "://" in folder:
         raise ValueError(f"{folder} is no folder of this machine; fill a folder and copy it there")
     own = run_context_of({"mirror": own}).mirror
@@ -75,7 +75,7 @@ def mirror(
 
 
 def _wanted(names: Sequence[str], settings: Sequence[str]) -> list[str | SourceSpec]:
-    """What the names stand for, each once; every split of every declared set without names."""
+    """Return the models, sources and sets of the names; without names, every split of every declared set."""
     if not names:
         return [f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits]
     wanted: list[str | SourceSpec] = []
@@ -90,7 +90,7 @@ def _wanted(names: Sequence[str], settings: Sequence[str]) -> list[str | SourceS
 
 
 def _own(names: Sequence[str], settings: Sequence[str]) -> list[str]:
-    """What the named recipes read of a person's own, each once."""
+    """Return the user's files that the named recipes read, each once."""
     from flows.recipes.listing import own_files
 
     recipes = [configured(name.removeprefix(RECIPE), settings) for name in names if name.startswith(RECIPE)]
@@ -98,7 +98,7 @@ def _own(names: Sequence[str], settings: Sequence[str]) -> list[str]:
 
 
 def _pinned(name: str) -> str:
-    """A model's name with the revision that a recipe pins, unless it has one."""
+    """Append to a model's name the revision that a recipe pins, unless it has one."""
     if not name.startswith(MODEL) or "@" in name:
         return name
     from flows.recipes import RECIPES
@@ -113,9 +113,9 @@ def pins(
     check: Annotated[bool, Parameter(help="ask the Hub what has changed since")] = False,
     output: Output = Output(),
 ) -> int:
-    """List the Hub's commits that recipes read; compare them with the Hub.
+    """List the Hub commits that recipes read; compare them with the Hub.
 
-    Exit code 1 if the Hub does not give what a pin names, or a pin is missing and nothing says why.
+    Exit code 1 if the Hub does not serve a pinned repository, or a pin is missing without a recorded reason.
     """
     from flows.hub import look, unexplained
     from flows.hub import pins as pinned

@@ -1,4 +1,4 @@
-"""The command `bsl`: what it says without a verb, its errors and its exit codes."""
+"""The command `bsl`: entry point, text without a verb, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ app = application()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code: 0, 1 for a run that failed, 2 for a call that makes no sense.
+    """Run the command line and return the exit code.
 
-    A run whose training was stopped as harmful gives 1 too. Ctrl-C gives 130 and a reader that leaves early, such as
-    `head`, 141, as the shell has it.
+    0: success. 1: a failed run, or a training stopped as harmful. 2: a usage error. As in the shell, 130: Ctrl-C, and
+    141: the reader of a pipe, such as `head`, closed it.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("bsl: interrupted; finished stages are cached; run again to resume", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has what it wanted; nothing may be flushed to it at the end.
+        # The pipe is closed; Python must not flush to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CUT_OFF
     except Exception as error:
@@ -65,7 +65,7 @@ def _called(words: Sequence[str]) -> int:
     command, bound = parsed(words)
     code = command(*bound.args, **bound.kwargs) or 0
     if command == app.help_print and words[0] == "evaluate":
-        from flows.cli.evaluate import suites_listed  # which imports the kinds of evaluation
+        from flows.cli.evaluate import suites_listed  # slow: imports all kinds of evaluation
 
         print(suites_listed())
     return code
@@ -75,10 +75,10 @@ def parsed(words: Sequence[str]) -> tuple[Callable[..., int | None], BoundArgume
     """Return the function of a call and its arguments.
 
     Args:
-        words: the verb and what follows it; `--debug` may also stand between a verb and its action.
+        words: The verb and its arguments; `--debug` may also come between a verb and its action.
 
     Raises:
-        CycloptsError: the call has an unknown option, a wrong value, or lacks an argument.
+        CycloptsError: The call has an unknown option or a wrong value, or lacks an argument.
     """
     rest = [word for word in words if word != "--debug"]
     chain, _, _ = app.parse_commands(rest)
@@ -91,23 +91,23 @@ def parsed(words: Sequence[str]) -> tuple[Callable[..., int | None], BoundArgume
 
 
 def _failed(error: Exception) -> int | None:
-    """Print an error in a line; None for one that nobody foresaw."""
-    # Imported for a failure alone: help comes at once.
+    """Print a known error in one line and return the exit code; None for an unexpected error."""
+    # Imported only for an error, to keep `--help` fast.
     from flows.cli.terminal.start import failed, is_of_a_server
     from models.errors import ModelError
     from storage.errors import StorageError
 
     if isinstance(error, StorageError | ModelError | OSError | ImportError | ValueError):
         print(f"bsl: {printable(_worded(error))}", file=sys.stderr)
-        # A ValueError that is none of ours: an unknown recipe, field or value, refused before anything was started. An
-        # ImportError is an optional package that is missing, such as s3fs.
+        # A ValueError of no class of ours is an unknown recipe, field or value, found before a run started. An
+        # ImportError is a missing optional package, such as s3fs.
         ours = isinstance(error, StorageError | ModelError)
         return USAGE_ERROR if isinstance(error, ValueError) and not ours else FAILURE
     return failed(error) if is_of_a_server(error) else None
 
 
 def _worded(error: Exception) -> str:
-    """An error in words; for a value that a configuration refuses, with its field."""
+    """Return an error's message; for a pydantic error, each field with its message."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
@@ -116,7 +116,7 @@ def _worded(error: Exception) -> str:
 
 
 def _misspelt(words: Sequence[str]) -> str:
-    """What is wrong with a call that does not begin with a verb; empty if it does, or asks for help or version."""
+    """Return the error of a call that does not begin with a verb; empty if it does, or requests help or version."""
     names, word = [verb.name for verbs in VERBS.values() for verb in verbs if " " not in verb.name], words[0]
     if word in (*names, "-h", "--help", "--version"):
         return ""
@@ -130,11 +130,11 @@ def _misspelt(words: Sequence[str]) -> str:
 
 
 def refusal(error: CycloptsError, words: Sequence[str]) -> str:
-    """Return what is wrong with a call that begins with a verb, the nearest option, and where all are listed.
+    """Return the message for a wrong call of a verb, with the nearest option and the command that lists all.
 
     Args:
-        error: what the parser found.
-        words: the verb and what follows it.
+        error: The parser's error.
+        words: The verb and its arguments.
     """
     verb = " ".join(error.command_chain or words[:1])
     if isinstance(error, UnknownOptionError):

@@ -1,4 +1,4 @@
-"""`bsl recipes [RECIPE]`: what can be run, or one recipe's complete configuration."""
+"""`bsl recipes [RECIPE]`: list the recipes, or print one recipe's complete configuration."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def recipes(
 
 
 def _fitting(line: str) -> str:
-    """A line of the list, wrapped at the terminal's width beside its name; whole in a pipe, to be searched."""
+    """Wrap a line of the list to the terminal's width, indented after the name; in a pipe it stays whole, for grep."""
     if not sys.stdout.isatty():
         return line
     from flows.recipes.listing import COLUMN

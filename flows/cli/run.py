@@ -1,4 +1,4 @@
-"""`bsl run RECIPE [--set field=value …]`: from raw sentences to the report, watched."""
+"""`bsl run RECIPE [--set field=value …]`: run a recipe from raw sentences to its report, with progress."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(
     output: Output = Output(),
 ) -> int:
     """Run a recipe from raw sentences to its report."""
-    # Before all else, since the server takes longest to start; if something is misspelt, it is ended amid its imports.
+    # First, since the server takes longest to start; a misspelt name ends it during its imports.
     start = begin(place, output, serve=not dry_run, processes=processes)
     from flows.config import override
     from flows.recipes import recipe as named_recipe

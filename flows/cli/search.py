@@ -1,4 +1,4 @@
-"""`bsl embed`, `bsl search`, `bsl pairs`: an encoder in use, on sentences of a file."""
+"""`bsl embed`, `bsl search`, `bsl pairs`: use an encoder on the sentences of a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Corpus = Annotated[str, Parameter(help="file of text, CSV, JSONL or Parquet, a f
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """How sentences are read and embedded, and where."""
+    """Options for reading and embedding sentences, and the place of the computation."""
 
     column: Annotated[str | None, Parameter(help="column of sentences [default: the only column of text]")] = None
     precision: AskedPrecision = None
@@ -127,20 +127,20 @@ def pairs(
 
 
 def _used_site(model: str, corpus: str, use: Use) -> RunContext:
-    """Where an encoder is used: no flow runs, so Prefect starts no server."""
+    """Return the run context for using an encoder, with Prefect configured but without a server, as no flow runs."""
     check_files(corpus)
     check_encoders([model], use.place)
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a bar of its own
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
     from flows.prefect_server.server import use_server
     from flows.run_context import run_context_of
 
     use_server()
-    # No Prefect here, which sends shards to others.
+    # Only Prefect sends shards to a cluster, and it does not run here.
     return run_context_of(use.place.given).model_copy(update={"cluster": None})
 
 
 def _opened_index(model: str, corpus: str, use: Use) -> Index:
-    """The corpus that a command names, embedded."""
+    """Embed the corpus that a command names; return its index."""
     site = _used_site(model, corpus, use)
     from tasks.serving.search import index
 
@@ -157,7 +157,7 @@ def _spec(path: str, use: Use) -> SourceSpec:
 
 
 def _used_precision(use: Use, site: RunContext) -> Computed:
-    """What the encoder computes in on this machine, said on the error stream."""
+    """Return the encoder's precision on this machine, and print it to standard error."""
     from flows.run_context import computed
     from models.runtime.precision import explained
     from tasks.stage.device import device_of
@@ -169,7 +169,7 @@ def _used_precision(use: Use, site: RunContext) -> Computed:
 
 @contextmanager
 def _showing_use(site: RunContext, first: str) -> Iterator[None]:
-    """Show on the error stream how far an encoder's use has come; `first` says what it begins with."""
+    """Show progress on standard error while an encoder is used; `first` is the first step's text."""
     from flows.cli.terminal.progress import watching
     from models.runtime.progress import Progress
 

@@ -1,6 +1,6 @@
-"""The verbs of `bsl`, in the order and the groups of its help.
+"""The verbs of `bsl`, in the order and groups of its help.
 
-A verb's function is imported when the verb is called, so that `bsl --help` comes at once.
+A verb's function is imported when the verb is called, to keep `bsl --help` fast.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from cyclopts import App, Group, Parameter
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb, or an action of one.
+    """A verb, or an action of a verb.
 
     Attributes:
-        name: the word on the command line; for an action the verb and the action.
+        name: The word on the command line; for an action the verb and the action.
         function: `<module of flows/cli>:<function>`, or empty if the verb has actions.
-        help: its line in the help.
+        help: Its line in the help.
     """
 
     name: str
@@ -75,7 +75,7 @@ VERBS: Final[dict[str, tuple[Verb, ...]]] = {
 
 def application() -> App:
     """Return the parser of the command line; its verbs are imported when they are called."""
-    app = App(  # its errors are printed by `flows.cli.main`, in a line
+    app = App(  # `flows.cli.main` prints its errors
         name="bsl",
         help="Raw sentences in, an evaluated sentence encoder out.",
         version=_version,
@@ -104,12 +104,12 @@ def application() -> App:
 
 
 def _shown(default: object) -> str | None:
-    """A default in the help; None for what is off or not given, whose help says what holds then."""
+    """Return the default to show in the help; None for an unset option, whose help text states its default."""
     return None if default in (None, False, "") or isinstance(default, tuple) else str(default)
 
 
 def _version() -> str:
-    """The installed version, looked up for `--version` alone."""
+    """Return the installed version; called only for `--version`."""
     from importlib.metadata import version
 
     return f"bsl-pipeline {version('bsl-pipeline')}"

@@ -1,4 +1,1 @@
-"""The Prefect server of a command.
-
-PREFECT_API_URL names it; without one, the command starts a server of its own.
-"""
+"""The Prefect server of a command: the one in PREFECT_API_URL, or else an embedded server that the command starts."""

@@ -1,7 +1,7 @@
 """States of runs that did not finish: Crashed after kill -9, Cancelled after Ctrl-C or SIGTERM.
 
-Prefect marks a run that a signal ends as Crashed. A command that a person stops has not crashed. A run on a work pool
-keeps Prefect's states: there the UI cancels, and SIGTERM comes from a machine that goes.
+Prefect marks every run ended by a signal as Crashed, but a command stopped by its user has not crashed. Runs on a work
+pool keep Prefect's states: there users cancel in the UI, and SIGTERM means that the machine shuts down.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def end_crashed_runs(before: datetime) -> int:
     """Mark as Crashed the runs that began before a time and have not ended.
 
     Args:
-        before: when no run of the server's database had a process; other commands may have begun since.
+        before: A time at which no run of the server's database had a process; other commands may have begun since.
 
     Returns:
         The number of these runs.
@@ -51,7 +51,7 @@ def cancelled_when_stopped(flow: Flow[..., Any]) -> Flow[..., Any]:
     """Return a copy of a flow whose run becomes Cancelled, not Crashed, by Ctrl-C or SIGTERM.
 
     Args:
-        flow: the flow that a command runs.
+        flow: The flow that a command runs.
     """
     return flow.with_options(on_crashed=[*flow.on_crashed_hooks, _cancel_if_stopped])
 

@@ -1,8 +1,8 @@
-"""Which Prefect server a command talks to: the one that PREFECT_API_URL names, else one of this folder's own.
+"""The Prefect server of a command: the one in PREFECT_API_URL, else an embedded server with a database in this folder.
 
-A command starts its own server while it still imports; `server_process` says why that is not Prefect's own.
+A command starts the embedded server while it still imports; `server_process` explains why not Prefect's ephemeral one.
 
-Nothing here imports Prefect: its settings are read once, on import, so they must stand in the environment before.
+This module imports no Prefect at the top: Prefect reads its settings on import, so the environment must be set first.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-TAG: Final = "bsl"  # of every run: the automations of docker/ apply to runs that have it
-HOME: Final = Path(".bsl")  # of the own server's database, which all commands of this folder share
-HEARTBEAT_SECONDS: Final = 30  # the least that Prefect takes; unless told so it beats every 180 s
-RUN_SETTINGS: Final = {  # of every run; prefect.yaml gives them to runs on a pool
-    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),  # a shared server ends a run that is silent
-    # A server answers 500 while its database is gone; asked again for two minutes, it may have it back.
+TAG: Final = "bsl"  # tag of every run; the automations of docker/ apply to runs with it
+HOME: Final = Path(".bsl")  # folder of the embedded server's database, shared by all commands in this folder
+HEARTBEAT_SECONDS: Final = 30  # Prefect's minimum; its default is 180 s
+RUN_SETTINGS: Final = {  # for every run; prefect.yaml sets them for runs on a pool
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),  # a shared server ends runs without heartbeats
+    # A server answers 500 while its database is down; the client retries for two minutes.
     "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
 }
 _OWN_SERVER = {
@@ -36,19 +36,19 @@ _OWN_SERVER = {
     "DO_NOT_TRACK": "1",
 }
 _DATABASES: Final = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
-_SECONDS_TO_ANSWER: Final = 20.0  # of a named server, asked before a run
-_SECONDS_TO_START: Final = 120.0  # a laptop's first start takes over 20
+_SECONDS_TO_ANSWER: Final = 20.0  # for the check of a named server before a run
+_SECONDS_TO_START: Final = 120.0  # the first start on a laptop takes over 20
 _PATIENCE: Final = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
 _PROGRAM: Final = Path(__file__).with_name("server_process.py")
-# As Prefect runs a server for one process: without a UI, and without the services that only schedules need.
+# As Prefect's ephemeral server: without a UI, and without the services that only schedules need.
 _TEMPORARY: Final = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
 
 
 def use_server() -> str:
-    """Settle the Prefect settings of this process; what the environment already says stays.
+    """Set the Prefect settings of this process in the environment; variables that are already set stay.
 
     Returns:
-        A sentence that says which server it is.
+        A description of the server.
     """
     address = named_server()
     for name, value in RUN_SETTINGS.items():
@@ -56,7 +56,7 @@ def use_server() -> str:
     if address:
         return f"Prefect server {address}"
     os.environ.setdefault("PREFECT_HOME", str(HOME.absolute() / "prefect"))
-    # Prefect would make the last part alone, and warn where the others are missing.
+    # Prefect creates only the last folder of the path, and warns if its parents are missing.
     Path(os.environ["PREFECT_HOME"]).expanduser().mkdir(parents=True, exist_ok=True)
     for name, value in _OWN_SERVER.items():
         os.environ.setdefault(name, value)
@@ -64,9 +64,9 @@ def use_server() -> str:
 
 
 def named_server() -> str | None:
-    """The address in PREFECT_API_URL, without credentials: these go to PREFECT_API_AUTH_STRING, which sends the same.
+    """Return the URL in PREFECT_API_URL, without credentials, which move to PREFECT_API_AUTH_STRING.
 
-    Prefect shows the address on the console and in its UI; it is settled before Prefect is imported.
+    Prefect shows the URL on the console and in its UI. Call this before Prefect is imported.
     """
     address = os.environ.get("PREFECT_API_URL")
     parts = urlsplit(address or "")
@@ -79,18 +79,18 @@ def named_server() -> str | None:
 
 
 def start_server() -> EmbeddedServer | None:
-    """Start one unless PREFECT_API_URL names one; call it before Prefect is imported, which reads its settings then."""
+    """Start the embedded server unless PREFECT_API_URL names one; call it before Prefect is imported."""
     return None if os.environ.get("PREFECT_API_URL") else EmbeddedServer()
 
 
 def check_server(address: str) -> str:
-    """Ask a server that a person named once whether it answers and takes our credentials; Prefect would try for long.
+    """Check that a named server answers and accepts the credentials; one attempt, as Prefect would retry for long.
 
     Returns:
-        Its version.
+        The server's version.
 
     Raises:
-        OSError: it does not answer, or wants credentials.
+        OSError: The server does not answer, or requires credentials.
     """
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectHTTPStatusError
@@ -100,8 +100,8 @@ def check_server(address: str) -> str:
     with temporary_settings(once), get_client(sync_client=True) as client:
         fault = client.api_healthcheck()
         try:
-            version = client.api_version() if fault is None else ""  # the health check asks for no credentials
-        except Exception as error:  # whatever the client raises
+            version = client.api_version() if fault is None else ""  # the health check needs no credentials
+        except Exception as error:  # the client raises several types
             fault = error
     if fault is None:
         return version
@@ -117,9 +117,9 @@ def check_server(address: str) -> str:
 
 
 def is_alone(*, inherited: bool = False) -> bool:
-    """Be present in the folder's own database; whether no other command is.
+    """Register this process as a user of the folder's database; return whether it is the only one.
 
-    A database that a person named may have other users: nobody is alone there.
+    For a database or PREFECT_HOME set by the user the result is False: other programs may use it.
     """
     folder = Path(os.environ.get("PREFECT_HOME", ""))
     if folder != HOME.absolute() / "prefect" or any(map(os.environ.get, _DATABASES)):
@@ -128,10 +128,10 @@ def is_alone(*, inherited: bool = False) -> bool:
 
 
 class EmbeddedServer:
-    """A server process to which this process's Prefect client talks, until this process ends.
+    """An embedded Prefect server process for this process's client; it ends with this process.
 
     Attributes:
-        alone: when no other command used the folder's own database; None if one did.
+        alone: Time at which no other command used the folder's database; None if one did.
     """
 
     def __init__(self) -> None:
@@ -142,21 +142,21 @@ class EmbeddedServer:
         self.alone = datetime.now(UTC) if is_alone() else None
         self._api = f"http://127.0.0.1:{port}/api"
         self._process = subprocess.Popen(
-            # -P: or the modules beside the program would hide others of their name
+            # -P: modules in the program's folder must not shadow installed ones
             [sys.executable, "-P", str(_PROGRAM), str(port)],
             env={**os.environ, **_TEMPORARY},
-            stdin=subprocess.PIPE,  # which closes with this process, whatever ends it
-            start_new_session=True,  # Ctrl-C is for the command, which then tells the server how its run ended
+            stdin=subprocess.PIPE,  # closes when this process ends, also by kill -9
+            start_new_session=True,  # Ctrl-C must reach only the command, which then reports its run's state
         )
         atexit.register(self.stop)
         os.environ["PREFECT_API_URL"] = self._api
-        os.environ.setdefault("PREFECT_UI_URL", "")  # else Prefect prints the address of a page that is not served
+        os.environ.setdefault("PREFECT_UI_URL", "")  # else Prefect prints the URL of a UI that is not served
 
     def wait(self) -> None:
-        """Wait until it answers.
+        """Wait until the server answers.
 
         Raises:
-            OSError: it ended, or does not answer in time.
+            OSError: The server process ended, or did not answer in time.
         """
         limit = time.monotonic() + float(os.environ.get(_PATIENCE, _SECONDS_TO_START))
         while not self._answers():
@@ -168,7 +168,7 @@ class EmbeddedServer:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """End the process."""
+        """End the server process."""
         self._process.terminate()
         try:
             self._process.wait(timeout=5)
@@ -177,7 +177,7 @@ class EmbeddedServer:
             self._process.wait()
 
     def _answers(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)  # which asks no proxy
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)  # ignores proxies
         try:
             connection.request("GET", "/api/health")
             return connection.getresponse().status == 200
@@ -188,16 +188,16 @@ class EmbeddedServer:
 
 
 def hold(folder: Path, *, inherited: bool = False) -> bool:
-    """Hold the shared lock until this process ends.
+    """Take the shared lock of a database folder until this process ends.
 
     Args:
-        folder: the folder of the database.
-        inherited: whether a program that replaces this process (`exec`) keeps the lock.
+        folder: Folder of the database.
+        inherited: Whether a program that replaces this process (`exec`) keeps the lock.
 
     Returns:
-        Whether no other process holds it; False on a file system without locks.
+        Whether no other process has the lock; False on a file system without locks.
     """
-    file = os.open(folder / "commands.lock", os.O_RDWR | os.O_CREAT, 0o644)  # never closed
+    file = os.open(folder / "commands.lock", os.O_RDWR | os.O_CREAT, 0o644)  # never closed, to keep the lock
     os.set_inheritable(file, inherited)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,12 +1,12 @@
-"""The server process of a command: run as a file with the port as its argument; imports nothing of the pipeline.
+"""The embedded server's process: run as a script with the port as its argument; imports nothing of the pipeline.
 
-Prefect's ephemeral server outlives a command that is killed with -9, starts only after the command's imports, and does
-not lock its database. `prefect server start --background` is one server for each port, and nothing ends it.
+Prefect's ephemeral server survives a command killed with -9, starts only after the command's imports, and does not lock
+its database. `prefect server start --background` runs one server for each port, and nothing ends it.
 
-- End: the command holds the other end of this process's standard input and writes nothing. The pipe closes when the
-  command ends, by kill -9 too.
-- Start: one server at a time creates or migrates the database. Two that create one SQLite file at once both fail. Later
-  servers start side by side: ten in a row would outlast the patience of the tenth command.
+- End: the command has the other end of this process's standard input and writes nothing to it. The pipe closes when the
+  command ends, also by kill -9.
+- Start: one server at a time creates or migrates the database, since two that create one SQLite file both fail. Once it
+  is migrated, servers start in parallel; ten in sequence would exceed the tenth command's timeout.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def serve(port: int) -> None:
     """Serve on a port of this machine until the command ends.
 
     Args:
-        port: the TCP port.
+        port: The TCP port.
     """
     threading.Thread(target=_end_with_the_command, daemon=True).start()
     server = _server(port)
@@ -45,16 +45,16 @@ def serve(port: int) -> None:
 
 
 def _end_with_the_command() -> None:
-    while os.read(0, 1024):  # not sys.stdin: Python aborts at its end while a thread reads that buffer
+    while os.read(0, 1024):  # not sys.stdin: Python aborts at exit if a thread reads its buffer
         pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_SECONDS_TO_END)
-    os._exit(1)  # uvicorn waits for open connections
+    os._exit(1)  # uvicorn would wait for open connections
 
 
 def _server(port: int) -> Server:
     import uvicorn
-    from prefect.server.api.server import create_app  # takes seconds, without the lock
+    from prefect.server.api.server import create_app  # takes seconds, so before the lock is taken
 
     class OneAtATime(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -68,13 +68,13 @@ def _server(port: int) -> Server:
 
 @contextmanager
 def migration_lock() -> Iterator[Callable[[], None]]:
-    """Wait until no other server of this PREFECT_HOME migrates; the system releases the lock of a killed process.
+    """Lock the migration of this PREFECT_HOME's database; the system releases the lock of a killed process.
 
-    The lock file has the version of Prefect that migrated the folder's database last. If it is this one, the lock is
-    released at once.
+    The lock file contains the Prefect version that last migrated the database. If it is the installed version, the lock
+    is released at once.
 
     Yields:
-        A function that notes that the database is migrated.
+        A function that records that the database is migrated.
     """
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     home.mkdir(parents=True, exist_ok=True)

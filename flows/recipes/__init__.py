@@ -29,7 +29,7 @@ RECIPES: Final = {make.__name__.replace("_", "-"): make for make in _ALL}
 if TYPE_CHECKING:
     RecipeName = str
 else:
-    RecipeName = Literal[tuple(RECIPES)]  # so that the UI's form offers them
+    RecipeName = Literal[tuple(RECIPES)]  # Prefect's run form lists these names
 
 
 class UnknownRecipeError(ValueError):
@@ -37,10 +37,10 @@ class UnknownRecipeError(ValueError):
 
 
 def recipe(name: str) -> PipelineConfig:
-    """The configuration of a recipe.
+    """Return the configuration of a recipe.
 
     Raises:
-        UnknownRecipeError: with the nearest of the names that exist.
+        UnknownRecipeError: No recipe has that name; the message suggests the closest one.
     """
     if name not in RECIPES:
         nearest = difflib.get_close_matches(name, RECIPES, n=1)

@@ -1,4 +1,4 @@
-"""What `bsl adapt` does unless told otherwise: settings that cannot wreck an encoder, and their proof."""
+"""Default settings of `bsl adapt`: gentle training, and the evaluation that decides whether it helped."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 STSB: Final = "embedded:stsb/test"
-"""The general set that is always asked of."""
+"""The general set on which every adaptation is scored."""
 DROPOUT: Final = 0.1  # BERT's own rate; the embedded encoders have none
 
-# Small steps, and few of them: what a good encoder knows is soon lost. A hundred gain no more on labels, at twice the
-# cost (docs/research-log.md).
+# Few and small steps, since a good encoder forgets quickly. With labels, a hundred steps cost twice as much and gain no
+# more (docs/research-log.md).
 GENTLE: Final = TrainingConfig(
     objective=ContrastiveConfig(),
     lr=2e-5,
@@ -43,10 +43,10 @@ GENTLE: Final = TrainingConfig(
 )
 
 
-# Cosines of pairs learn to be 1 within a class and 0 between classes, or the given score. Rate, batch and steps were
-# chosen on TREC's test rows with one seed (8 rows a class, all-MiniLM-L6-v2): 2 points were gained by the rate of views
-# and 17 by this one. STS-B then lost 5.7; merged with the start at half, 14 were gained and 1.0 lost: the share that is
-# chosen keeps general sets. Other texts, and more rows: BENCHMARKS.md, "What labels teach".
+# Regression of a pair's cosine on 1 within a class and 0 between classes, or on the given score. Learning rate, batch
+# and steps were chosen on TREC's test rows with one seed (8 rows a class, all-MiniLM-L6-v2). The learning rate of views
+# gained 2 points, this one 17, while STS-B lost 5.7. Merged half and half with the start, the encoder gained 14 and
+# lost 1.0, so the merging share protects general sets. Other texts, and more rows: BENCHMARKS.md, "What labels teach".
 LABELLED: Final = GENTLE.model_copy(
     update={
         "objective": RegressionConfig(),
@@ -57,7 +57,7 @@ LABELLED: Final = GENTLE.model_copy(
         "eval_every": 60,
     }
 )
-LABELS: Final = "labels"  # as a name of what is learnt
+LABELS: Final = "labels"  # name used in place of a view's
 _TAUGHT: Final[dict[str, tuple[str, ...]]] = {
     "auto": ("crops",),
     "crops": ("crops",),
@@ -68,25 +68,25 @@ _TAUGHT: Final[dict[str, tuple[str, ...]]] = {
 
 
 class ReadingConfig(BaseModel):
-    """What the columns of own files hold, where the guess is to be overruled, and the language that they are in."""
+    """Columns of the user's files, where the guess is wrong, and the language of the text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     columns: tuple[str, ...] = ()
-    """Columns that hold text, where the guess is to be overruled."""
+    """Text columns; overrides the guess."""
     title: str | None = None
-    """Column that holds a title, where the guess is to be overruled; "" where none does."""
+    """Title column; overrides the guess. "" for none."""
     document: str | None = None
-    """Column whose equal values make a document; such as a source, where whole sources are to be held out; "" where
-    none does."""
+    """Column whose equal values form a document, such as the source, to hold out whole sources; overrides the guess. ""
+    for none."""
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """ISO 639 code of the text."""
 
     def sources(self, texts: Sequence[str], mirror: str | None) -> tuple[TextSource, ...]:
-        """The files, and what is read of them.
+        """Return the text sources of files, with the columns to read.
 
         Raises:
-            SourceError: one of them is nowhere to be had, or no column of it holds text.
+            SourceError: A file does not exist, or has no text column.
         """
         return sources(
             texts,
@@ -99,35 +99,36 @@ class ReadingConfig(BaseModel):
 
 
 class AdaptConfig(ReadingConfig):
-    """How an encoder is adapted to somebody's text."""
+    """Settings for adapting an encoder to the user's text."""
 
     encoder: EncoderConfig = EncoderConfig(model=DEFAULT_ENCODER)
-    """How a bare transformer is read; what a sentence-transformers folder says of itself holds."""
+    """Pooling and length of a bare transformer; a sentence-transformers folder has its own settings."""
     hold_out: HoldOutConfig = HoldOutConfig()
-    """What training does not see."""
+    """Documents held out from training."""
     views: Literal["auto", "crops", "round trips", "both", "dropout"] = "auto"
-    """What is learnt to belong together, unless labels teach: crops (`auto`), round trips, both, or a sentence beside
-    itself, read twice under dropout (as SimCSE). Round trips by the embedded translators made a good encoder worse."""
+    """Views to train on if labels are not used for training: crops (`auto`), round trips, both, or `dropout`: a
+    sentence paired with itself under dropout (as SimCSE). Round trips by the embedded translators made a good encoder
+    worse."""
     translators: str | dict[str, TranslatorConfig] = "embedded"
-    """`embedded`, `opus-mt`, or a table by direction, such as `en-de`; "" for none."""
+    """`embedded`, `opus-mt`, or a table by language pair, such as `en-de`; "" for none."""
     pivots: tuple[str, ...] = PIVOTS
-    """Languages through which a round trip may go; the first that the translators know both ways."""
+    """Candidate pivot languages of a round trip; the first one with translators in both directions is used."""
     translated: int = Field(1500, ge=0)
-    """Most sentences to learn from that are translated."""
+    """Maximum number of training sentences to translate."""
     training: TrainingConfig = GENTLE
     """Objective, optimizer and schedule."""
     label_training: TrainingConfig = LABELLED
-    """The same where labels teach, which they do in the place of views."""
+    """The same for training on labels, which replace the views."""
     raw_lr: float = Field(2e-4, gt=0, le=1)
-    """Peak learning rate, instead of `training.lr`, of a bare transformer: it has not learnt to compare sentences yet,
-    so there is more to learn and less to forget."""
+    """Peak learning rate, instead of `training.lr`, of a bare transformer: it cannot compare sentences yet, so it has
+    more to learn and less to forget."""
     raw_anchor: float = Field(ANCHOR, ge=0, le=100)
-    """How firmly a bare transformer is held to its start, instead of `training.objective.anchor_weight`, where the
-    objective is `contrastive`."""
+    """Anchor weight of a bare transformer, instead of `training.objective.anchor_weight`, if the objective is
+    `contrastive`: how strongly training keeps the similarities of the start."""
     proof: AdaptationEvaluationConfig = AdaptationEvaluationConfig()
-    """What is asked of the adapted encoder."""
+    """Evaluation of the adapted encoder on held-out text."""
     evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")
-    """General sets, each of which it may not forget, STS-B always among them; `dev` helps to choose."""
+    """General sets on which the encoder may not lose; STS-B is always one. `dev` helps to choose the merging share."""
 
     @field_validator("translators")
     @classmethod
@@ -151,19 +152,19 @@ class AdaptConfig(ReadingConfig):
 
     @property
     def trip(self) -> TranslatedView | None:
-        """The round trip for the language; None where no translator knows the way."""
+        """The round trip for the language; None if no translators cover it."""
         known = CATALOGS.get(self.translators, {}) if isinstance(self.translators, str) else self.translators
         return next(iter(trips_of(self.lang, known, self.pivots)), None)
 
     def use_of(self, *, labels: bool, only_judge: bool) -> Use:
-        """What labels are for.
+        """Return the use of labels: training and the verdict (`adapt`), or the verdict only (`judge`).
 
         Args:
-            labels: whether there are any.
-            only_judge: whether they are kept from training.
+            labels: Whether the user gave labels.
+            only_judge: Whether labels are excluded from training.
 
         Raises:
-            ValueError: they are kept from training and there are none, or teach where views are asked for.
+            ValueError: `only_judge` without labels, or labels for training together with a choice of views.
         """
         if only_judge and not labels:
             raise ValueError("--labels-only-judge without --labels; give a file of labels, or leave it out")
@@ -176,15 +177,15 @@ class AdaptConfig(ReadingConfig):
 
     @property
     def taught(self) -> tuple[str, ...]:
-        """Names of the views that are learnt."""
+        """Names of the views to train on."""
         return _TAUGHT[self.views]
 
     def views_of(self, taught: tuple[str, ...]) -> AugmentConfig:
-        """Views of the corpus that is learnt, beside its round trips: its sentences, and crops if these are learnt."""
+        """Return the views of the training corpus other than round trips: the sentences, and crops if chosen."""
         return AugmentConfig(rewritings=(CropView(),) if "crops" in taught else ())
 
     def trained(self, *, raw: bool) -> TrainingConfig:
-        """The training of a start that is a bare transformer, or a sentence encoder already."""
+        """Return the training settings for a bare transformer (`raw`) or for a sentence encoder."""
         if not raw:
             return self.training
         objective = self.training.objective
@@ -193,13 +194,13 @@ class AdaptConfig(ReadingConfig):
         return self.training.model_copy(update={"lr": self.raw_lr, "objective": objective})
 
     def learning(self, reading: EncoderConfig, taught: tuple[str, ...]) -> EncoderConfig:
-        """The encoder while it learns: with dropout where that makes the views, unless a rate was given."""
+        """Return the encoder settings for training; views by dropout get the rate `DROPOUT` unless one is set."""
         if "dropout" not in taught or reading.dropout is not None:
             return reading
         return reading.model_copy(update={"dropout": DROPOUT})
 
     def pairs(self, taught: tuple[str, ...]) -> PairConfig:
-        """The pairs of the views that are learnt."""
+        """Return the training pairs of the chosen views."""
         trip = self.trip
         if "dropout" in taught:
             return ALONE

@@ -1,4 +1,4 @@
-"""Recipes of students that learn from a teacher: a larger encoder, or for Table 3 an English one."""
+"""Distillation recipes: students of a larger encoder, or for Table 3 of an English one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from flows.config import PipelineConfig
 
-_LENGTH: Final = {"max_length": 128}  # tokens, as ConGen and multilingual distillation read them
+_LENGTH: Final = {"max_length": 128}  # tokens, as in ConGen and multilingual distillation
 
 
 def distil() -> PipelineConfig:
     """ConGen-BERT-base: SimCSE-RoBERTa-large teaches BERT-base, over sentences and their round trips through German.
 
-    Deviation: sentences of the queue stay among those learnt from, and the second view has a loss of its own, which the
-    released code computes from the first.
+    Deviation: sentences of the queue are also trained on, and the second view has its own loss; the released code
+    computes that loss from the first view.
     """
     return nli().model_copy(
         update={
@@ -84,7 +84,7 @@ DISTILLATION: Final[tuple[Callable[[], PipelineConfig], ...]] = (distil, distil_
 def mbert_sbert() -> PipelineConfig:
     """MBERT ← SBERT-nli-stsb (Table 3): mBERT learns SBERT's vectors of English, for English and five translations.
 
-    Deviation: of SNLI and MultiNLI in our own translation; the row learnt from parallel corpora.
+    Deviation: trained on machine translations of SNLI and MultiNLI; the row used parallel corpora.
     """
     return multilingual().model_copy(
         update={
@@ -133,7 +133,7 @@ def xlmr_nli_stsb() -> PipelineConfig:
 def tiny_multilingual_distil() -> PipelineConfig:
     """`mbert-sbert` on a laptop: the embedded sentence encoder teaches the embedded encoder of six languages; minutes.
 
-    Deviation: cosine for mean squared error, since the teacher's vectors have length 1.
+    Deviation: cosine loss in place of mean squared error, since the teacher's vectors have length 1.
     """
     base = tiny_multilingual()
     return base.model_copy(
@@ -165,7 +165,7 @@ def tiny_multilingual_sup() -> PipelineConfig:
 
 
 def _in_english(encoder: str, title: str, published: tuple[str, ...]) -> PipelineConfig:
-    """A row that learns from English labels alone, scored on all tracks."""
+    """Return the recipe of a row trained on English labels only and scored on all tracks."""
     return sbert_nli_stsb().model_copy(
         update={
             "title": f"{title} on labels of NLI, then on scores of STS-B",

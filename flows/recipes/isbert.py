@@ -1,6 +1,6 @@
-"""Recipes of IS-BERT's rows (Zhang et al., EMNLP 2020), their twins on a laptop, and runs on the text of one task.
+"""Recipes of IS-BERT's rows (Zhang et al., EMNLP 2020), their laptop versions, and runs on the text of one task.
 
-A run on task text is a task of `TASKS` under a line of `_SYSTEMS`, from which its function is made.
+Each pair of a task in `TASKS` and a system in `_SYSTEMS` gives one recipe function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PAPER: Final = TrainingConfig(
     objective=ISBERTConfig(),
-    lr=1e-6,  # section 4.1.1; all that the paper leaves unsaid is as released
+    lr=1e-6,  # section 4.1.1; settings that the paper omits are those of the released code
     eps=1e-7,
     bias_correction=False,
     batch_size=32,
@@ -103,7 +103,7 @@ def tiny_isbert() -> PipelineConfig:
         augment=NO_VIEWS,
         pairs=ALONE,
         encoder=EncoderConfig(model="embedded:bert-mini", cnn=CNNConfig(relu=False)),
-        # The released rate: at 1e-5 and above, which other objectives want here, the encoder unlearns.
+        # The released learning rate: other objectives need 1e-5 and more here, but IS-BERT gets worse with it.
         training=_PAPER.model_copy(update={"lr": 2e-6, "max_steps": 100, "precision": "auto", "eval_every": 25}),
         evaluation=EMBEDDED_STSB,
         published=("IS-BERT-NLI", "BERT avg."),
@@ -127,20 +127,20 @@ ISBERT: Final[tuple[Callable[[], PipelineConfig], ...]] = (
 
 
 TASKS: Final = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
-"""Those of IS-BERT's Table 3 and BSL's Table 2."""
+"""Tasks of IS-BERT's Table 3 and BSL's Table 2."""
 ROW: Final = "IS-BERT-task"
 
 
 @dataclass(frozen=True)
 class OnTasks:
-    """A system that learns from task text.
+    """A system trained on task text.
 
     Attributes:
-        name: what recipes begin with.
-        settings: the recipe whose settings it has.
-        title: what reports call it.
-        source: where the setting is printed.
-        beside: row to stand beside next to the setting's own.
+        name: Prefix of its recipes' names.
+        settings: Recipe that gives its settings.
+        title: Name in reports.
+        source: Paper and table of the setting.
+        beside: Published row that reports show after the setting's own.
     """
 
     name: str
@@ -150,7 +150,7 @@ class OnTasks:
     beside: str
 
     def recipe(self, task: str) -> Callable[[], PipelineConfig]:
-        """The function that `bsl recipes` lists; of a task with splits the one to learn from is read."""
+        """Return the recipe function for a task; a task with splits is read in its training split."""
         name, heading = f"{self.name}-{task}", DATASETS[task].heading
 
         def make() -> PipelineConfig:

@@ -1,7 +1,7 @@
-"""What a person wants to know of a recipe before it runs: which printed row it is, what it needs, how long it takes.
+"""List the recipes: the published row, the needed data and models, and the expected GPU hours of each.
 
-GPU hours are arithmetic on others' published rates, before anything has run: CTranslate2's 9,297 tokens/s of OPUS-MT in
-fp16 on an A10G (its README) and SimCSE's million sentences an hour, each read twice, on an RTX 3090 (its issue 135).
+GPU hours are estimates from published rates: CTranslate2's 9,297 tokens/s of OPUS-MT in fp16 on an A10G (its README),
+and SimCSE's million sentences an hour, each read twice, on an RTX 3090 (its issue 135).
 """
 
 from __future__ import annotations
@@ -28,27 +28,26 @@ if TYPE_CHECKING:
 TOKENS_PER_S: Final = 9_297
 PAIRS_PER_S: Final = 1_000_000 / 3600
 OPUS: Final = "opus-mt"
-TOKENS: Final = 16  # of a sentence of NLI, the mean
-COLUMN: Final = 27  # of the list in a terminal, behind the names
+TOKENS: Final = 16  # mean length of an NLI sentence
+COLUMN: Final = 27  # where the text after the names starts in the terminal
 _SENTENCES: Final = {"afs": 12_000} | {name: records * 4 // 3 for name, records in RECORDS.items()}
-"""Source → sentences at most, where its declaration does not say; each premise of SNLI and MultiNLI stands in three
+"""Source → upper bound of its sentences, if its declaration has none; each premise of SNLI and MultiNLI is in three
 pairs."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A recipe at a glance.
+    """Summary of a recipe.
 
     Attributes:
-        name: the recipe's.
-        purpose: the first line of its description.
-        row: the published row that the report shows beside it first; empty for none.
-        is_row: whether a run of it is held against that row.
-        printed: tables in which that row is printed.
-        needs: sources, models, and what training is chosen by, that are not in the package.
-        scored_on: sets and suites; what of them cannot be had is named by the run and left out.
-        gpu_hours: expected on one GPU of the size of an A10G; None where it depends on your own files, 0 where a
-            laptop does in minutes.
+        name: Name of the recipe.
+        purpose: First line of its docstring.
+        row: First published row that its report shows; empty for none.
+        is_row: Whether a run is compared with that row.
+        printed: Tables that print the row.
+        needs: Sources, models and the dev set that are not in the package.
+        scored_on: Sets and suites; the run names the unavailable ones and skips them.
+        gpu_hours: Estimate for one GPU like an A10G; None if it depends on the user's files, 0 for minutes on a laptop.
     """
 
     name: str
@@ -62,7 +61,7 @@ class Listing:
 
     @property
     def lines(self) -> list[str]:
-        """As the terminal shows it."""
+        """Lines of the list in a terminal."""
         translators = sum(OPUS in name for name in self.needs)
         others = [name for name in self.needs if OPUS not in name]
         needs = [*others, f"{translators} OPUS-MT models"] if translators else others
@@ -79,7 +78,7 @@ class Listing:
 
     @property
     def duration(self) -> str:
-        """What it takes, in words."""
+        """Expected duration in words."""
         if self.gpu_hours is None:
             return "as long as your files want"
         if not self.needs:
@@ -88,7 +87,7 @@ class Listing:
 
 
 def listings() -> list[Listing]:
-    """All recipes, in their order."""
+    """Return the summaries of all recipes, in their order."""
     return [_listing(name) for name in RECIPES]
 
 
@@ -108,7 +107,7 @@ def _listing(name: str) -> Listing:
 
 
 def printed_in(row: str) -> tuple[str, ...]:
-    """The tables that print a row, a text for each paper."""
+    """Return the tables that print a row, one text for each paper."""
     tables: dict[str, list[str]] = {}
     for published in rows_of(row):
         tables.setdefault(published.paper, []).append(published.table)
@@ -129,7 +128,7 @@ def _needs(config: PipelineConfig) -> tuple[str, ...]:
 
 
 def _marked(name: str) -> str:
-    """A set or suite, with what of it is nowhere to be fetched from; any other name as it is."""
+    """Mark a set or suite whose files the user must provide; any other name is returned unchanged."""
     dataset = name.partition("/")[0]
     if dataset in DATASETS:
         return name if _is_public(DATASETS[dataset]) else f"{name} (your files)"
@@ -138,12 +137,12 @@ def _marked(name: str) -> str:
 
 
 def _is_public(dataset: Dataset) -> bool:
-    """Whether the Hub has it."""
+    """Return whether the Hub has the dataset."""
     return dataset.hub_id is not None or dataset.archive is not None
 
 
 def gpu_hours(config: PipelineConfig) -> float | None:
-    """Hours on one GPU; 0 for what is embedded, None where a source's size is not known before it is read."""
+    """Estimate hours on one GPU; 0 for embedded sources or no training, None if a source's size is unknown."""
     if not config.phases or all((source.dataset or "").startswith(EMBEDDED) for source in config.ingest.sources):
         return 0.0
     sizes = [_sentences(source) for source in config.ingest.sources]
@@ -164,17 +163,17 @@ def _declared(source: SourceSpec) -> int | None:
     declared = DATASETS.get(source.dataset or "")
     rows = declared.rows if declared else {}
     split = source.split or ("train" if "train" in rows else "all")
-    # A set whose columns are of a known shape is one of pairs.
+    # A dataset that declares no text columns has a known layout of pairs: two texts a row.
     return rows[split] * (len(declared.texts) or 2) if declared and split in rows else None
 
 
 def _pairs(phase: Phase, config: PipelineConfig, sentences: int) -> int:
-    """Pairs that a phase learns from, every one as often as it is read."""
+    """Estimate the pairs that a training phase reads, over all epochs."""
     labelled = sum(RECORDS.get(source.dataset or "", 0) for source in config.ingest.sources)
     views = [pairing.view_2 for pairing in phase.pairs.pairings]
     entailed = any(view.startswith(ENTAIL.methods[0]) for view in views)
     made = sum(not view.startswith(ENTAIL.methods[0]) for view in views)
-    # A third of the labelled pairs is entailed, however many views hold them.
+    # A third of the labelled pairs is entailed, regardless of the number of views.
     pairs = labelled if phase.pairs.labelled else sentences * made + entailed * labelled // 3
     if phase.pairs.scored is not None:
         dataset, _, split = phase.pairs.scored.removeprefix(EMBEDDED).rpartition("/")
@@ -184,7 +183,7 @@ def _pairs(phase: Phase, config: PipelineConfig, sentences: int) -> int:
 
 
 def own_files(config: PipelineConfig) -> tuple[str, ...]:
-    """Files of sentences, lexicons, word vectors and folders of models, none of which a mirror brings, each once."""
+    """Return the user's files that a mirror does not provide: sentences, lexicons, word vectors and model folders."""
     paths = [f"folder {source.path!r}" for source in config.ingest.sources if source.path is not None]
     lexicons = [view.lexicon[1] for view in config.augment.rewritings if view.lexicon]
     models = [name for name, _ in config.models() if name.startswith((".", "/", "~")) or is_vectors_file(name)]

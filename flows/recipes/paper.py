@@ -1,4 +1,4 @@
-"""Recipes of the papers' rows, and of your own sentences."""
+"""Recipes of the BSL paper's rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def nli_released() -> PipelineConfig:
 def nli_authors_views() -> PipelineConfig:
     """BSL-BERT (Tables 1 and 2) on the authors' own pairs of views: two columns of back_translated_nli.txt, BERT-base.
 
-    Deviation: of lines whose first column is the same sentence, the first is learnt.
+    Deviation: of several lines with the same sentence in column one, only the first is used.
     """
     return nli().model_copy(
         update={
@@ -94,13 +94,13 @@ def nli_entail() -> PipelineConfig:
 
 
 def synonym() -> PipelineConfig:
-    """Synonym (Table 4): the sentence beside itself with 30 % of its words replaced through WordNet."""
+    """Synonym (Table 4): the sentence paired with itself with 30 % of its words replaced through WordNet."""
     bare = SynonymView(inflect=False)
     return _variant("synonym: BSL on WordNet synonyms", AugmentConfig(rewritings=(bare,)), bare.methods, "Synonym")
 
 
 def mlm() -> PipelineConfig:
-    """MLM (Table 4): the sentence beside itself with 20 % of its tokens refilled by RoBERTa-base."""
+    """MLM (Table 4): the sentence paired with itself with 20 % of its tokens refilled by RoBERTa-base."""
     return _variant("mlm: BSL on refilled tokens", AugmentConfig(rewritings=(MaskedView(),)), ("mlm",), "MLM")
 
 
@@ -130,8 +130,8 @@ def books_nli() -> PipelineConfig:
 def sbert() -> PipelineConfig:
     """BSL-SBERT (Tables 1 and 2): SBERT by softmax on NLI, and entailed pairs.
 
-    The paper's predictor, k and weight decay. It gives no rate and no momentum after supervised training: these are of
-    the authors' code at its release.
+    Predictor, k and weight decay are the paper's. It gives no learning rate and no momentum after supervised training:
+    both are from the released code.
     """
     return entail().model_copy(
         update={
@@ -168,7 +168,7 @@ def sroberta() -> PipelineConfig:
 
 
 def sroberta_2022() -> PipelineConfig:
-    """The authors' code since 2022: as `sroberta`, from a RoBERTa trained with in-batch negatives, which no row did."""
+    """The authors' code since 2022: as `sroberta`, from a RoBERTa trained with in-batch negatives; no published row."""
     return sroberta().model_copy(
         update={
             "title": "sroberta-2022: BSL on entailed pairs as its code does since 2022",
@@ -179,7 +179,7 @@ def sroberta_2022() -> PipelineConfig:
 
 
 def multilingual() -> PipelineConfig:
-    """BSL-uns (Table 3): each English sentence beside its Arabic, Spanish, Turkish, German and French, mBERT.
+    """BSL-uns (Table 3): each English sentence paired with its Arabic, Spanish, Turkish, German and French, mBERT.
 
     All else is as in `nli` (Appendix A).
     """
@@ -198,10 +198,10 @@ def multilingual() -> PipelineConfig:
 
 
 def multilingual_released() -> PipelineConfig:
-    """BSL-uns as the authors' code trains it: lr 5e-5, three predictors, and English pairs beside the translated ones.
+    """BSL-uns as the authors' code trains it: lr 5e-5, three predictors, and English pairs next to the translated ones.
 
-    The code pairs two English columns wherever they differ; which views they hold is not to be seen from it. They are
-    taken for the paper's two round trips. Deviation: fp32 for fp16; a translation equal to its English is left out too.
+    The code pairs two English columns wherever they differ, but does not define them; we assume the paper's two round
+    trips. Deviation: fp32 for fp16; a translation equal to its English is left out too.
     """
     base = multilingual()
     return base.model_copy(
@@ -219,7 +219,7 @@ def multilingual_released() -> PipelineConfig:
 def multilingual_sup() -> PipelineConfig:
     """BSL-sup (Table 3): as `multilingual`, from the XLM-R that was distilled from SBERT-nli-stsb.
 
-    The paper's rate is given for unsupervised runs; it is taken here too.
+    The paper states its learning rate for unsupervised runs; it is used here too.
     """
     return multilingual().model_copy(
         update={
@@ -231,7 +231,7 @@ def multilingual_sup() -> PipelineConfig:
 
 
 def afs() -> PipelineConfig:
-    """BSL on AFS (Table 10): as `nli`, on the arguments' own sentences, without their labels."""
+    """BSL on AFS (Table 10): as `nli`, on the sentences of the arguments, without their labels."""
     return nli().model_copy(
         update={
             "title": "afs: BSL on the sentences of Argument Facet Similarity",
@@ -243,7 +243,7 @@ def afs() -> PipelineConfig:
 
 
 def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: str) -> PipelineConfig:
-    """A row of Table 4: as `nli`, with the sentence beside other views."""
+    """Return a row of Table 4: as `nli`, with the sentence paired with other views."""
     unfiltered = augment.model_copy(update={"filters": UNFILTERED})
     changes = {"title": title, "augment": unfiltered, "pairs": beside_original(*views)}
     return nli().model_copy(update={**changes, "published": (f"BSL-BERT, {row}", "BSL-BERT")})

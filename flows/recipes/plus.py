@@ -1,10 +1,10 @@
-"""BSL+: BSL with what helps on the same encoder, corpus and steps; and what was tried beside it.
+"""BSL+: BSL with the additions that helped on the same encoder, corpus and steps; and the ones that did not.
 
-Two things do: in-batch negatives (SimCSE) beside the paper's loss, and the first layer pooled with the last; on
-`bert-mini` contrastive training, pooled alike, is its equal. A centred or standardised target (DINO), negatives and a
-queue from the target (MoCo), the target's ranking of a batch (RankCSE), a momentum that rises to 1 (BYOL), dropout in
-the target, and crops or entailed hypotheses beside the round trips are points of the study `plus`: on `bert-mini` they
-gave nothing, or less (docs/research-log.md).
+Two additions helped: in-batch negatives (SimCSE) in the loss, and pooling the first layer with the last. On `bert-mini`
+contrastive training with the same pooling is as good. The study `plus` has the other additions: a centred or
+standardised target (DINO), negatives and a queue from the target (MoCo), the target's ranking of a batch (RankCSE), a
+momentum that rises to 1 (BYOL), dropout in the target, and crops or entailed hypotheses as further pairs. On
+`bert-mini` they gained nothing, or lost (docs/research-log.md).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _POOLED: Final = {"encoder": {"pooling": "first-last"}}
 
 
 def nli_plus() -> PipelineConfig:
-    """BSL+ on SNLI and MultiNLI, BERT-base: in-batch negatives, first and last layer; of no printed row.
+    """BSL+ on SNLI and MultiNLI, BERT-base: in-batch negatives, first and last layer; no published row.
 
-    The learning rate is that of BSL's released code.
+    The learning rate is from BSL's released code.
     """
     training = paper_config().model_copy(update={"objective": _OBJECTIVE, "lr": 1e-4, "select": "best-or-start"})
     return _plus(nli(), "nli-plus: BSL+ on SNLI and MultiNLI", training)
@@ -45,7 +45,7 @@ def tiny_plus() -> PipelineConfig:
 
 
 def _plus(base: PipelineConfig, title: str, training: TrainingConfig) -> PipelineConfig:
-    """Another training of a recipe's round trips, by an encoder that is read in another way."""
+    """Return a recipe with BSL+'s pooling and other training settings."""
     return base.model_copy(
         update={
             "title": title,
@@ -57,7 +57,7 @@ def _plus(base: PipelineConfig, title: str, training: TrainingConfig) -> Pipelin
 
 
 def _with(rewriting: Any, *pairings: ViewPair) -> dict[str, Any]:  # noqa: ANN401 - any rewriting
-    """Changes of `tiny-plus` by which other views stand beside the round trips."""
+    """Return changes of `tiny-plus` that add a view, and its pairs, to the round trips."""
     all_pairings = (*tiny_plus().pairs.pairings, *pairings)
     return {
         "augment": {"rewritings": [rewriting.model_dump()]},
@@ -90,6 +90,6 @@ VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "contrastive, first and last layer": {"recipe": "tiny-contrastive", **_POOLED},
     "SimCSE": {"recipe": "tiny-simcse"},
 }
-"""Points of the study `plus`: what is changed in `tiny-plus`, or the recipe that stands beside it."""
+"""Points of the study `plus`: changes to `tiny-plus`, or another recipe to compare it with."""
 
 PLUS: Final[tuple[Callable[[], PipelineConfig], ...]] = (nli_plus, tiny_plus)

@@ -1,4 +1,4 @@
-"""Which recipe stands behind which published row, and what the rows used that no configuration says."""
+"""Published rows and the recipes that reproduce them, and how a configuration deviates from its row."""
 
 from __future__ import annotations
 
@@ -77,9 +77,8 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "allpalln-Augment": ("scl-augment",),
     "3p3n-Augment": ("scl-augment-3p3n",),
 }
-"""Published row → the recipes that do what the row did, the one that its name runs first: other starts of the same
-system, or its authors' own checkpoint. A run is held against the nearest, and is comparable as far as it does the
-same."""
+"""Published row → the recipes that reproduce it. The row's name runs the first; the others have another start of the
+same system, or its authors' checkpoint. A run is compared with the closest recipe; every difference is a deviation."""
 _BERT: Final = "bsl evaluate google-bert/bert-base-uncased"
 COMMANDS: Final[Mapping[str, str]] = {
     "BERT-STSb": f"{_BERT} --max-length 128 --suite stsb-cross-encoder",
@@ -89,7 +88,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "IS-BERT-STSb (ft)": f"{_BERT} --cnn 1,3,5 --max-length 128 --suite stsb-supervised",
     "IS-BERT-STSb (ssl + ft)": "bsl evaluate report/<key of isbert-stsb> --suite stsb-supervised",
 }
-"""Published row of an encoder that is fine-tuned and scored, fold by fold or seed by seed → what measures it."""
+"""Published row of an encoder fine-tuned and scored by fold or seed → the command that measures it."""
 _BOOKS: Final = (
     "trained on the Toronto book corpus, which its authors withdrew, and no checkpoint can be read here; measure its "
     "vectors by bsl.evaluate(object, suite)"
@@ -102,19 +101,19 @@ REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("InferSent", "InferSent on AFS", "USE", "mUSE"), _OWN_CODE),
     "GloVe avg. (SCL)": "SCL names no file; measure yours by bsl evaluate FILE --suite sts12-16, as recipe glove",
 }
-"""Published row that nothing here measures as printed → why, and how to measure its system."""
-TRANSLATOR: Final = "Google Translate"  # footnote 1; of whatever the rows translated
-_PARALLEL: Final = ("mBERT ← SBERT-nli-stsb", "XLM-R ← SBERT-nli-stsb")  # taught on parallel corpora of people
+"""Published row that no recipe or command reproduces → the reason, and how to measure its system."""
+TRANSLATOR: Final = "Google Translate"  # footnote 1: used for all translations of the rows
+_PARALLEL: Final = ("mBERT ← SBERT-nli-stsb", "XLM-R ← SBERT-nli-stsb")  # trained on human-made parallel corpora
 RECORDS: Final = {"snli": 550_152, "multi_nli": 392_702}
-"""Source → records of its training split."""
-_ASIDE: Final = ("seed", "collapse")  # of a training: what no row says
+"""Source → number of records in its training split."""
+_ASIDE: Final = ("seed", "collapse")  # training settings that no row states
 
 
 def row_of(name: str) -> tuple[str, str]:
-    """The published row and the recipe to run, by the name of either.
+    """Return the published row and the recipe to run, given the name of either.
 
     Raises:
-        ValueError: no recipe stands behind the row, or the recipe is held against no row.
+        ValueError: No recipe reproduces the row, or the recipe reproduces no row.
     """
     if name in ROWS:
         return name, ROWS[name][0]
@@ -139,17 +138,17 @@ def row_of(name: str) -> tuple[str, str]:
 
 
 def cells_of(row: str, name: str) -> tuple[str, ...]:
-    """The sets of a row that a recipe is held against: its own where the row's recipes share its sets out, else ()."""
+    """Return the recipe's own sets if the row's recipes have disjoint sets (one for each task), else ()."""
     parts = [recipe(behind).evaluation.sets for behind in ROWS[row]]
     are_apart = len(parts) > 1 and sum(map(len, parts)) == len(set().union(*parts))
     return recipe(name).evaluation.sets if are_apart else ()
 
 
 def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
-    """Why a run of a configuration cannot be compared with a row, before anything has run.
+    """Return how a configuration deviates from a published row, before anything has run.
 
-    The row is what the nearest of its recipes says, but for its translator, which nobody can have here: of the recipes
-    that are scored on the same sets, if any are, the one with the fewest differences.
+    The row is represented by its closest recipe: the one with the fewest differences, among those scored on the same
+    sets if any are. Its translator, Google Translate, is not available, so translation is always a deviation.
     """
     behind = [recipe(name) for name in ROWS[row]]
     alike = [published for published in behind if published.evaluation.sets == config.evaluation.sets]
@@ -159,7 +158,7 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
 def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tuple[str, ...]:
     reasons = []
     encoder = config.encoder
-    if encoder.model.endswith(f"/{GLOVE}"):  # a file of one's own, wherever it lies
+    if encoder.model.endswith(f"/{GLOVE}"):  # the user's copy, in any folder
         encoder = encoder.model_copy(update={"model": GLOVE})
     if (ours := encoder.model) != (theirs := published.encoder.model):
         reasons.append(f"another encoder: {ours}; the row's is {theirs}")
@@ -201,7 +200,7 @@ def _trained_otherwise(config: PipelineConfig, published: PipelineConfig) -> Ite
     ):
         if changes:
             yield f"other {what}: {changes}"
-    # The embedded copy of a set is checked to have the set's own pairs.
+    # The embedded copy of a set is verified to have the same pairs.
     ours, theirs = ((settings.evaluation.dev or "no set").removeprefix(EMBEDDED) for settings in (config, published))
     if ours != theirs:
         yield f"the step is selected by {ours}; the row's by {theirs}"
@@ -229,7 +228,7 @@ def _sources(config: PipelineConfig) -> str:
 
 
 def _changed(ours: BaseModel | None, theirs: BaseModel | None, *aside: str) -> str:
-    """The fields in which two configurations differ, nested ones too: `ours for theirs`."""
+    """Return the fields, nested ones too, in which two configurations differ, as `ours for theirs`."""
     dumps = (config.model_dump(exclude=set(aside)) if config else {} for config in (ours, theirs))
     first, second = (dict(_leaves(dump)) for dump in dumps)
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]

@@ -1,9 +1,7 @@
-"""What recipes share: corpora, sets, views, and how views are paired.
+"""Shared parts of recipes: corpora, sets, views, pairs of views, and pinned encoders.
 
-The encoders that recipes start from or learn from, each pinned to a commit where a public source names one.
-
-Where this was written the Hub could not be asked. A model without a commit takes the newest of its repository: keys
-hold the digest of its files, so two runs still tell whether they began alike.
+An encoder is pinned to a commit if a public source names one; the Hub was not consulted. Others use the newest commit.
+Artifact keys contain the digest of the model's files, so two runs with different files have different keys.
 """
 
 from __future__ import annotations
@@ -25,13 +23,13 @@ if TYPE_CHECKING:
     from models.translation.config import TranslatorConfig
 
 
-ENTAIL: Final = EntailView(hypotheses=4)  # of 22,471 premises of SNLI, 1 has more
+ENTAIL: Final = EntailView(hypotheses=4)  # 1 of 22,471 SNLI premises has more
 LANGUAGES: Final = ("ar", "es", "tr", "de", "fr")
 ACROSS: Final = tuple(ViewPair(view_1=ORIGINAL, view_2=f"mt-{lang}", lang_2=lang) for lang in LANGUAGES)
-"""English beside each of its translations."""
+"""Each English sentence paired with each of its translations."""
 
 PIVOTS: Final = ("de", "fr", "en")
-"""Languages through which a round trip may go."""
+"""Pivot languages of round trips."""
 
 NLI: Final = IngestConfig(
     sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
@@ -42,30 +40,30 @@ NO_VIEWS: Final = AugmentConfig(filters=UNFILTERED)
 """The sentence is its only view."""
 
 ANCHOR: Final = 3.0
-"""How firmly a bare transformer is held to what it says of its views: without, `bert-mini` loses 0.6 to 2.8 of STS-B.
-An encoder of sentences is not held: from all-MiniLM-L6-v2 an anchor takes away four fifths of what there is to gain."""
+"""Anchor weight of a bare transformer; without it, `bert-mini` loses 0.6 to 2.8 points on STS-B. A sentence encoder has
+no anchor: it would cost all-MiniLM-L6-v2 four fifths of its gain."""
 
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
-"""Two stretches of words of each sentence."""
+"""Two crops of each sentence (contiguous words)."""
 
 ALONE: Final = PairConfig(pairings=(ViewPair(view_1=ORIGINAL, view_2=ORIGINAL),))
-"""Each sentence beside itself, for objectives that read one view."""
+"""Each sentence paired with itself, for objectives that read one view."""
 
 
 def as_printed(*sets: str) -> EvaluationConfig:
-    """The sets that a printed row is scored on, in fp32 as its code scores: one figure on every machine."""
+    """Return the evaluation of a published row: its sets, in fp32 as in its code, so that machines agree."""
     return EvaluationConfig(sets=sets, precision="fp32")
 
 
 def round_trips(translators: Mapping[str, TranslatorConfig]) -> tuple[TranslatedView, ...]:
-    """Back-translations through German and French."""
+    """Return back-translations through German and French."""
     return tuple(round_trip(translators[f"en-{pivot}"], translators[f"{pivot}-en"]) for pivot in ("de", "fr"))
 
 
 def trips_of(
     lang: str, translators: Mapping[str, TranslatorConfig], pivots: Sequence[str] = PIVOTS
 ) -> tuple[TranslatedView, ...]:
-    """Back-translations of a language through each of the pivots that the translators know both ways."""
+    """Return back-translations of a language through each pivot with translators in both directions."""
     ways = ((f"{lang}-{pivot}", f"{pivot}-{lang}") for pivot in pivots)
     return tuple(
         round_trip(translators[there], translators[back])
@@ -75,7 +73,7 @@ def trips_of(
 
 
 def beside_original(*methods: str) -> PairConfig:
-    """The sentence and one view of it, for each of the views (section 4.4: one augmented view does best)."""
+    """Pair the sentence with each of the views (section 4.4: one augmented view does best)."""
     return PairConfig(pairings=tuple(ViewPair(view_1=ORIGINAL, view_2=method) for method in methods))
 
 
@@ -86,7 +84,7 @@ class PinnedEncoder:
     Attributes:
         model: Its id.
         revision: Its commit; None where none is known.
-        note: What it is in the paper, and where the commit stands or why there is none.
+        note: Its role in the paper, and the source of the commit or the reason for its absence.
     """
 
     model: str
@@ -95,7 +93,7 @@ class PinnedEncoder:
 
     @property
     def config(self) -> EncoderConfig:
-        """Mean-pooled, at its own length."""
+        """Encoder settings: mean pooling, default length."""
         return EncoderConfig(model=self.model, revision=self.revision)
 
 

@@ -1,4 +1,4 @@
-"""Recipes of what learns from people's labels: SBERT, supervised contrastive learning, STS-B; and BSL after them."""
+"""Supervised recipes: SBERT, supervised contrastive learning, STS-B regression; and BSL after them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LABELLED: Final = ALONE.model_copy(update={"labelled": True})
 _STSB: Final = as_printed("stsb/dev", "stsb/test")
-_SENTENCE_BERT: Final = {"max_length": 128}  # of the published folders
+_SENTENCE_BERT: Final = {"max_length": 128}  # as in the published checkpoints
 
 
 def sbert_nli() -> PipelineConfig:
@@ -62,8 +62,8 @@ def bsl_sroberta_nli() -> PipelineConfig:
 def bert_nli() -> PipelineConfig:
     """A cross-encoder on NLI labels, which row BERT-NLI-STSb starts from (SBERT, Table 2), BERT-base.
 
-    The row itself: `bsl evaluate report/<key> --suite stsb-cross-encoder`. Its vectors of single sentences, which the
-    report scores, are those of [CLS] and trained for nothing.
+    To get the row: `bsl evaluate report/<key> --suite stsb-cross-encoder`. The report scores [CLS] vectors of single
+    sentences, which the training does not optimise.
     """
     base = sbert_nli()
     encoder = base.encoder.model_copy(update={"pooling": "cls"})
@@ -129,8 +129,8 @@ def scl() -> PipelineConfig:
 def scl_released() -> PipelineConfig:
     """SCL as its code trains it: as `scl`, a constant rate after warm-up, and the temperature of its padded mean.
 
-    The code divides a sentence's vector by the length of the batch's longest sentence. That scales the dot products by
-    0.216 in the mean, which the temperature makes good.
+    The code divides a sentence's summed token vectors by the length of the batch's longest sentence. That scales the
+    dot products by 0.216 on average; the temperature compensates for it.
     """
     return scl().model_copy(
         update={"title": "scl-released: SCL as its code was released", "training": scl_released_config()}
@@ -143,7 +143,7 @@ def scl_transfer() -> PipelineConfig:
 
 
 def scl_3p3n() -> PipelineConfig:
-    """SCL of three positives and three negatives an anchor (SCL, Tables 2 and 3): as `scl`, λ 0.5."""
+    """SCL with three positives and three negatives per anchor (SCL, Tables 2 and 3): as `scl`, λ 0.5."""
     few = SCLConfig(weight=0.5, positives=3, negatives=3)
     return _variant("scl-3p3n: SCL, three positives and negatives", few, "3p3n-lambda0.5-SCL")
 
@@ -154,12 +154,12 @@ def scl_baseline() -> PipelineConfig:
 
 
 def scl_augment() -> PipelineConfig:
-    """SCL's control (SCL, Tables 2 and 3): as `scl`, its positives and negatives as further pairs of the classifier."""
+    """SCL's control (SCL, Tables 2 and 3): as `scl`, positives and negatives are extra pairs of the classifier."""
     return _variant("scl-augment: SCL's control", SCLConfig(control="augment"), "allpalln-Augment")
 
 
 def scl_augment_3p3n() -> PipelineConfig:
-    """SCL's control of three positives and three negatives an anchor (SCL, Tables 2 and 3): as `scl-augment`."""
+    """SCL's control with three positives and three negatives per anchor (SCL, Tables 2 and 3): as `scl-augment`."""
     few = SCLConfig(control="augment", positives=3, negatives=3)
     return _variant("scl-augment-3p3n: SCL's control, three of each", few, "3p3n-Augment")
 
@@ -181,7 +181,7 @@ def tiny_sbert() -> PipelineConfig:
 def tiny_scl() -> PipelineConfig:
     """`scl` on a laptop: the labels of the embedded NLI sample, rows of a premise in one batch; minutes.
 
-    Deviation: cosines and a temperature of 0.05, for `bert-mini`'s dot products are of another scale.
+    Deviation: cosines and a temperature of 0.05, since the dot products of `bert-mini` have another scale.
     """
     objective = SCLConfig(similarity="cosine", temperature=0.05)
     return tiny_sbert().model_copy(
@@ -214,7 +214,7 @@ def tiny_stsb() -> PipelineConfig:
 
 
 def _after(first: PipelineConfig, second: PipelineConfig, title: str) -> PipelineConfig:
-    """The trainings of two recipes in a row, from where the first starts."""
+    """Return a recipe that runs the training of `first`, then that of `second`, from the start of `first`."""
     return second.model_copy(
         update={"title": title, "encoder": first.encoder, "earlier": (*first.phases, *second.earlier)}
     )

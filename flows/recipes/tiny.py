@@ -1,4 +1,4 @@
-"""Recipes of embedded sentences, translators and encoders: true runs on a laptop, without Hub or GPU."""
+"""Laptop recipes: real runs on embedded sentences, translators and encoders, without Hub or GPU."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from models.translation.config import MINI
 from models.views.config import AugmentConfig, translation
 from models.views.pairs import PairConfig, ViewPair
 
-# Deviations, with what else was tried in docs/research-log.md: so small an encoder and such weak views need them.
-# It learns within 100 steps what captions teach, then forgets what they lack. No printed row is made by it, so that it
-# hands out nothing worse than what it began with.
+# Deviations that so small an encoder and such weak views need; docs/research-log.md has the alternatives. The encoder
+# learns from captions within 100 steps, then forgets other text. As this reproduces no published row, the start is a
+# candidate too (`best-or-start`), so that a run never returns a worse encoder.
 TRAINING: Final = TrainingConfig(
     objective=BSLConfig(contrastive_weight=0.1),
     lr=1e-3,
@@ -27,12 +27,12 @@ TRAINING: Final = TrainingConfig(
 )
 
 
-# Its hundred steps read 6,400 pairs; each sentence gives up to three, and four translations cost most of the run.
+# A hundred steps read 6,400 pairs. A sentence gives up to three pairs, and its four translations take most of the time.
 _SENTENCES: Final = 2500
 
 
 def whole_sample() -> PipelineConfig:
-    """`tiny` on all sentences of the embedded NLI sample, from which other recipes are made."""
+    """`tiny` on all sentences of the embedded NLI sample; the base of other laptop recipes."""
     return PipelineConfig(
         title="tiny: BSL + in-batch negatives on the embedded NLI sample",
         ingest=SAMPLE,
@@ -53,9 +53,9 @@ def whole_sample() -> PipelineConfig:
 
 
 def tiny() -> PipelineConfig:
-    """A true run on a laptop: embedded sentences, translators and encoder; no Hub, no GPU, minutes."""
+    """A real run on a laptop: embedded sentences, translators and encoder; no Hub, no GPU, minutes."""
     base = whole_sample()
-    # A wider beam and figures in fp32 cost half a minute and end at the same; a look costs as much as ten steps.
+    # A wider beam and scoring in fp32 cost half a minute for the same result; a dev evaluation costs ten steps' time.
     narrow = {direction: translator.model_copy(update={"beam": 2}) for direction, translator in MINI.items()}
     return base.model_copy(
         update={
@@ -67,7 +67,7 @@ def tiny() -> PipelineConfig:
 
 
 def tiny_entail() -> PipelineConfig:
-    """What labels add on a laptop: the entailed pairs of the embedded NLI sample, no translator; minutes."""
+    """`entail` on a laptop: the entailed pairs of the embedded NLI sample, no translator; minutes."""
     base = whole_sample()
     return base.model_copy(
         update={

@@ -1,4 +1,4 @@
-"""Recipes of systems that train no encoder: what is fitted on its vectors, on the corpus or on the sets themselves."""
+"""Recipes of post-hoc transforms (BERT-flow, whitening), fitted on vectors of the corpus or of the test sets."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _TARGET: Final = {"transform_on": "targets"}
 def flow() -> PipelineConfig:
     """BERT-flow (Table 1): a Glow on BERT-base's first-last average, fitted on SNLI and MultiNLI.
 
-    The code's settings. The first layer is the first transformer layer; the code at hand averages the last two for
-    BERT-large-NLI, and UKPLab's port the embeddings and the last: `encoder.pooling` takes another.
+    Settings of the authors' code. The first layer is the first transformer layer. The authors' code averages the last
+    two layers for BERT-large-NLI; UKPLab's port averages the embeddings and the last. Change it by `encoder.pooling`.
     """
     return PipelineConfig(
         title="flow: BERT-flow fitted on SNLI and MultiNLI",
@@ -35,7 +35,7 @@ def flow() -> PipelineConfig:
 
 
 def flow_target() -> PipelineConfig:
-    """BERT-flow fitted on each target set's own sentences, every split, without labels; else as `flow`."""
+    """BERT-flow fitted on the sentences of each target set, all splits, without labels; else as `flow`."""
     return flow().model_copy(
         update={
             **_TARGET,
@@ -46,7 +46,7 @@ def flow_target() -> PipelineConfig:
 
 
 def flow_sbert() -> PipelineConfig:
-    """BERT-flow on SBERT (Table 1): as `flow`, on the last layer's mean of SBERT's own checkpoint by softmax on NLI."""
+    """BERT-flow on SBERT (Table 1): as `flow`, on the last layer's mean of the published SBERT, softmax on NLI."""
     return flow().model_copy(
         update={
             "title": "flow-sbert: BERT-flow on SBERT, fitted on SNLI and MultiNLI",
@@ -73,7 +73,7 @@ def whitening() -> PipelineConfig:
 
 
 def whitening_target() -> PipelineConfig:
-    """BERT-whitening-256 by each target set's own sentences, every split, without labels; else as `whitening`."""
+    """BERT-whitening-256 by the sentences of each target set, all splits, without labels; else as `whitening`."""
     return whitening().model_copy(
         update={
             **_TARGET,
@@ -97,7 +97,7 @@ def tiny_flow() -> PipelineConfig:
 
 
 def tiny_flow_target() -> PipelineConfig:
-    """`flow-target` on a laptop: a flow fitted on the embedded STS-B's own sentences; two minutes."""
+    """`flow-target` on a laptop: a flow fitted on the sentences of the embedded STS-B; two minutes."""
     title = "tiny-flow-target: a flow fitted on the embedded STS-B"
     return tiny_flow().model_copy(update={**_TARGET, "title": title, "published": flow_target().published})
 
@@ -107,7 +107,7 @@ def tiny_whitening() -> PipelineConfig:
     return tiny_flow().model_copy(
         update={
             "title": "tiny-whitening: whitening fitted on the embedded NLI sample",
-            # Its last layer is normalised, so its vectors vary in one direction less than they are wide.
+            # The encoder's last layer is normalised, so its 256-dimensional vectors have rank 255.
             "transform": WhiteningConfig(dimensions=255),
             "published": whitening().published,
         }
@@ -115,7 +115,7 @@ def tiny_whitening() -> PipelineConfig:
 
 
 def tiny_whitening_target() -> PipelineConfig:
-    """`whitening-target` on a laptop: the embedded STS-B whitened by its own sentences; a minute."""
+    """`whitening-target` on a laptop: whitening fitted on the embedded STS-B; a minute."""
     title = "tiny-whitening-target: whitening fitted on the embedded STS-B"
     return tiny_whitening().model_copy(update={**_TARGET, "title": title, "published": whitening_target().published})
 

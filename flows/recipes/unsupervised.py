@@ -1,4 +1,4 @@
-"""Recipes of what learns from sentences alone, beside BSL."""
+"""Unsupervised recipes other than BSL: masked LM, TSDAE, SimCSE, contrastive, VICReg, Barlow Twins."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ _STS: Final = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 def bert_mlm() -> PipelineConfig:
     """BERT-mlm (Tables 1 and 2): masked language modelling continued on SNLI and MultiNLI, BERT-base, mean.
 
-    The paper says of it only that it is trained on the same corpora. All but the task is as in `nli`, at the learning
-    rate that transformers has for it; the last step is kept, since no sentence vector is trained that a dev set of
-    similarities could select by.
+    The paper states only that it is trained on the same corpora. All but the task is as in `nli`; the learning rate is
+    the default of transformers. The last step is the checkpoint: a dev set of similarities cannot select one, since no
+    sentence vector is trained.
     """
     return nli().model_copy(
         update={
@@ -78,7 +78,7 @@ def bert_mlm() -> PipelineConfig:
 
 
 def afs_mlm() -> PipelineConfig:
-    """BERT-mlm on AFS (Table 10): as `bert-mlm`, on the arguments' own sentences."""
+    """BERT-mlm on AFS (Table 10): as `bert-mlm`, on the sentences of the arguments."""
     return bert_mlm().model_copy(
         update={
             "title": "afs-mlm: masked language modelling continued on the sentences of Argument Facet Similarity",
@@ -90,10 +90,10 @@ def afs_mlm() -> PipelineConfig:
 
 
 def tsdae() -> PipelineConfig:
-    """TSDAE (Wang et al., 2021) on the rows' corpora: sentences rebuilt from the vector of two words in five.
+    """TSDAE (Wang et al., 2021) on SNLI and MultiNLI: sentences rebuilt from the vector of two words in five.
 
-    [CLS], deletion of 60 %, tied decoder, batches of 8 at a constant 3e-5 as published; their corpus is a million
-    sentences of Wikipedia: `--set 'ingest.sources=[{"path": "wiki1m_for_simcse.txt"}]'`.
+    [CLS], deletion of 60 %, tied decoder, batches of 8 and a constant 3e-5 are as published. The published corpus is a
+    million sentences of Wikipedia: `--set 'ingest.sources=[{"path": "wiki1m_for_simcse.txt"}]'`.
     """
     return nli().model_copy(
         update={
@@ -110,7 +110,7 @@ def tsdae() -> PipelineConfig:
 def simcse() -> PipelineConfig:
     """Unsupervised SimCSE (Gao et al., 2021): a million sentences of Wikipedia twice under dropout, BERT-base, [CLS].
 
-    The sentences are file wiki1m_for_simcse.txt of princeton-nlp/datasets-for-simcse, of which SimCSE's code takes all.
+    The sentences are all of wiki1m_for_simcse.txt, from princeton-nlp/datasets-for-simcse, as in SimCSE's code.
     """
     return nli().model_copy(
         update={
@@ -143,7 +143,7 @@ def barlow() -> PipelineConfig:
 
 
 def bsl_sts() -> PipelineConfig:
-    """BSL on the sentences of the STS test sets themselves, without their scores, as BERT-flow's target setting."""
+    """BSL on the sentences of the STS test sets, without their scores, as in BERT-flow's target setting."""
     return nli().model_copy(
         update={
             "title": "bsl-sts: BSL on the sentences of the STS sets",
@@ -184,17 +184,17 @@ def tiny_barlow() -> PipelineConfig:
 
 
 def tiny_bsl() -> PipelineConfig:
-    """BSL as published on a laptop, where it unlearns: the embedded encoder's vectors share one direction; minutes.
+    """BSL as published on a laptop, where it gets worse: the embedded encoder's vectors share one direction; minutes.
 
-    No finding stops it, so that its report shows what `tiny` deviates for.
+    The collapse check is off, so that the report shows why `tiny` deviates.
     """
     return _tiny_round_trips("BSL as published", BSLConfig(), collapse=None)
 
 
 def tiny_bsl_normed() -> PipelineConfig:
-    """`tiny-bsl` with its target standardised, by which it learns without negatives; minutes.
+    """`tiny-bsl` with a standardised target, with which it learns without negatives; minutes.
 
-    A deviation of `target_norm` alone; `tiny` has in-batch negatives in its place.
+    Only `target_norm` deviates; `tiny` uses in-batch negatives instead.
     """
     base = _tiny_round_trips("BSL", BSLConfig(target_norm="standardize"), collapse=None)
     return base.model_copy(update={"title": "tiny-bsl-normed: BSL, target standardised, on the embedded NLI sample"})
@@ -207,7 +207,7 @@ def _on_round_trips(name: str, objective: AnyObjective, published: tuple[str, ..
 
 
 def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings: object) -> PipelineConfig:
-    """A recipe on the embedded sentences and encoder, with settings that so small an encoder learns by."""
+    """Return a recipe on the embedded sentences and encoder, with training settings for so small an encoder."""
     return whole_sample().model_copy(
         update={
             "title": f"{title} on the embedded NLI sample",
@@ -222,7 +222,7 @@ def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings
 
 def _tiny_round_trips(what: str, objective: AnyObjective, **training: object) -> PipelineConfig:
     title = f"tiny-{objective.name}: {what} on the embedded NLI sample"
-    # As published, the start is no candidate: what a method makes of it is shown, be it worse.
+    # As published, the start is no candidate: the report shows the method's encoder even if it is worse.
     changed = TRAINING.model_copy(update={"objective": objective, "select": "best", **training})
     return whole_sample().model_copy(update={"title": title, "training": changed})
 

@@ -1,7 +1,7 @@
-"""Recipes of encoders that are scored as they are: bare transformers by several readings, and published checkpoints.
+"""Recipes without training: bare transformers with several poolings, and published checkpoints.
 
-Each is a line of `_READINGS`, from which its function is made. TF-IDF, which every report has, is fitted on what the
-other recipes train on.
+Each recipe function is generated from an entry of `_READINGS`. The TF-IDF column of their reports is fitted on the
+training corpus of the other recipes.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _ENGLISH: Final = as_printed("stsb/dev", "sts", "senteval", "afs")
 
 @dataclass(frozen=True)
 class Reading:
-    """An encoder and how it is read.
+    """An encoder and its pooling.
 
     Attributes:
-        name: of the recipe.
-        purpose: first line of its description.
-        model: a key of `ENCODERS`, an embedded model or a file of word vectors.
-        published: rows to stand beside.
-        pooling: as in `EncoderConfig`; of a saved encoder its own.
-        normalize: as there.
-        evaluation: what it is scored on.
+        name: Name of the recipe.
+        purpose: First line of the recipe's docstring.
+        model: A key of `ENCODERS`, an embedded model or a file of word vectors.
+        published: Published rows that the report shows.
+        pooling: As in `EncoderConfig`; a saved encoder keeps its own.
+        normalize: As in `EncoderConfig`.
+        evaluation: Sets to score on.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Reading:
 
     @property
     def encoder(self) -> EncoderConfig:
-        """Pinned where `ENCODERS` knows a commit."""
+        """Encoder settings, pinned to the commit in `ENCODERS` if there is one."""
         base = ENCODERS[self.model].config if self.model in ENCODERS else EncoderConfig(model=self.model)
         return base.model_copy(update={"pooling": self.pooling, "normalize": self.normalize})
 
 
 def _recipe(reading: Reading) -> Callable[[], PipelineConfig]:
-    """The function that `bsl recipes` lists."""
+    """Return the recipe function of an encoder, as `bsl recipes` lists it."""
 
     def make() -> PipelineConfig:
         return PipelineConfig(

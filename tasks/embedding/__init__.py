@@ -1,1 +1,1 @@
-"""Encoders found and read; sentences to vectors, at once, in shards or reused; TF-IDF and post-hoc transforms."""
+"""Find encoders; embed sentences at once, in shards or from existing vectors; TF-IDF and post-hoc transforms."""

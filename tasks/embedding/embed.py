@@ -1,4 +1,4 @@
-"""An encoder and evaluation sets or a corpus to embeddings: each unique sentence once, and once for all runs."""
+"""Embed evaluation sets or a corpus: each unique sentence once, and once for all runs."""
 
 from __future__ import annotations
 
@@ -36,20 +36,19 @@ def embed(
     config: EncoderConfig,
     precision: Computed,
 ) -> None:
-    """Embed all unique sentences, part by part; what an earlier run embedded is taken over.
+    """Embed all unique sentences, part by part, reusing the vectors of earlier runs.
 
-    A killed run goes on after the last part that it finished. A large corpus is embedded shard by shard, here or on the
-    workers of a Dask cluster. Vectors that two runs share are equal to the bit; the same sentence embedded in another
-    batch differs by rounding.
+    A killed run resumes after its last finished part. A large corpus is embedded in shards, here or on the workers of a
+    Dask cluster. Reused vectors are equal to the bit; a sentence embedded again in another batch differs by rounding.
 
     Raises:
-        EncoderError: a sentence has no embedding; the message names its data set, row and text.
+        EncoderError: A sentence has no embedding; the message names its dataset, row and text.
     """
     held = ReusableVectors(work.store, work.draft.provenance)
     if isinstance(texts, CorpusRef) and is_large(work.store.manifest(texts).rows):
         vectors = CorpusVectors(work, held, encoder, texts, config, precision)
         for frame in vectors.frames():
-            work.draft.write(frame)  # a part each: to be one, rows as wide as these would all be held
+            work.draft.write(frame)  # one file for each frame, as one file would need all rows in memory
         rows, embedded, width = vectors.rows, vectors.embedded, vectors.width
     else:
         table, embedded = _in_one_piece(work, held, ResumableEncoding(work.site, encoder, config, precision), texts)
@@ -62,7 +61,7 @@ def embed(
 def _in_one_piece(
     work: StageContext, held: ReusableVectors, encoding: ResumableEncoding, texts: tuple[EvaluationSet, ...] | CorpusRef
 ) -> tuple[pl.DataFrame, int]:
-    """The vectors, and how many sentences were not held."""
+    """Return the vectors, and the number of newly embedded sentences."""
     sentences = _sentences(work.store, texts)
     known = held.of(sentences)
     missing = sentences.join(known, on="sentence_id", how="anti").sort("sentence_id")
@@ -76,14 +75,14 @@ def _in_one_piece(
 
 
 def _sentences(store: Store, texts: Sequence[EvaluationSet] | CorpusRef) -> pl.DataFrame:
-    """`sentence_id` and `text` of each unique sentence."""
+    """Return `sentence_id` and `text` of each unique sentence."""
     if isinstance(texts, CorpusRef):
         return store.scan(texts).select("sentence_id", "text").collect()
     return unique_sentences(texts)
 
 
 def _place(texts: Sequence[EvaluationSet] | CorpusRef, text: str) -> str:
-    """Where a sentence first stands."""
+    """Return the first place of a sentence, for messages."""
     if isinstance(texts, CorpusRef):
         return str(texts)
     rows = ((wanted, (wanted.sentences() == text).arg_true()) for wanted in texts)
@@ -91,15 +90,15 @@ def _place(texts: Sequence[EvaluationSet] | CorpusRef, text: str) -> str:
 
 
 TITLE: Final = "Unigram TF-IDF"
-"""What tables call it."""
+"""Name in tables."""
 
 
 @stage(ref=EmbeddingsRef, version=2)
 def embed_tfidf(work: StageContext, corpus: CorpusRef, sets: tuple[EvaluationSet, ...] | CorpusRef) -> None:
-    """Fit TF-IDF on the corpus that an encoder is trained on, and embed the sentences of all sets, or of a corpus.
+    """Fit TF-IDF on the training corpus, and embed the sentences of all sets, or of a corpus.
 
     Raises:
-        EvaluationError: the corpus has no words.
+        EvaluationError: The corpus has no words.
     """
     from models.encoder.tfidf import TfIdf
 
@@ -113,6 +112,6 @@ def embed_tfidf(work: StageContext, corpus: CorpusRef, sets: tuple[EvaluationSet
 
 
 def _lots(store: Store, corpus: CorpusRef) -> Iterator[pl.DataFrame]:
-    """The sentences of a corpus in the order of their ids, so many at a time as are held."""
+    """Yield the sentences of a corpus in the order of their ids, in ranges that fit in memory."""
     table, bits = store.scan(corpus).select("sentence_id", "text"), bits_for(store.manifest(corpus).rows)
     return (in_range(table, number, bits).collect() for number in range(1 << bits))

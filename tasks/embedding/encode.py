@@ -1,4 +1,4 @@
-"""Texts to vectors part by part, so that a killed call makes one part twice at most."""
+"""Encode texts in parts that are saved, so that a killed call repeats at most one part."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext
 
-CPU_PART: Final = 2_048  # sentences; half a minute of a BERT on two cores
+CPU_PART: Final = 2_048  # sentences; half a minute with a BERT on two cores
 GPU_PART: Final = 65_536
 
 
 @dataclass(frozen=True)
 class ResumableEncoding:
-    """An encoder, which is loaded when the first text comes.
+    """An encoder that is loaded on first use and saves vectors in parts.
 
     Attributes:
-        site: store and device.
-        encoder: where its files are.
-        config: how it is read.
-        precision: of its arithmetic.
+        site: Run context: store and device.
+        encoder: The encoder's artifact or model files.
+        config: Encoder settings.
+        precision: Precision of the computation.
     """
 
     site: RunContext
@@ -50,10 +50,10 @@ class ResumableEncoding:
     precision: Computed
 
     def __call__(self, texts: list[str], on_progress: OnProgress | None = None) -> NDArray[np.float32]:
-        """Vectors (n, D) of n texts; progress begins when the network is loaded.
+        """Return vectors (n, D) of n texts; progress starts when the network is loaded.
 
         Raises:
-            NoEmbeddingError: a text has none.
+            NoEmbeddingError: A text has no embedding.
         """
         encoder = self._loaded
         if on_progress is not None:
@@ -63,22 +63,22 @@ class ResumableEncoding:
 
     @property
     def part(self) -> int:
-        """Sentences of a part on this device."""
+        """Number of sentences in a part on this device."""
         return CPU_PART if device_of(self.site) == "cpu" else GPU_PART
 
     def parts(
         self, frames: Iterable[pl.DataFrame], total: int, kept: Path | None, advance: OnProgress
     ) -> Iterator[pl.DataFrame]:
-        """Frames with a column `embedding`, each made or found in a folder.
+        """Yield frames with a column `embedding`, each computed or read from a folder of an earlier call.
 
         Args:
-            frames: with a column `text`; on another call with the same folder the same ones are found.
-            total: sentences in all frames.
-            kept: the folder, a file a frame, in their order; None keeps none.
-            advance: called as (sentences done, in all, detail).
+            frames: Frames with a column `text`; a later call with the same folder finds equal frames.
+            total: Number of sentences in all frames.
+            kept: The folder, with one file per frame, in order; None to save nothing.
+            advance: Called as (sentences done, total, detail).
 
         Raises:
-            NoEmbeddingError: a text has none; it is numbered among those of all frames.
+            NoEmbeddingError: A text has no embedding; its number counts over all frames.
         """
         done = 0
         for number, frame in enumerate(frames):
@@ -88,7 +88,7 @@ class ResumableEncoding:
                 table = self._part(frame, done, total, advance)
                 if file is not None:
                     with writing(file), whole(file) as unfinished:
-                        table.write_parquet(unfinished, compression="uncompressed")  # a GPU waits meanwhile
+                        table.write_parquet(unfinished, compression="uncompressed")  # fast, since the GPU waits
             done += frame.height
             yield table
 
@@ -110,7 +110,7 @@ class ResumableEncoding:
 
 
 def _found(file: Path, frame: pl.DataFrame) -> pl.DataFrame | None:
-    """What an earlier call left of a frame; None if that was cut otherwise, on another device or of other texts."""
+    """Return the saved vectors of a frame; None if the file is missing or has other texts (another device's parts)."""
     try:
         table = pl.read_parquet(file, glob=False)
     except FileNotFoundError:

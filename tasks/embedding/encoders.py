@@ -1,4 +1,4 @@
-"""Models that a run takes from outside: found before the first stage, named in keys by their bytes."""
+"""Find encoders by name, before the first stage; artifact keys identify them by content."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from tasks.stage.run_context import RunContext
 
 
-TAUGHT: Final = re.compile(r"embeddings/([0-9a-f]{4,64}|latest)")  # vectors of a corpus, in the place of a teacher
+TAUGHT: Final = re.compile(r"embeddings/([0-9a-f]{4,64}|latest)")  # stored vectors of a corpus, used as a teacher
 
 
 def resolve_encoder(
     site: RunContext, config: EncoderConfig, words: WordsConfig | None = None
 ) -> tuple[CheckpointRef | ResolvedModel, EncoderConfig]:
-    """Find the encoder that training starts from, or that teaches.
+    """Find the start of a training, or a teacher.
 
     Args:
-        site: its store, mirror and cache are looked into.
-        config: names it.
-        words: how sentences are cut if it is a file of word vectors.
+        site: Run context, with the store, mirror and cache to search.
+        config: Encoder settings, with its name.
+        words: Word tokenization for a file of word vectors.
 
     Returns:
-        The encoder, and the configuration with the encoder's identity in the place of its name: a folder's path or an
-        unpinned revision must not decide a key.
+        The encoder, and the configuration with the encoder's identity in place of its name, since a folder's path or an
+        unpinned revision must not be in a key.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has it.
+        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
     """
     encoder = find_encoder(site, config.model, config.revision, words)
     return encoder, config.model_copy(update={"model": identity_of(encoder), "revision": None})
@@ -52,10 +52,10 @@ def find_encoder(
 ) -> CheckpointRef | ResolvedModel:
     """Find an encoder by folder, `embedded:` name, Hub id, or `checkpoint/<key>` or `report/<key>` of the store.
 
-    A file of word vectors is read into the store once.
+    A file of word vectors is imported into the store once.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has it.
+        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
     """
     if MADE_HERE.fullmatch(name):
         return _checkpoint(site.open_store(), name)
@@ -65,34 +65,34 @@ def find_encoder(
 
 
 def check_there(site: RunContext, name: str) -> None:
-    """Refuse the name of an encoder that nobody has, before anything is started for it.
+    """Check that an encoder exists, before any work starts.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has it.
+        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
     """
     if is_vectors_file(name):
-        find_vectors_file(name)  # to read it into the store is a stage
+        find_vectors_file(name)  # `find_encoder` would import it, which is a stage
     else:
         find_encoder(site, name, None)
 
 
 def encoder_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:
-    """Where an encoder's files lie, fetched if the store is elsewhere."""
+    """Return the local folder of an encoder, fetched if the store is remote."""
     return store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
 
 
 def described_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:
-    """As `encoder_folder`, perhaps without the weights: what says how the encoder works."""
+    """Return the folder with an encoder's settings; unlike `encoder_folder`, perhaps without weights."""
     return encoder.described if isinstance(encoder, ResolvedModel) else encoder_folder(store, encoder)
 
 
 def identity_of(encoder: CheckpointRef | ResolvedModel) -> str:
-    """What names an encoder by its content or commit."""
+    """Return an encoder's identity: by its artifact key, content or commit."""
     return encoder.path if isinstance(encoder, CheckpointRef) else encoder.identity
 
 
 def resolve_named_model(site: RunContext, model: str, revision: str | None) -> ResolvedModel:
-    """Find a model by folder, `embedded:` name or Hub id; a mirror may stand in for the Hub."""
+    """Find a model by folder, `embedded:` name or Hub id; a mirror may replace the Hub."""
     return resolve_model(model, revision, site.mirror, site.local_cache)
 
 
@@ -105,7 +105,7 @@ def _checkpoint(store: Store, name: str) -> CheckpointRef:
 
 
 def _last_trained(store: Store, report: ArtifactRef) -> str:
-    """The key of a run's checkpoint; of several trainings in a row, the last."""
+    """Return the key of a run's checkpoint; after several trainings, the last one's."""
     trained = [entry for entry in store.manifest(report).provenance.inputs.values() if entry.kind == "checkpoint"]
     if not trained:
         raise ArtifactMissingError(f"{report} names no checkpoint among its inputs; give checkpoint/<key>")
@@ -117,11 +117,11 @@ logger = logging.getLogger(__name__)
 
 @stage(ref=CheckpointRef, version=1)
 def import_vectors(work: StageContext, source: VectorsFile, config: WordsConfig) -> None:
-    """Read word vectors into a table that processes map into memory, with the tokenizer that cuts sentences for it.
+    """Import a file of word vectors as an encoder: a memory-mapped table, and the word tokenizer.
 
     Raises:
-        SourceError: a line of the file is damaged.
-        EncoderError: it has no word.
+        SourceError: A line of the file is damaged.
+        EncoderError: The file has no word.
     """
     from models.encoder.static import write_words
 
@@ -129,20 +129,20 @@ def import_vectors(work: StageContext, source: VectorsFile, config: WordsConfig)
     work.draft.note(write_words(work.draft.folder / ENCODER, read_vectors(source.path), config))
 
 
-_MODULES = "modules.json"  # what makes a folder one of sentence-transformers
+_MODULES = "modules.json"  # its presence marks a sentence-transformers folder
 _SAID = ("pooling", "normalize", "lower_case")
 
 
 def is_bare(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
-    """Whether a folder is a transformer alone, which nobody has trained to compare sentences."""
+    """Return whether an encoder is a bare transformer, without the settings of a sentence encoder."""
     return not (settings_of(described_folder(site.open_store(), start)) / _MODULES).is_file()
 
 
 def check_learns(start: CheckpointRef | ResolvedModel) -> None:
-    """Refuse to train what cannot be trained, before anything is made for it.
+    """Check that an encoder can be trained, before any work starts.
 
     Raises:
-        EncoderError: the start is an ONNX graph.
+        EncoderError: The start is an ONNX graph.
     """
     if isinstance(start, ResolvedModel) and is_graph(start.described):
         raise EncoderError(
@@ -152,7 +152,7 @@ def check_learns(start: CheckpointRef | ResolvedModel) -> None:
 
 
 def can_drop(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
-    """Whether a start has dropout to be set: a table of tokens or words has none."""
+    """Return whether an encoder supports dropout; a static table of tokens or words does not."""
     if _is_only_planned(site, start):
         return False
     if is_bare(site, start):
@@ -163,17 +163,17 @@ def can_drop(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
 
 
 def with_saved_settings(site: RunContext, start: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
-    """The configuration with what the start's folder says where nothing else was asked for.
+    """Complete a configuration: fields with default values take the settings of the start's folder.
 
     Raises:
-        EncoderError: something else was asked for, or the folder describes an encoder that cannot be computed here.
+        EncoderError: A setting contradicts the folder, or this project cannot compute the folder's encoder.
     """
     if _is_only_planned(site, start):
         return config
     folder = described_folder(site.open_store(), start)
     if is_bare(site, start):
         if (folder / "config.json").is_file():
-            architecture_of(folder)  # raises where it has none
+            architecture_of(folder)  # raises if the folder names none
         return config
     from models.encoder.serialization.load import check_settings, read_saved  # imports transformers
 
@@ -189,7 +189,7 @@ def with_saved_settings(site: RunContext, start: CheckpointRef | ResolvedModel, 
 
 
 def saved_settings(site: RunContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
-    """A teacher's configuration as its folder has it; that of a bare transformer as it is given."""
+    """Return a teacher's configuration from its folder; a bare transformer keeps the given one."""
     if _is_only_planned(site, encoder) or is_bare(site, encoder):
         return config
     from models.encoder.serialization.load import saved_config  # imports transformers
@@ -199,5 +199,5 @@ def saved_settings(site: RunContext, encoder: CheckpointRef | ResolvedModel, con
 
 
 def _is_only_planned(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
-    """Whether it is a file of word vectors that nobody has read into the store yet."""
+    """Return whether an encoder is a file of word vectors that a dry run has not imported into the store."""
     return isinstance(start, CheckpointRef) and site.open_store().defect(start) is not None

@@ -1,4 +1,4 @@
-"""A Python object as a teacher: its vectors of a corpus, kept in the store, where a run finds them by their key."""
+"""Python objects as encoders: embed texts, or store the vectors of a corpus for use as a teacher."""
 
 from __future__ import annotations
 
@@ -29,38 +29,38 @@ if TYPE_CHECKING:
     from tasks.corpus.config import IngestConfig
 
 
-CALL_TEXTS: Final = 8192  # texts a call: enough for an encoder to sort them by length, few enough to show progress
+CALL_TEXTS: Final = 8192  # texts per call: enough to sort by length, few enough to show progress
 
 
 class Encodes(Protocol):
-    """What is asked of an object: texts in, one vector for each out."""
+    """An object with an `encode` method that returns one vector for each text."""
 
     def encode(self, texts: list[str], /) -> ArrayLike:
-        """Vectors (n, d) of n texts, row by row; NumPy, or what `np.asarray` takes."""
+        """Return vectors (n, d) of n texts, one per row, in a form that `np.asarray` accepts."""
 
 
 TextEncoder: TypeAlias = "Encodes | Callable[[list[str]], ArrayLike]"
-"""An object with `encode`, as InferSent's and sentence-transformers', or a callable, as the Universal Sentence
-Encoder's module is."""
+"""An object with `encode`, such as InferSent's and sentence-transformers', or a callable, such as the module of the
+Universal Sentence Encoder."""
 
 
 def name_of(encoder: TextEncoder) -> str:
-    """What signatures call an object: a function by its name, any other by its class."""
+    """Return an object's name for signatures: a function's name, or the name of the class."""
     named = encoder if isinstance(encoder, FunctionType) else type(encoder)
     return named.__qualname__.replace("|", "/")
 
 
 def embed_texts(encoder: TextEncoder, texts: Sequence[str], places: Sequence[str]) -> NDArray[np.float32]:
-    """Vectors (n, d) of texts.
+    """Embed texts with a Python object; return vectors (n, d).
 
     Args:
-        encoder: Has `encode(list[str])`, or is called itself; with up to `CALL_TEXTS` texts.
-        texts: What to embed.
-        places: Where each text stands, for errors.
+        encoder: An object with `encode(list[str])`, or a callable; it receives up to `CALL_TEXTS` texts a call.
+        texts: Texts to embed.
+        places: Place of each text, such as dataset and row, for errors.
 
     Raises:
-        EvaluationError: The object gives another number of vectors than texts, changes their width, or gives a value
-            that is not finite; the message names the place and the sentence.
+        EvaluationError: The number of vectors differs from the number of texts, their width changes, or a value is not
+            finite; the message names the place and the sentence.
     """
     encode: Callable[[list[str]], ArrayLike] = encoder.encode if hasattr(encoder, "encode") else encoder
     parts: list[NDArray[np.float32]] = []
@@ -99,34 +99,34 @@ def _matrix(given: ArrayLike, texts: list[str], place: str) -> NDArray[np.float3
 
 
 class PythonVectors(BaseModel):
-    """Vectors that came from outside, in a file."""
+    """Vectors from outside the pipeline, in a file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
-    """What signatures call who made them."""
+    """Name of their encoder in signatures."""
     sha256: str
-    """Of the file."""
+    """Digest of the file."""
     path: Annotated[Path, NotInKey]
-    """An .npy file, float32: a row for each sentence of the corpus, by their ids."""
+    """An .npy file, float32: one row for each sentence of the corpus, in the order of ids."""
 
 
 def embed_corpus(
     encoder: TextEncoder, config: IngestConfig, site: RunContext | None = None, name: str | None = None
 ) -> EmbeddingsRef:
-    """Let an object embed the corpus that a run will learn from; `teacher.model` takes the path of what it returns.
+    """Embed a run's training corpus with a Python object; the `path` of the returned reference is a `teacher.model`.
 
-    The corpus is made if it is not there. Nothing of the object itself is in a key: other vectors are another teacher.
+    Ingests the corpus if it is not in the store. The key contains the digest of the vectors, not the object.
 
     Args:
-        encoder: has `encode(list[str]) -> array`, or is called itself; is given each sentence once.
-        config: the run's `ingest`.
-        site: the run's store and mirror.
-        name: what signatures call the object; its class, or a function's own name, unless given.
+        encoder: An object with `encode(list[str]) -> array`, or a callable; it receives each sentence once.
+        config: Setting `ingest` of the run.
+        site: Run context, with the store and mirror of the run.
+        name: Name of the object in signatures; defaults to the name of its class, or of the function.
 
     Raises:
-        SourceError: a source is nowhere to be had.
-        EvaluationError: the object gives no vector for a sentence, or one that is not finite.
+        SourceError: A source is not available.
+        EvaluationError: The object returns no vector for a sentence, or a vector that is not finite.
     """
     place = site or RunContext()
     corpus = ingest(place, locate_sources(place, config), config)
@@ -141,7 +141,7 @@ def embed_corpus(
 
 @stage(ref=EmbeddingsRef, version=1)
 def take_vectors(work: StageContext, corpus: CorpusRef, given: PythonVectors) -> None:
-    """Put vectors that an object made beside the sentences of a corpus."""
+    """Store an object's vectors of a corpus, with the sentence ids."""
     ids = work.store.scan(corpus).select("sentence_id").collect()["sentence_id"].sort()
     vectors_ND = np.load(given.path)
     work.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": vectors_ND}))

@@ -1,10 +1,10 @@
-"""A large corpus to vectors: cut into ranges of its sentences, each a cached piece of work.
+"""Embed a large corpus in shards, each a cached stage; reuse vectors of earlier runs.
 
 Design choices
-- A range is a fixed number of sentences in the order of their ids, on whatever machine, so bytes do not
-  depend on the machine. Vectors of it that are held already are taken over; the rest is its shard.
-- A shard is an artifact, which a killed run and other corpora find again. `gc` takes it as any other.
-- Memory holds a range's sentences and vectors.
+- A range is a fixed number of sentences in the order of their ids, equal on every machine, so that the bytes do not
+  depend on the machine. Existing vectors of a range are reused; its other sentences form its shard.
+- A shard is an artifact, which a resumed run and other corpora reuse. `gc` treats it like any other.
+- Memory use is bounded by the sentences and vectors of one range.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ if TYPE_CHECKING:
 
 
 EMBED_VERSION: Final = 6
-"""Raise it in the commit that changes a vector. Both stages have it, so that each takes over what the other made."""
-SHARD_ROWS: Final = 65_536  # minutes on a CPU, seconds on a GPU; 200 MB of 768 dimensions
+"""Raise it in a commit that changes vectors. Both stages share it, so that each reuses vectors of the other."""
+SHARD_ROWS: Final = 65_536  # minutes on a CPU, seconds on a GPU; 200 MB with 768 dimensions
 WHAT: Final = "embedding, sentences"
 
 
 def is_large(sentences: int) -> bool:
-    """Whether a corpus of so many sentences is embedded in shards."""
+    """Return whether a corpus with that number of sentences is embedded in shards."""
     return sentences > SHARD_ROWS
 
 
 class CorpusVectors:
-    """The vectors of a large corpus, range by range.
+    """Vectors of a large corpus, range by range.
 
     Args:
-        work: of the stage that wants them.
-        held: what need not be embedded.
-        encoder, corpus, config, precision: as of that stage.
+        work: Context of the calling stage.
+        held: Vectors to reuse.
+        encoder, corpus, config, precision: Arguments of the calling stage.
 
     Attributes:
-        rows: sentences.
-        embedded: those that were not held; known once the first frame has come.
-        width: D; known likewise.
+        rows: Number of sentences.
+        embedded: Number of newly embedded sentences; set with the first frame.
+        width: Width D of the vectors; set with the first frame.
     """
 
     def __init__(
@@ -79,19 +79,19 @@ class CorpusVectors:
         self.rows = work.store.manifest(corpus).rows
 
     def frames(self) -> Iterator[pl.DataFrame]:
-        """`sentence_id` and `embedding`, a range after the other, in the order of ids.
+        """Yield `sentence_id` and `embedding`, one frame per range, in the order of ids.
 
         Raises:
-            EncoderError: a sentence has no embedding.
+            EncoderError: A sentence has no embedding.
         """
         store, (encoder, config, precision) = self._work.store, self._how
         advance = progress_of(WHAT)
-        # Not the store's scratch folder: two runs may plan at once, and each must read its own plan.
+        # Not the store's scratch folder, which two runs share: each must read its own plan.
         with store.workspace() as folder:
             shards = self._planned(folder / "missing.parquet")
             self.embedded = total = sum(shard.rows for shard in shards)
             if total:
-                advance(0, total, "")  # so that shards count as parts, which need no line each
+                advance(0, total, "")  # with a count, the terminal prints no line for each shard
             lacking = [shard.model_copy(update={"total": total}) for shard in shards if shard.rows]
             calls = [(encoder, shard, config, precision) for shard in lacking]
             with closing(run_shards(self._work.site, embed_shard, calls)) as made:
@@ -103,13 +103,13 @@ class CorpusVectors:
                     table = pl.concat(part for part in parts if part.height).sort("sentence_id")
                     self.width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
                     yield table
-        _encoding.cache_clear()  # what comes after may want the device's memory
+        _encoding.cache_clear()  # frees the device's memory
 
     def _range(self, number: int, *columns: str) -> pl.DataFrame:
         return self._sentences.select(columns).slice(number * SHARD_ROWS, SHARD_ROWS).collect()
 
     def _planned(self, plan: Path) -> list[Shard]:
-        """What each range lacks, in a file with a group of rows for each; a range that lacks nothing has no rows."""
+        """Write the missing sentences of each range to a file, one row group per shard; a complete range has none."""
         shards: list[Shard] = []
         start = 0
         with pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
@@ -128,10 +128,10 @@ class CorpusVectors:
 def embed_shard(
     work: StageContext, encoder: CheckpointRef | ResolvedModel, shard: Shard, config: EncoderConfig, precision: Computed
 ) -> None:
-    """Embed some sentences of a corpus.
+    """Embed a shard of a corpus.
 
     Raises:
-        EncoderError: one of them has no embedding; the message has its text.
+        EncoderError: A sentence has no embedding; the message has its text.
     """
     sentences, count = shard.read(), progress_of(WHAT)
 
@@ -152,13 +152,13 @@ def embed_shard(
 def encoded(
     work: StageContext, encoding: ResumableEncoding, sentences: pl.DataFrame, advance: OnProgress
 ) -> list[pl.DataFrame]:
-    """`sentence_id` and `embedding` of sentences, in parts by their ids: each has all lengths, so all take alike.
+    """Return `sentence_id` and `embedding` of sentences, in parts by id, which mix all lengths and take equally long.
 
     Raises:
-        NoEmbeddingError: one has none.
+        NoEmbeddingError: A sentence has no embedding.
     """
     if sentences.is_empty():
-        return []  # and no torch is imported
+        return []  # without importing torch
     rows = encoding.part
     kept = work.store.scratch(work.ref) if sentences.height > rows else None
     parts = encoding.parts(sentences.iter_slices(rows), sentences.height, kept, advance)
@@ -169,7 +169,7 @@ def _content(store: Store, encoder: CheckpointRef | ResolvedModel) -> str:
     return store.manifest(encoder).digest if isinstance(encoder, CheckpointRef) else encoder.identity
 
 
-@lru_cache(maxsize=1)  # from shard to shard
+@lru_cache(maxsize=1)  # keeps the encoder loaded between shards
 def _encoding(
     site: RunContext, encoder: CheckpointRef | ResolvedModel, _digest: str, config: EncoderConfig, precision: Computed
 ) -> ResumableEncoding:
@@ -177,23 +177,23 @@ def _encoding(
 
 
 STAGES: Final = ("embed", "embed_shard")
-_NAMES: Final = ("model", "revision")  # of an encoder's configuration: what it is called, not what it computes
+_NAMES: Final = ("model", "revision")  # fields of an encoder's configuration that name it and do not change its vectors
 _NONE: Final = pl.DataFrame(schema={"sentence_id": pl.UInt64, "embedding": pl.Array(pl.Float32, 1)})
 
 
 class ReusableVectors:
-    """What `STAGES` made with one encoder in one precision.
+    """Existing vectors by `STAGES` with the same encoder and precision.
 
     Args:
-        store: is listed once; what is published later is not seen.
-        mine: of the artifact that takes them over.
+        store: The store; listed once, so later artifacts are not found.
+        mine: Provenance of the artifact that reuses the vectors.
     """
 
     def __init__(self, store: Store, mine: Provenance) -> None:
         self._tables = list(_tables(store, mine))
 
     def of(self, sentences: pl.DataFrame) -> pl.DataFrame:
-        """`sentence_id` and `embedding` of those of the sentences that have one, each once, in no order."""
+        """Return `sentence_id` and `embedding` of the sentences with an existing vector, each once, in any order."""
         ids = sentences.select("sentence_id")
         if ids.is_empty():
             return _NONE
@@ -209,7 +209,7 @@ class ReusableVectors:
 
 
 def _tables(store: Store, mine: Provenance) -> Iterator[tuple[pl.LazyFrame, int, int]]:
-    """Each table with its lowest and highest id."""
+    """Yield each reusable table with its lowest and highest id."""
     for ref in store.refs(EmbeddingsRef.model_fields["kind"].default):
         try:
             made = store.manifest(ref).provenance
@@ -219,11 +219,11 @@ def _tables(store: Store, mine: Provenance) -> Iterator[tuple[pl.LazyFrame, int,
                 if first is not None:
                     yield table, first, last
         except StorageError:
-            continue  # a damaged one is as good as none: its sentences are embedded again
+            continue  # a damaged artifact is skipped, and its sentences are embedded again
 
 
 def _space(made: Provenance) -> object:
-    """All that decides a sentence's vector: not the model's name, for its content stands in `encoder`."""
+    """Return everything that decides a sentence's vector; not the model's name, as `encoder` has its content."""
     config = made.config.get("config")
     shape = {name: value for name, value in config.items() if name not in _NAMES} if isinstance(config, dict) else None
     return (

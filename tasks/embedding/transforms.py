@@ -1,4 +1,4 @@
-"""Post-hoc systems: what is fitted on a corpus's vectors, the vectors that it makes of others, and its encoder."""
+"""Post-hoc transforms: fit one on vectors, apply it to vectors, or fold it into the encoder."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TENSORS: Final = "transform.safetensors"
 
 @stage(ref=TransformRef, version=1)
 def fit_transform(work: StageContext, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
-    """Fit a transform on the vectors of sentences, without labels; what takes steps goes on where it was killed.
+    """Fit a transform on the vectors of sentences, without labels; an iterative fit resumes after a kill.
 
     Raises:
-        EvaluationError: nothing can be learnt from them under these settings.
-        TrainingError: it was asked to stop, and has saved its state.
+        EvaluationError: The transform cannot be fitted to these vectors with these settings.
+        TrainingError: The fit was asked to stop, and saved its state.
     """
     from safetensors.torch import save_file
 
@@ -72,12 +72,13 @@ def transform(work: StageContext, embeddings: EmbeddingsRef, fitted: TransformRe
 def fold_transform(
     work: StageContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
 ) -> None:
-    """An encoder that gives its transformed vectors itself, as sentence-transformers opens it; for linear transforms.
+    """Fold a linear transform into its encoder, which then computes the transformed vectors itself.
 
-    The transform is applied to vectors in float64, the encoder's own arithmetic is fp32: they agree up to its rounding.
+    sentence-transformers can load the result. Its vectors equal those of `transform`, which computes in float64, up to
+    the rounding of fp32.
 
     Raises:
-        EncoderError: the transform is no matrix.
+        EncoderError: The transform is not linear.
     """
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.errors import EncoderError
@@ -110,4 +111,4 @@ def _restored(work: StageContext, fitted: TransformRef) -> Transform:
 def _tensor(table: pl.DataFrame) -> torch.Tensor:
     import torch
 
-    return torch.tensor(table["embedding"].to_numpy())  # a copy: Polars' memory is not to be written
+    return torch.tensor(table["embedding"].to_numpy())  # a copy, as Polars' memory is read-only

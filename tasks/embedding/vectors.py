@@ -1,4 +1,4 @@
-"""The vectors of an embeddings artifact, looked up by sentence: dense, or sparse as a system of words makes them.
+"""Vectors of an embeddings artifact, looked up by sentence: dense, or sparse (TF-IDF).
 
 Shapes: N pairs or texts, S unique sentences, D width.
 """
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
 
 SPARSE: Final = "sparse_embeddings"
-"""Table of an embeddings artifact whose vectors are sparse."""
+"""Name of the table of sparse vectors."""
 MADE: Final = "signature"
-"""Under which figure of its manifest an embeddings artifact says how its vectors were made."""
+"""Figure in an embeddings artifact's manifest that describes the computation of its vectors."""
 
 
 @dataclass(frozen=True)
 class Vectors(ABC):
-    """Unique sentences with a vector each.
+    """Vectors of unique sentences.
 
     Attributes:
-        name: for messages.
-        rows: sentence id → row of its vector.
-        made: fields of a signature that say how they were made.
+        name: Name for messages.
+        rows: Sentence id → row of its vector.
+        made: Signature fields that describe the computation of the vectors.
     """
 
     name: str
@@ -53,34 +53,34 @@ class Vectors(ABC):
 
     @abstractmethod
     def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
-        """Cosine of the vectors of `sentence1` and `sentence2`: (N,).
+        """Return the cosines of the vectors of `sentence1` and `sentence2`, shape (N,).
 
         Raises:
-            SourceError: as `numbers`.
-            EvaluationError: a vector is not finite.
+            SourceError: A sentence has no vector.
+            EvaluationError: A vector is not finite.
         """
 
     @abstractmethod
     def features(self, texts: pl.Series, place: str) -> Features:
-        """What a classifier reads of texts: (N, D).
+        """Return the features of texts for a classifier, shape (N, D).
 
         Args:
-            texts: sentences as they were embedded.
-            place: data set and split, for messages.
+            texts: Sentences, as embedded.
+            place: Dataset and split, for messages.
 
         Raises:
-            SourceError: as `numbers`.
+            SourceError: A sentence has no vector.
         """
 
     def numbers(self, texts: pl.Series, place: str) -> list[int]:
-        """The row of each text's vector.
+        """Return the row number of each text's vector.
 
         Args:
-            texts: sentences as they were embedded.
-            place: data set and split, for the message.
+            texts: Sentences, as embedded.
+            place: Dataset and split, for the message.
 
         Raises:
-            SourceError: a sentence was not embedded, naming the row.
+            SourceError: A sentence has no vector; the message names its row.
         """
         ids = texts.to_frame("text").select(sentence_ids(pl.col("text"))).to_series().to_list()
         missing = next((row for row, sentence in enumerate(ids) if sentence not in self.rows), None)
@@ -94,43 +94,43 @@ class Vectors(ABC):
 
 @dataclass(frozen=True)
 class DenseVectors(Vectors):
-    """Vectors of an encoder.
+    """Dense vectors, as from an encoder.
 
     Attributes:
-        table: a vector a row, (S, D).
+        table: One vector per row, (S, D).
     """
 
     table: NDArray[np.float32]
 
     def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
-        """As `Vectors.cosines`."""
+        """Return cosines; see `Vectors.cosines`."""
         from models.evaluation.correlation import cosine_scores
 
         return cosine_scores(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
 
     def features(self, texts: pl.Series, place: str) -> NDArray[np.float32]:
-        """The vectors themselves."""
+        """Return the vectors."""
         return self.table[self.numbers(texts, place)]
 
 
 @dataclass(frozen=True)
 class SparseVectors(Vectors):
-    """Vectors of a system of words, of which a sentence has few.
+    """Sparse vectors over words, as from TF-IDF.
 
     Attributes:
-        table: a vector a row, (S, D).
+        table: One vector per row, (S, D).
     """
 
     table: csr_array
 
     def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
-        """As `Vectors.cosines`; a sentence without a known word has cosine 0 with all."""
+        """Return cosines; see `Vectors.cosines`. A sentence without a known word has cosine 0 with all others."""
         from models.evaluation.correlation import sparse_cosines
 
         return sparse_cosines(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
 
     def features(self, texts: pl.Series, place: str) -> csr_array:
-        """The vectors themselves, sparse."""
+        """Return the sparse vectors."""
         return self.table[self.numbers(texts, place)]
 
 
@@ -145,13 +145,13 @@ def open_vectors(store: Store, embeddings: EmbeddingsRef) -> Vectors:
 
 
 def made_of(store: Store, embeddings: EmbeddingsRef) -> dict[str, JsonValue]:
-    """What an embeddings artifact says of how its vectors were made; `unsigned` where it says nothing."""
+    """Return the signature fields of an embeddings artifact; `unsigned` if its manifest has none."""
     made = store.manifest(embeddings).figures.get(MADE)
     return made if isinstance(made, dict) else {"vectors": "unsigned"}
 
 
 def sparse_table(ids: pl.Series, table: csr_array) -> pl.DataFrame:
-    """Sentence ids and the vector of each as the table `SPARSE`."""
+    """Return the table `SPARSE` of sentence ids and their sparse vectors."""
     columns, values = (_split(part, table.indptr) for part in (table.indices, table.data))
     return pl.DataFrame({"sentence_id": ids, "columns": columns, "values": values}, schema=SPARSE_EMBEDDINGS)
 
@@ -175,11 +175,11 @@ _ABSENT: Final = "not installed"
 
 
 def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, JsonValue]:
-    """How an encoder makes vectors.
+    """Return the signature fields of an encoder: pooling, length, precision and so on.
 
     Args:
-        folder: the encoder's; decides whether its tokenizer adds special tokens, which a static table's does not.
-        config: pooling, length and casing.
+        folder: The encoder's folder; a static table's tokenizer adds no special tokens, a transformer's does.
+        config: Pooling, length and casing.
         dtype: `fp32` or `bf16`.
     """
     from models.encoder.serialization.load import read_saved, settled  # imports transformers
@@ -203,6 +203,6 @@ def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, J
 
 
 def versions_of(*packages: str) -> dict[str, str]:
-    """Package → its version without the build (`+cpu`), which says which machine it is for."""
+    """Return package → version without the machine-specific build tag (`+cpu`)."""
     installed = installed_versions()
     return {name: installed[name].partition("+")[0].replace(_ABSENT, "unknown") for name in packages}

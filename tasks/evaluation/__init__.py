@@ -1,1 +1,1 @@
-"""Encoders to figures: a file for each kind of evaluation, and what they share."""
+"""Evaluation of encoders: one file for each kind of evaluation, and shared code."""

@@ -1,4 +1,4 @@
-"""Argument Facet Similarity: found in a user's folder, scored as it is or after fine-tuning, fold by fold."""
+"""Argument Facet Similarity (AFS): find the user's files, and score vectors under the unsupervised protocol."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ _SPLIT: Final = "all"
 
 
 class AfsSet(EvaluationSet):
-    """The three files of the data set."""
+    """The three files of the dataset."""
 
     dataset: str = AFS
     topics: tuple[ResolvedSource, ...]
-    """In the order of `TOPICS`."""
+    """Files in the order of `TOPICS`."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """All pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
+        """Return all pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
         return {_SPLIT: pl.concat([read_afs(source.files[0], source.name) for source in self.topics])}
 
     def sentences(self) -> pl.Series:
-        """All sentences, as they are scored."""
+        """Return the first sentences of all pairs, then the second ones."""
         pairs = read_afs_set(self)
         return pl.concat([pairs["sentence1"].rename("text"), pairs["sentence2"].rename("text")])
 
     def place(self, number: int) -> str:
-        """Row, counted through all topics, and side."""
+        """Return the row, counted over all topics, and the side of a sentence."""
         return place_in_pairs(self.dataset, number, read_afs_set(self).height)
 
 
 class AfsKind(FrozenKind[AfsSet]):
-    """The unsupervised protocol."""
+    """AFS under the unsupervised protocol."""
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """The set itself."""
+        """The suite `afs` with its one set."""
         return {AFS: (AFS,)}
 
     def find(self, site: RunContext, name: str) -> AfsSet:  # noqa: ARG002 - there is one
-        """As `find_afs_set`."""
+        """Find the files; see `find_afs_set`."""
         return find_afs_set(site)
 
     def scores(
         self, site: RunContext, system: System, sets: tuple[AfsSet, ...], config: ScoringConfig
     ) -> list[ScoresRef]:
-        """An artifact for each copy of the set."""
+        """Score a system; one artifact for each set."""
         return [
             score_afs(site, system.embeddings, system.label, system.checkpoint, arguments, config.bootstrap)
             for arguments in sets
@@ -77,12 +77,12 @@ class AfsKind(FrozenKind[AfsSet]):
         config: ScoringConfig,
         device: str,  # noqa: ARG002 - correlations need none
     ) -> pl.DataFrame:
-        """Both correlations of each topic, and their means."""
+        """Return both correlations of each topic, and their means."""
         return pl.concat([frozen_figures(arguments, vectors, config.bootstrap) for arguments in sets])
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
-        """One column a topic."""
+        """Table with one column for each topic."""
         columns = tuple((f"{AFS}/{topic}", topic) for topic in TOPICS)
         return (PaperTable(title="Argument facet similarity", columns=columns, metrics=("pearson", "spearman")),)
 
@@ -91,7 +91,7 @@ def find_afs_set(site: RunContext) -> AfsSet:
     """Find the official files in the mirror's folder `afs`.
 
     Raises:
-        SourceError: there is no mirror, or it lacks a file.
+        SourceError: No mirror is set, or a file is missing.
     """
     if site.mirror is None:
         raise SourceError(
@@ -102,17 +102,17 @@ def find_afs_set(site: RunContext) -> AfsSet:
 
 
 def resolve_afs_set(folder: str) -> AfsSet:
-    """Find ArgPairs_{GC,GM,DP}.csv in a folder at any fsspec address; the Hub has no copy.
+    """Find ArgPairs_{GC,GM,DP}.csv in a folder, given by path or fsspec URL; the Hub has no copy.
 
     Raises:
-        SourceError: a file is not there.
+        SourceError: A file is missing.
     """
     specs = [SourceSpec(path=topic_file(folder, topic), name=topic, format="csv") for topic in TOPICS]
     return AfsSet(topics=tuple(resolve_source(spec) for spec in specs))
 
 
 def read_afs_set(arguments: AfsSet) -> pl.DataFrame:
-    """All pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
+    """Return all pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
     return rows_of(arguments)[_SPLIT]
 
 
@@ -125,19 +125,19 @@ def score_afs(
     arguments: AfsSet,
     config: BootstrapConfig,
 ) -> None:
-    """Unsupervised: correlate the cosine of each pair's embeddings with its score, topic by topic."""
+    """Correlate the cosine of each pair's embeddings with its gold score, topic by topic (unsupervised protocol)."""
     figures = frozen_figures(arguments, open_vectors(work.store, embeddings), config)
     publish_afs(work, figures, "unsupervised", model, checkpoint, config)
 
 
 def frozen_figures(arguments: AfsSet, vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Both correlations of each topic, and their means, with their signatures."""
+    """Return both correlations of each topic, and their means, with signatures."""
     figures = afs_figures(afs_cosines(arguments, vectors), "unsupervised", config)
     return signed(figures, digests(figures, (arguments,)), vectors.made, by="cosine")
 
 
 def afs_cosines(arguments: AfsSet, vectors: Vectors) -> pl.DataFrame:
-    """`topic`, `gold` and the cosine of each pair."""
+    """Return `topic`, `gold` and `cosine` of each pair."""
     pairs = read_afs_set(arguments)
     return pairs.select("topic", gold="score", cosine=pl.Series(vectors.cosines(pairs, AFS)))
 
@@ -150,13 +150,13 @@ def publish_afs(
     checkpoint: str,
     config: BootstrapConfig,
 ) -> None:
-    """Write signed figures."""
+    """Write signed scores and show them as a table."""
     title = f"Argument Facet Similarity of {model} ({protocol})"
     publish_scores(work, figures, model, checkpoint, config.seed, title)
 
 
 def afs_figures(scored: pl.DataFrame, protocol: AfsProtocol, config: BootstrapConfig) -> pl.DataFrame:
-    """As `models.evaluation.afs.afs_scores`."""
+    """Compute the scores of AFS; see `models.evaluation.afs.afs_scores`."""
     from models.evaluation.afs import afs_scores
 
     return afs_scores(scored, protocol, resamples=config.resamples, seed=config.seed)

@@ -1,4 +1,4 @@
-"""Groups of texts that nobody is told: MTEB's clustering of vectors as they are."""
+"""Clustering of frozen vectors as in MTEB: k-means, scored by V-measure."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ _METRIC: Final = "v-measure"
 
 
 class ClusterSet(EvaluationSet):
-    """The test split of a clustering task: several sets of texts."""
+    """The test split of a clustering task, which consists of several sets of labelled texts."""
 
     source: ResolvedSource
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """As `storage.readers.benchmarks.clustering.CLUSTERS`."""
+        """Return the table; its columns are `storage.readers.benchmarks.clustering.CLUSTERS`."""
         return {_SPLIT: read_clusters(local_files(self.source)[0])}
 
     def sentences(self) -> pl.Series:
-        """All texts, set by set."""
+        """Return all texts, set by set."""
         return rows_of(self)[_SPLIT]["text"]
 
 
 class ClusteringKind(FrozenKind[ClusterSet]):
-    """V-measure of k-means."""
+    """Clustering by k-means, scored by V-measure."""
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """As declared."""
+        """Suites of the declared clustering datasets."""
         return {suite: tuple(dataset.name for dataset in members) for suite, members in suites_of(CLUSTERING).items()}
 
     def find(self, site: RunContext, name: str) -> ClusterSet:
         """Find MTEB's file in the mirror, or on the Hub.
 
         Raises:
-            SourceError: there is no such set, or nobody has it.
+            SourceError: The set does not exist or is not available.
         """
         if name not in self.names:
             raise SourceError(f"{name!r} names no clustering set; expected one of {', '.join(self.names)}")
@@ -67,7 +67,7 @@ class ClusteringKind(FrozenKind[ClusterSet]):
     def scores(
         self, site: RunContext, system: System, sets: tuple[ClusterSet, ...], config: ScoringConfig
     ) -> list[ScoresRef]:
-        """One artifact for all sets."""
+        """Score a system; one artifact for all sets."""
         return [score_clustering(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
 
     def figures(
@@ -77,12 +77,12 @@ class ClusteringKind(FrozenKind[ClusterSet]):
         config: ScoringConfig,
         device: str,  # noqa: ARG002 - k-means is scikit-learn's
     ) -> pl.DataFrame:
-        """The mean V-measure of each task's sets."""
+        """Return the mean V-measure over each task's sets."""
         return clustering_figures(sets, vectors, config.bootstrap)
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
-        """A column a task."""
+        """Table with one column for each task."""
         columns = tuple((dataset.name, dataset.heading) for dataset in CLUSTERING)
         return (PaperTable(title="Clustering", columns=columns, metrics=(_METRIC,)),)
 
@@ -96,7 +96,7 @@ def score_clustering(
     sets: tuple[ClusterSet, ...],
     config: BootstrapConfig,
 ) -> None:
-    """Cluster the embeddings of each set, and hold what is found against its groups."""
+    """Cluster the embeddings of each set, and compare the clusters with its labels by V-measure."""
     figures = clustering_figures(sets, open_vectors(work.store, embeddings), config, progress_of("clustering", None))
     publish_scores(work, figures, model, checkpoint, config.seed, f"Clustering of {model}")
 
@@ -107,7 +107,7 @@ def clustering_figures(
     config: BootstrapConfig,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> pl.DataFrame:
-    """The mean V-measure of each task's sets, and its interval over these, with signatures."""
+    """Return the mean V-measure over each task's sets, with its interval over the sets, and signatures."""
     figures = pl.DataFrame([_figure(wanted, vectors, config, on_progress) for wanted in sets])
     return signed(figures, digests(figures, sets), vectors.made, by="mini-batch k-means", seed=config.seed)
 

@@ -1,6 +1,6 @@
-"""What a kind of evaluation is, and the signature of its figures.
+"""Base classes of kinds of evaluation, and the signatures of their scores.
 
-To add a kind: a file that says all this, and its line in `kinds.KINDS`.
+To add a kind, subclass `FrozenKind` or `TunedKind` in a new file, and add an instance to `kinds.KINDS`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ S = TypeVar("S", bound=EvaluationSet)
 
 
 class Kind(ABC, Generic[S]):
-    """Sets that are found and scored in one way.
+    """A kind of evaluation: sets that are found and scored in the same way.
 
     Attributes:
-        fine_tunes: whether scoring trains the encoder further, for hours on a CPU; such sets are asked for by name
-            alone, and are not scored in a training run.
+        fine_tunes: Whether scoring fine-tunes the encoder, which takes hours on a CPU; such sets are in no suite and
+            training runs do not score them.
     """
 
     fine_tunes: ClassVar[bool]
@@ -52,86 +52,86 @@ class Kind(ABC, Generic[S]):
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """Names that it offers, for help and hints."""
+        """Names of its sets, for help and hints."""
 
     def knows(self, name: str) -> bool:
-        """Whether a set of that name is of this kind, offered or not."""
+        """Return whether a set of that name is of this kind; it need not be in `names`."""
         return name in self.names
 
     @abstractmethod
     def find(self, site: RunContext, name: str) -> S:
-        """Find a set that it knows.
+        """Find a set of this kind.
 
         Raises:
-            SourceError: nobody has it.
+            SourceError: The set is not available.
         """
 
     def whole(self, name: str) -> tuple[str, ...]:
-        """The sets that are all of a set's data together: every split, where a set is one of them."""
+        """Return the names of all splits of the dataset to which a set belongs."""
         return (name,)
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
-        """The papers' tables of its figures."""
+        """Layouts of the papers' tables for its scores."""
         return ()
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """The metrics that stand for a set where systems are listed side by side: those of its tables."""
+        """The main metrics of a set, shown where systems are compared: the metrics of its tables."""
         return tuple(dict.fromkeys(metric for table in self.tables for metric in table.metrics))
 
 
 class FrozenKind(Kind[S]):
-    """Vectors are scored as they are, whatever made them."""
+    """Kind that scores frozen vectors of any system."""
 
     fine_tunes = False
     is_drawn: ClassVar[bool] = False
-    """Whether `draws` gives figures, so that sweeps compare systems on its sets."""
+    """Whether `draws` is implemented, so that sweeps compare systems on its sets."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those of its suites."""
+        """Names of the sets of its suites."""
         return tuple(dict.fromkeys(name for names in self.suites.values() for name in names))
 
     @abstractmethod
     def scores(self, site: RunContext, system: System, sets: tuple[S, ...], config: ScoringConfig) -> list[ScoresRef]:
-        """A system's figures, by cached stages of its own."""
+        """Score a system with this kind's cached stages."""
 
     @abstractmethod
     def figures(self, sets: tuple[S, ...], vectors: Vectors, config: ScoringConfig, device: str) -> pl.DataFrame:
-        """Signed figures: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature."""
+        """Return signed scores: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature."""
 
     def compare(
         self,
-        site: RunContext,  # noqa: ARG002 - for those that can
+        site: RunContext,  # noqa: ARG002 - for subclasses
         first: System,  # noqa: ARG002
         second: System,  # noqa: ARG002
         sets: tuple[S, ...],  # noqa: ARG002
         config: ScoringConfig,  # noqa: ARG002
     ) -> list[ComparisonRef]:
-        """The second system less the first, by cached stages of its own; none if it cannot compare."""
+        """Compare two systems (second minus first) with this kind's cached stages; none if it has no comparison."""
         return []
 
     def draws(
         self,
-        wanted: S,  # noqa: ARG002 - for those that can
+        wanted: S,  # noqa: ARG002 - for subclasses
         systems: Sequence[Sequence[Vectors]],  # noqa: ARG002
         config: BootstrapConfig,  # noqa: ARG002
     ) -> list[SetDraws]:
-        """Return what systems of several seeds score on a set, all on the same draws of it.
+        """Return bootstrap scores of several systems on a set, all on the same draws.
 
         Override it together with `is_drawn`.
 
         Args:
-            wanted: the set.
-            systems: of each system, the vectors of its encoders, one a seed.
-            config: number and seed of the draws.
+            wanted: The set.
+            systems: For each system, the vectors of its encoders, one per seed.
+            config: Number and seed of the draws.
         """
         return []
 
 
 class TunedKind(Kind[S]):
-    """Encoders are fine-tuned on a part of the set and scored on the rest."""
+    """Kind that fine-tunes encoders on a part of the set and scores them on the rest."""
 
     fine_tunes = True
 
@@ -139,19 +139,19 @@ class TunedKind(Kind[S]):
     def scores(
         self, site: RunContext, candidate: NamedEncoder, sets: tuple[S, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
-        """An encoder's figures: cached stages for each seed or fold, and one for all of them."""
+        """Score an encoder: a cached stage for each seed or fold, and one that combines them."""
 
 
 def publish_scores(work: StageContext, rows: pl.DataFrame, model: str, checkpoint: str, seed: int, title: str) -> None:
-    """Write a system's figures as the table `scores`, and show them.
+    """Write a system's scores as the table `scores`, and show them.
 
     Args:
-        work: of the stage that scored.
+        work: Context of the scoring stage.
         rows: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
-        model: what tables call the system.
-        checkpoint: what identifies it.
-        seed: of the draws, or of the training.
-        title: of the table that people see.
+        model: Name of the system in tables.
+        checkpoint: Identity of the system.
+        seed: Seed of the draws, or of the training.
+        title: Title of the shown table.
     """
     named = rows.with_columns(model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint))
     scores = named.select(SCORES.names()).cast(SCORES)
@@ -162,14 +162,14 @@ def publish_scores(work: StageContext, rows: pl.DataFrame, model: str, checkpoin
 def publish_comparison(
     work: StageContext, rows: Sequence[Mapping[str, object]], names: tuple[str, str], seed: int, title: str
 ) -> None:
-    """Write what a second system has more than a first, and show it.
+    """Write the differences of a second system from a first, and show them.
 
     Args:
-        work: of the stage that compared.
-        rows: the columns of a comparison but for the systems and the seed.
-        names: what tables call the systems.
-        seed: of the draws.
-        title: of the table that people see.
+        work: Context of the comparing stage.
+        rows: Columns of `COMPARISON` without the systems and the seed.
+        names: Names of the first and the second system in tables.
+        seed: Seed of the draws.
+        title: Title of the shown table.
     """
     table = pl.DataFrame(rows).with_columns(model=pl.lit(names[1]), reference=pl.lit(names[0]), seed=pl.lit(seed))
     comparison = table.select(COMPARISON.names()).cast(COMPARISON)
@@ -177,19 +177,19 @@ def publish_comparison(
     show_table("comparison-table", difference_rows(comparison), title)
 
 
-_WHOLE = "all"  # the subset of a figure over all of them
+_WHOLE = "all"  # subset or split of a score over all of them
 
 
 def signed(
     figures: pl.DataFrame, data: Mapping[tuple[str, str], str], made: Mapping[str, object], **by: object
 ) -> pl.DataFrame:
-    """Figures with the column `signature`.
+    """Add the column `signature` to scores.
 
     Args:
-        figures: rows with dataset, subset, split, metric and protocol.
-        data: data set and split of the rows → digest of what was scored, as `digests`.
-        made: fields that say how the vectors were made.
-        by: fields of the kind: what a figure is computed by.
+        figures: Rows with dataset, subset, split, metric and protocol.
+        data: Dataset and split → digest of the scored rows, as from `digests`.
+        made: Fields that describe the computation of the vectors.
+        by: Fields that describe the computation of the score, by kind.
     """
     version = versions_of("bsl-pipeline")["bsl-pipeline"]
     lines = [
@@ -210,9 +210,9 @@ def signed(
 
 
 def digests(figures: pl.DataFrame, sets: Sequence[EvaluationSet]) -> dict[tuple[str, str], str]:
-    """Data set and split of figures → digest of the set behind them.
+    """Return dataset and split of scores → digest of the scored set.
 
-    Two splits of one data set may be two sets; a split that names no rows of its own stands for the whole set.
+    Two splits of one dataset may be two sets. A split without rows, such as `all`, means the whole set.
     """
     places = figures.select("dataset", "split").unique(maintain_order=True).rows()
     return {(dataset, split): digest_of(_behind(dataset, split, sets)) for dataset, split in places}
@@ -220,10 +220,10 @@ def digests(figures: pl.DataFrame, sets: Sequence[EvaluationSet]) -> dict[tuple[
 
 @lru_cache(maxsize=64)
 def digest_of(wanted: EvaluationSet) -> str:
-    """Digest of all rows of a set, split by split.
+    """Return the digest of all rows of a set, split by split.
 
     Raises:
-        SourceError: as `rows_of`.
+        SourceError: The set cannot be read.
     """
     return rows_digest((split, rows.iter_rows()) for split, rows in rows_of(wanted).items())
 

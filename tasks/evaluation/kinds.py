@@ -1,4 +1,4 @@
-"""The kinds of evaluation; what `--suite` means by them, and which sets can be had here."""
+"""Table of all kinds of evaluation; resolve `--suite` to sets, and find the available ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KINDS: Final[tuple[AnyKind, ...]] = (
     CrossEncoderStsKind(),
     CrossEncoderAfsKind(),
 )
-"""In the order in which figures are reported."""
+"""All kinds, in the order of reports."""
 ALL: Final = "all"
 
 K = TypeVar("K", bound=Kind[Any])
@@ -52,26 +52,26 @@ class UnknownSuiteError(ValueError):
 
 @dataclass(frozen=True)
 class FoundSets:
-    """The sets that were asked for.
+    """The requested sets.
 
     Attributes:
-        sets: name → set, of those that can be had and read, in the order in which they were asked for.
-        missing: name → why it cannot, and what to do.
+        sets: Name → set, for the available ones, in the requested order.
+        missing: Name → the reason and the remedy, for the others.
     """
 
     sets: Mapping[str, EvaluationSet]
     missing: Mapping[str, str]
 
     def embedded(self) -> tuple[EvaluationSet, ...]:
-        """Sets on which vectors are scored as they are."""
+        """Return the sets on which frozen vectors are scored."""
         return tuple(found for name, found in self.sets.items() if not kind_of(name).fine_tunes)
 
     def frozen(self) -> list[tuple[FrozenKind[Any], tuple[EvaluationSet, ...]]]:
-        """Kinds of which there are sets, and these; those that fine-tune are left out."""
+        """Return each frozen kind with its sets; kinds without sets are left out."""
         return self._by_kind([kind for kind in KINDS if isinstance(kind, FrozenKind)])
 
     def tuned(self) -> list[tuple[TunedKind[Any], tuple[EvaluationSet, ...]]]:
-        """Kinds that fine-tune of which there are sets, and these."""
+        """Return each fine-tuning kind with its sets; kinds without sets are left out."""
         return self._by_kind([kind for kind in KINDS if isinstance(kind, TunedKind)])
 
     def _by_kind(self, kinds: list[K]) -> list[tuple[K, tuple[EvaluationSet, ...]]]:
@@ -80,29 +80,29 @@ class FoundSets:
 
 
 def suites() -> dict[str, tuple[str, ...]]:
-    """Suite → the names of its sets."""
+    """Return suite → names of its sets, for all kinds."""
     return {suite: names for kind in KINDS for suite, names in kind.suites.items()}
 
 
 def tuned_names() -> tuple[str, ...]:
-    """Protocols that fine-tune the encoder; they are part of no suite."""
+    """Return the names of the fine-tuning protocols, which are in no suite."""
     return tuple(name for kind in KINDS if kind.fine_tunes for name in kind.names)
 
 
 def tables() -> tuple[PaperTable, ...]:
-    """The papers' tables, of all kinds."""
+    """Return the layouts of the papers' tables, of all kinds."""
     return tuple(table for kind in KINDS for table in kind.tables)
 
 
 def names_of(suite: Iterable[str]) -> tuple[str, ...]:
-    """The sets behind suites and single names, each once.
+    """Resolve suites and names of sets to set names, each once.
 
     Args:
-        suite: keys of `suites()`, `all` for every one of them, sets such as `stsb/dev`, `sts12` (its test split) or
-            `trec`, or names of `tuned_names()`.
+        suite: Keys of `suites()`, `all` for all suites, sets such as `stsb/dev`, `sts12` (its test split) or `trec`, or
+            names of `tuned_names()`.
 
     Raises:
-        UnknownSuiteError: a word is neither.
+        UnknownSuiteError: A name is neither a suite nor a set.
     """
     known = suites()
     names: dict[str, None] = {}
@@ -116,23 +116,23 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
 
 
 def available(site: RunContext, names: Iterable[str]) -> FoundSets:
-    """The sets that can be had and read, and why each of the others cannot.
+    """Find and read sets; return the available ones, and the reason for each missing one.
 
     Args:
-        site: its mirror is looked at first.
-        names: as `names_of` gives them.
+        site: Run context; its mirror is searched first.
+        names: Names of sets, as from `names_of`.
 
     Raises:
-        UnknownSuiteError: a name is of no kind of set.
-        HubError: the Hub should have one of them and does not give it.
-        SourceError: none of the sets can be had.
+        UnknownSuiteError: A name belongs to no kind of set.
+        HubError: A download from the Hub failed.
+        SourceError: None of the sets is available.
     """
     sets: dict[str, EvaluationSet] = {}
     missing: dict[str, str] = {}
     for name in names:
         try:
             sets[name] = find_set(site, name)
-        except HubError:  # others can have it: without it the result would be another
+        except HubError:  # a passing failure must not change the result by leaving out a set
             raise
         except SourceError as error:
             logger.warning("%s is missing: %s", name, error)
@@ -143,11 +143,11 @@ def available(site: RunContext, names: Iterable[str]) -> FoundSets:
 
 
 def find_set(site: RunContext, name: str) -> EvaluationSet:
-    """The set of that name, read here so that one that cannot be read does not end a run that scores the others.
+    """Find and read a set; reading it here lets callers skip an unreadable set and score the others.
 
     Raises:
-        UnknownSuiteError: a name is of no kind of set.
-        SourceError: nobody has it, or it cannot be read.
+        UnknownSuiteError: The name belongs to no kind of set.
+        SourceError: The set is not available or cannot be read.
     """
     found: EvaluationSet = kind_of(name).find(site, name)
     rows_of(found)
@@ -155,20 +155,20 @@ def find_set(site: RunContext, name: str) -> EvaluationSet:
 
 
 def available_frozen(site: RunContext, suite: Iterable[str]) -> FoundSets:
-    """As `available`, for what a training run is reported on: its encoder as it is, not tuned further.
+    """Find and read the sets of a training run's evaluation, which does not fine-tune; see `available`.
 
     Raises:
-        UnknownSuiteError: as `frozen_names`.
-        HubError, SourceError: as `available`.
+        UnknownSuiteError: As `frozen_names`.
+        HubError, SourceError: As `available`.
     """
     return available(site, frozen_names(suite))
 
 
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
-    """As `names_of`, without what fine-tunes.
+    """Resolve suites and names of sets as `names_of`, and refuse fine-tuning protocols.
 
     Raises:
-        UnknownSuiteError: a word is no suite and no set, or names a protocol that fine-tunes.
+        UnknownSuiteError: A name is neither a suite nor a set, or is a fine-tuning protocol.
     """
     names = names_of(suite)
     if tuned := [name for name in names if kind_of(name).fine_tunes]:
@@ -183,17 +183,17 @@ def is_drawn(name: str) -> bool:
     """Return whether sweeps compare systems on the set of that name.
 
     Raises:
-        UnknownSuiteError: as `kind_of`.
+        UnknownSuiteError: No set has that name.
     """
     kind = kind_of(name)
     return isinstance(kind, FrozenKind) and kind.is_drawn
 
 
 def frozen_kind(name: str) -> FrozenKind[Any]:
-    """Return the kind of a set on which vectors are scored as they are.
+    """Return the kind of a set that is scored on frozen vectors.
 
     Raises:
-        UnknownSuiteError: there is none, or it fine-tunes.
+        UnknownSuiteError: No set has that name, or its kind fine-tunes.
     """
     kind = kind_of(name)
     if not isinstance(kind, FrozenKind):
@@ -204,10 +204,10 @@ def frozen_kind(name: str) -> FrozenKind[Any]:
 
 
 def kind_of(name: str) -> AnyKind:
-    """The kind of the set of that name.
+    """Return the kind of a set, by the set's name.
 
     Raises:
-        UnknownSuiteError: there is none.
+        UnknownSuiteError: No set has that name.
     """
     for kind in KINDS:
         if kind.knows(name):

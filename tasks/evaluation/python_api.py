@@ -1,4 +1,4 @@
-"""An object that embeds text, scored on the papers' sets from Python: no flow, no store, no model folder."""
+"""Score a Python object that embeds text on the papers' sets, without a flow, a store or a model folder."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _NOT_TUNED = "an object cannot be fine-tuned; name a model: bsl evaluate MODEL -
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluation gives.
+    """Result of an evaluation.
 
     Attributes:
-        scores: one row a figure: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
-        missing: set that could not be had → why, and what to do.
+        scores: One row per score: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
+        missing: Unavailable set → the reason and the remedy.
     """
 
     scores: pl.DataFrame
@@ -50,17 +50,17 @@ def evaluate(
     """Score any object with `encode(list[str]) -> array`, or any such callable, on suites or sets.
 
     Args:
-        encoder: is given each unique sentence of a kind of set once.
+        encoder: Object or callable; it receives each unique sentence of a kind of set once.
         suite: `sts`, `senteval`, `all`, …, or sets such as `stsb/dev` or `trec`.
-        site: its `mirror` is where the sets are; without one they come from the Hub.
-        bootstrap: how intervals are drawn.
-        probe: how SentEval's classifiers are trained.
-        name: what signatures call it; its class, or a function's own name, unless given.
+        site: Run context; its `mirror` has the sets. Without a mirror they come from the Hub.
+        bootstrap: Settings of the confidence intervals.
+        probe: Settings of SentEval's classifiers.
+        name: Name in signatures; defaults to the name of the object's class, or of the function.
 
     Raises:
-        UnknownSuiteError: a suite does not exist.
-        SourceError: none of its sets can be had.
-        EvaluationError: the object's vectors cannot be scored; the message names data set, row and sentence.
+        UnknownSuiteError: A suite does not exist.
+        SourceError: None of the sets is available.
+        EvaluationError: The object's vectors cannot be scored; the message names dataset, row and sentence.
     """
     config = ScoringConfig(bootstrap=bootstrap or BootstrapConfig(), probe=probe or ProbeConfig())
     place, made = site or RunContext(), {"vectors": f"object {name or name_of(encoder)}"}

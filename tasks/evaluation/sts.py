@@ -1,4 +1,4 @@
-"""Semantic textual similarity: the cosine of each pair's vectors beside its gold score."""
+"""Semantic textual similarity (STS): correlation of the cosine of each pair with its gold score."""
 
 from __future__ import annotations
 
@@ -52,29 +52,29 @@ class StsKind(FrozenKind[ScoredSet]):
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """As declared; a suite is scored on the test splits."""
+        """Suites of the declared datasets with gold scores; a suite means their test splits."""
         return {
             suite: tuple(f"{dataset.name}/test" for dataset in members)
             for suite, members in suites_of(dataset for dataset in DATASETS.values() if dataset.score_range).items()
         }
 
     def knows(self, name: str) -> bool:
-        """Any split of a declared set of scored pairs."""
+        """Return whether the name is a split of a declared dataset of scored pairs."""
         return is_scored_set(name)
 
     def find(self, site: RunContext, name: str) -> ScoredSet:
-        """As `resolve_scored_set`."""
+        """Find a set; see `resolve_scored_set`."""
         return resolve_scored_set(site, name)
 
     def whole(self, name: str) -> tuple[str, ...]:
-        """Every split that the data set declares."""
+        """Return every declared split of the dataset."""
         dataset, _, _ = name.rpartition("/")
         return tuple(f"{dataset}/{split}" for split in DATASETS[dataset.removeprefix(EMBEDDED)].splits)
 
     def scores(
         self, site: RunContext, system: System, sets: tuple[ScoredSet, ...], config: ScoringConfig
     ) -> list[ScoresRef]:
-        """One artifact for all sets."""
+        """Score a system; one artifact for all sets."""
         return [score(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
 
     def figures(
@@ -84,18 +84,18 @@ class StsKind(FrozenKind[ScoredSet]):
         config: ScoringConfig,
         device: str,  # noqa: ARG002 - correlations need none
     ) -> pl.DataFrame:
-        """Both correlations under the three protocols."""
+        """Return both correlations under the three protocols."""
         return sts_figures(sets, vectors, config.bootstrap)
 
     def compare(
         self, site: RunContext, first: System, second: System, sets: tuple[ScoredSet, ...], config: ScoringConfig
     ) -> list[ComparisonRef]:
-        """Differences on the same draws of pairs."""
+        """Compare two systems on the same draws of pairs."""
         names = (first.label, second.label)
         return [compare(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
 
     def draws(self, wanted: ScoredSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
-        """Return Spearman's ρ on draws of the pairs."""
+        """Return Spearman's ρ of each system on the same draws of the pairs."""
         import numpy as np
 
         from models.evaluation.significance.hierarchical import draws_of
@@ -115,7 +115,7 @@ class StsKind(FrozenKind[ScoredSet]):
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
-        """One a suite that the papers print."""
+        """One table for each suite in the papers."""
         members = suites_of(DATASETS.values())
         return tuple(
             PaperTable(
@@ -143,9 +143,9 @@ def score(
 
 
 def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Every figure of scored sets, columns as `models.evaluation.signature.ScoreRow`, and their signatures.
+    """Return all scores of STS sets; columns as in `models.evaluation.signature.ScoreRow`, and signatures.
 
-    Sparse vectors give a set no figure if no pair of it shares a known word.
+    For sparse vectors, a set in which no pair shares a known word gets no score.
     """
     from models.evaluation.signature import ScoreRow
     from models.evaluation.sts import sts_scores
@@ -154,7 +154,7 @@ def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: Bootstrap
     for scored in sets:
         cosines = cosines_of(vectors, scored)
         if isinstance(vectors, SparseVectors) and not cosines.any():
-            # Such as TF-IDF of an English corpus on Arabic: all cosines are 0, and no correlation is defined.
+            # For example TF-IDF of an English corpus on Arabic: all cosines are 0, so no correlation is defined.
             logger.warning(
                 "%s: no pair shares a word of the corpus, so %s has no figure there", scored.name, vectors.name
             )
@@ -176,7 +176,7 @@ def compare(
     sets: tuple[ScoredSet, ...],
     config: BootstrapConfig,
 ) -> None:
-    """Draw the difference of two systems on each set, and on the mean of the test sets, on the same draws of pairs."""
+    """Bootstrap the difference of two systems on each set and on the mean of the test sets, on the same draws."""
     from models.evaluation.significance.paired import paired_difference
 
     one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
@@ -197,7 +197,7 @@ def compare(
 
 
 def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet], config: BootstrapConfig) -> Difference:
-    """Of the mean over sets, each drawn by itself."""
+    """Return the difference of the means over sets; each set is drawn independently."""
     from models.evaluation.significance.hierarchical import difference_of, draws_of
 
     def drawn(vectors: Vectors) -> list[BootstrapDraws]:
@@ -215,10 +215,10 @@ def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet],
 
 
 def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:
-    """Cosine of the two sentences of each pair, (n,).
+    """Return the cosine of the two sentences of each pair, shape (n,).
 
     Raises:
-        EvaluationError: they cannot be had; the message names set and system.
+        EvaluationError: The cosines cannot be computed; the message names set and system.
     """
     with _named(f"{scored.name}, {vectors.name}"):
         return vectors.cosines(read_scored_set(scored), scored.name)
@@ -226,7 +226,7 @@ def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:
 
 @contextmanager
 def _named(place: str) -> Iterator[None]:
-    """Say in errors what was scored."""
+    """Prefix evaluation errors with the name of the scored set and system."""
     try:
         yield
     except EvaluationError as error:

@@ -1,4 +1,4 @@
-"""What is evaluated: an encoder that was found, or vectors, whatever made them."""
+"""Systems to evaluate: encoders, found by name, and vectors of any origin."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
 
 
 class NamedEncoder(BaseModel):
-    """An encoder that was found."""
+    """An encoder with its name in tables and its settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     label: str
-    """What tables call it."""
+    """Name in tables."""
     encoder: CheckpointRef | ResolvedModel
     config: EncoderConfig
 
     @property
     def checkpoint(self) -> str:
-        """Key of the checkpoint, or what else identifies the encoder."""
+        """Key of the checkpoint, or the identity of another encoder."""
         return self.encoder.key if isinstance(self.encoder, CheckpointRef) else self.encoder.identity
 
 
 @dataclass(frozen=True)
 class System:
-    """Vectors of the sets' sentences, and whose they are.
+    """A system to score: vectors of the sets' sentences, with name and origin.
 
     Attributes:
-        label: what tables call it.
-        checkpoint: what identifies the encoder behind it; empty for a system without one.
-        embeddings: its vectors.
-        datasets: the data sets that these vectors are for; None for all. A system that is fitted on each set has other
-            vectors on each: it is several of these, under one label.
-        folded: the encoder that gives these vectors itself, where they were transformed and there is one.
+        label: Name in tables.
+        checkpoint: Identity of its encoder; empty for a system without one.
+        embeddings: Its vectors.
+        datasets: Datasets that the vectors cover; None for all. A transform fitted on each dataset gives a `System` for
+            each of them, all with the same label.
+        folded: Encoder that includes the transform and computes the same vectors, if one exists.
     """
 
     label: str
@@ -59,23 +59,23 @@ class System:
     folded: CheckpointRef | None = None
 
     def of(self, sets: tuple[EvaluationSet, ...]) -> tuple[EvaluationSet, ...]:
-        """Those of some sets that it has vectors for."""
+        """Return the sets that the vectors cover."""
         return tuple(wanted for wanted in sets if self.datasets is None or wanted.dataset in self.datasets)
 
 
-_NOT_THE_ENCODER_S: Final = ("revision", "words")  # which it is, and how it is read into the store
+_NOT_THE_ENCODER_S: Final = ("revision", "words")  # they select the encoder, and its import into the store
 
 
 def find_encoder_systems(
     site: RunContext, names: Sequence[str], reading: Reading, precision: Precision
 ) -> list[NamedEncoder]:
-    """Find encoders; tables call each by a name of its own, which says so if bf16 was asked for.
+    """Find encoders and give each a unique label, with the suffix "(bf16)" if that precision was requested.
 
-    What `auto` came to is in each figure's signature.
+    The precision chosen by `auto` is in each score's signature.
 
     Raises:
-        ValueError: two would have one name.
-        SourceError, AssetError, ArtifactMissingError, EncoderError: as `find_encoder_system`.
+        ValueError: Two encoders have the same label.
+        SourceError, AssetError, ArtifactMissingError, EncoderError: As `find_encoder_system`.
     """
     found = [find_encoder_system(site, name, reading) for name in names]
     labels = [one.label for one in found]
@@ -89,8 +89,8 @@ def find_encoder_system(site: RunContext, name: str, reading: Reading) -> NamedE
     """Find an encoder by folder, `embedded:` name, Hub id, or `checkpoint/<key>` or `report/<key>` of the store.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has it.
-        EncoderError: the folder describes an encoder that cannot be computed here.
+        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
+        EncoderError: The folder describes an encoder that this project cannot compute.
     """
     from models.encoder.serialization.load import saved_config  # imports transformers
 
@@ -102,43 +102,43 @@ def find_encoder_system(site: RunContext, name: str, reading: Reading) -> NamedE
     return NamedEncoder(
         label=str(encoder) if isinstance(encoder, CheckpointRef) and not is_vectors_file(name) else named.short_name,
         encoder=encoder,
-        # Validated as a whole: model_copy would let a length of 0 pass.
+        # model_validate, since model_copy would accept a length of 0.
         config=EncoderConfig.model_validate({**described.model_dump(), **given, "model": identity}),
     )
 
 
 class Reading(BaseModel):
-    """How a bare transformer is read; what a sentence-transformers folder says of itself stands unless given here."""
+    """Encoder settings by the user; they override a sentence-transformers folder and complete a bare transformer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     pooling: Pooling | Joined | None = None
-    """`mean` unless given or said by the folder."""
+    """Pooling; defaults to the folder's, else `mean`."""
     max_length: int | None = None
-    """Tokens kept of a sentence; 64 unless given or said by the folder."""
+    """Maximum tokens of a sentence; defaults to the folder's, else 64."""
     revision: str | None = None
     """Commit of a Hub model."""
     words: WordsConfig = WordsConfig()
-    """How sentences are cut where a model is a file of word vectors."""
+    """Word tokenization for a file of word vectors."""
     cnn: CNNConfig | None = None
-    """Convolutions that fine-tuning puts above a transformer without any, such as IS-BERT's; vectors that are taken as
-    they are do without."""
+    """Convolutions that fine-tuning adds to a transformer without any, such as IS-BERT's; frozen evaluations do not use
+    them."""
     prompt: str | None = None
-    """Put before every text, by the name that the folder has for it or as text; the folder's default unless given."""
+    """Prefix of every text: a prompt name of the folder, or the text; defaults to the folder's default prompt."""
 
 
 class EvaluationSettings(ScoringConfig):
-    """How encoders are evaluated."""
+    """Settings of an evaluation."""
 
     reading: Reading = Reading()
     """Pooling and length of bare transformers."""
     stsb: TrainingConfig = Field(default_factory=stsb_config)
-    """How an encoder is fine-tuned on STS-B."""
+    """Fine-tuning of an encoder on STS-B."""
     afs: TrainingConfig = Field(default_factory=afs_config)
-    """How an encoder is fine-tuned on AFS."""
+    """Fine-tuning of an encoder on AFS."""
     stsb_cross: TrainingConfig = Field(default_factory=stsb_cross_config)
-    """How a cross-encoder is fine-tuned on STS-B."""
+    """Fine-tuning of a cross-encoder on STS-B."""
     afs_cross: TrainingConfig = Field(default_factory=afs_cross_config)
-    """How a cross-encoder is fine-tuned on AFS."""
+    """Fine-tuning of a cross-encoder on AFS."""
     seeds: int = Field(10, ge=2)
-    """Runs of supervised STS-B, whose mean and standard deviation are given."""
+    """Number of seeds of supervised STS-B; the scores are their mean and standard deviation."""

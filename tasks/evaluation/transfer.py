@@ -1,4 +1,4 @@
-"""SentEval's transfer tasks: found before the first stage, read where they are scored by linear classifiers."""
+"""SentEval's transfer tasks: linear classifiers on frozen vectors."""
 
 from __future__ import annotations
 
@@ -40,49 +40,49 @@ class TransferSplit(BaseModel):
     name: str
     """`all`, `train`, `dev` or `test`."""
     source: ResolvedSource
-    """Its table, or SentEval's files."""
+    """Table of the split, or SentEval's files."""
 
 
 class TransferSet(EvaluationSet):
     """A set of SentEval's classification tasks."""
 
     splits: tuple[TransferSplit, ...]
-    """In the order of the protocol."""
+    """Splits in the order of the protocol."""
     blank: str = "."
-    """What an encoder is given for a blank line, as by the example scripts of SentEval."""
+    """Text in place of a blank line, as in SentEval's example scripts."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """`text`, or `sentence1` and `sentence2`, and `class`, the number of the class."""
+        """Return a table for each split: `text` or `sentence1` and `sentence2`, and `class`, the class number."""
         return {split.name: read_transfer_table(self.dataset, split.name, split.source) for split in self.splits}
 
     def sentences(self) -> pl.Series:
-        """All texts, as they are scored."""
+        """Return all texts, with `blank` in place of blank lines."""
         texts = DATASETS[self.dataset].texts
         frames = rows_of(self).values()
         return pl.concat([self.spoken(rows[name]).rename("text") for rows in frames for name in texts])
 
     def spoken(self, texts: pl.Series) -> pl.Series:
-        """Texts as an encoder is given them: `blank` for those that have no word."""
+        """Return texts for the encoder, with `blank` in place of blank lines."""
         return texts.str.replace(r"^\s*$", self.blank)
 
 
 class TransferKind(FrozenKind[TransferSet]):
-    """SentEval's classification tasks."""
+    """Kind of SentEval's classification tasks."""
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """As declared."""
+        """Suites of the declared transfer datasets."""
         own = suites_of(DATASETS[name] for name in TRANSFER_SETS)
         return {suite: tuple(dataset.name for dataset in members) for suite, members in own.items()}
 
     def find(self, site: RunContext, name: str) -> TransferSet:
-        """As `resolve_transfer_set`."""
+        """Find a set; see `resolve_transfer_set`."""
         return resolve_transfer_set(site, name)
 
     def scores(
         self, site: RunContext, system: System, sets: tuple[TransferSet, ...], config: ScoringConfig
     ) -> list[ScoresRef]:
-        """One artifact for all sets."""
+        """Score a system; one artifact for all sets."""
         return [
             score_transfer(
                 site, system.embeddings, system.label, system.checkpoint, sets, config.probe, config.bootstrap
@@ -92,7 +92,7 @@ class TransferKind(FrozenKind[TransferSet]):
     def figures(
         self, sets: tuple[TransferSet, ...], vectors: Vectors, config: ScoringConfig, device: str
     ) -> pl.DataFrame:
-        """Accuracies, and F1 for MRPC."""
+        """Return accuracies, and F1 for MRPC."""
         return transfer_figures(sets, vectors, config.probe, config.bootstrap, device)
 
     @property
@@ -103,7 +103,7 @@ class TransferKind(FrozenKind[TransferSet]):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """Accuracy, and F1 where a task has it."""
+        """Accuracy, and F1 for tasks with F1."""
         return ("accuracy", "f1")
 
 
@@ -111,13 +111,13 @@ def resolve_transfer_set(site: RunContext, name: str) -> TransferSet:
     """Find a transfer set.
 
     Args:
-        site: its mirror may hold the set as tables, one for each split, or the files of SentEval's download script:
-            folder `data/downstream` of a SentEval copy. Else they come from the Hub: MRPC from GLUE's tables,
-            others from `senteval.tar` of SimCSE's authors (princeton-nlp/datasets-for-simcse).
+        site: Run context. Its mirror may contain the set as tables, one for each split, or the files of SentEval's
+            download script (folder `data/downstream` of a SentEval copy). Otherwise the files come from the Hub: MRPC
+            from GLUE's tables, others from `senteval.tar` of SimCSE's authors (princeton-nlp/datasets-for-simcse).
         name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
 
     Raises:
-        SourceError: no such set, or nobody has it; says where it was looked for.
+        SourceError: The set does not exist or is not available; the message names the searched places.
     """
     if name not in TRANSFER_SETS:
         raise SourceError(f"{name!r} names no transfer set; expected one of {', '.join(TRANSFER_SETS)}")
@@ -128,11 +128,11 @@ def resolve_transfer_set(site: RunContext, name: str) -> TransferSet:
 
 
 def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> Problem:
-    """A transfer set with its features, in SentEval's order and folds.
+    """Return the classification problem of a transfer set: features and labels in SentEval's order and folds.
 
     Raises:
-        SourceError: a sentence has no vector.
-        EvaluationError: as `models.evaluation.probe.problem.make_problem`.
+        SourceError: A sentence has no vector.
+        EvaluationError: As `models.evaluation.probe.problem.make_problem`.
     """
     from models.evaluation.probe.problem import make_problem
 
@@ -168,7 +168,7 @@ def score_transfer(
     config: ProbeConfig,
     bootstrap: BootstrapConfig,
 ) -> None:
-    """Train linear classifiers on frozen embeddings, as SentEval does and exactly; accuracies, and F1 for MRPC."""
+    """Train linear classifiers on frozen embeddings, by SentEval's protocol and exactly; accuracy, and F1 for MRPC."""
     limit_threads(work.site)
     vectors, device = open_vectors(work.store, embeddings), device_of(work.site)
     rows = transfer_figures(sets, vectors, config, bootstrap, device, progress_of("probing", following=None))
@@ -183,7 +183,7 @@ def transfer_figures(
     device: str,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> pl.DataFrame:
-    """Every figure of transfer sets, columns as `models.evaluation.probe.figures`' rows, and their signatures."""
+    """Return all scores of transfer sets; columns as from `models.evaluation.probe.figures`, and signatures."""
     from models.evaluation.probe.figures import probe_rows
     from models.evaluation.probe.search import probe
 

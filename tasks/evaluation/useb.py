@@ -1,4 +1,4 @@
-"""USEB's domain sets: rankings of questions and papers, and paraphrases of tweets, as vectors are."""
+"""USEB's domain sets on frozen vectors: ranking of questions and papers, and paraphrases of tweets."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _TEST: Final = "test"
 
 
 class UsebSet(EvaluationSet):
-    """One split of a set of USEB."""
+    """One split of a USEB dataset."""
 
     split: str
     source: ResolvedSource
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Dataset and split, for messages."""
         return f"{self.dataset} {self.split}"
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """As `storage.readers.benchmarks.useb.RANKING`, or `PARAPHRASES`."""
+        """Return the table; its columns are `storage.readers.benchmarks.useb.RANKING` or `PARAPHRASES`."""
         return {self.split: READERS[self.dataset](self.source.files, self.split)}
 
     def sentences(self) -> pl.Series:
-        """Queries and documents, or both sides of each pair."""
+        """Return the queries and documents, or both sides of the pairs."""
         rows = rows_of(self)[self.split]
         if "text" in rows.columns:
             return rows["text"]
@@ -56,15 +56,15 @@ class UsebSet(EvaluationSet):
 
 
 class UsebKind(FrozenKind[UsebSet]):
-    """The sets of USEB, each by the protocol of its own script."""
+    """USEB's datasets, each scored by the protocol of its script."""
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """Their test splits; a development split is asked for by name, such as `askubuntu/dev`."""
+        """Suites of test splits; a dev split has to be named, such as `askubuntu/dev`."""
         return {suite: tuple(dataset.name for dataset in members) for suite, members in suites_of(USEB).items()}
 
     def knows(self, name: str) -> bool:
-        """Any split of its sets."""
+        """Return whether the name is a split of a USEB dataset."""
         dataset, split = _parted(name)
         return dataset in READERS and split in DATASETS[dataset].splits
 
@@ -72,7 +72,7 @@ class UsebKind(FrozenKind[UsebSet]):
         """Find the files of the evaluation archive in the mirror.
 
         Raises:
-            SourceError: there is no such set, or no mirror that has its files; says which archive to unpack where.
+            SourceError: The set does not exist, or no mirror has its files; the message names the archive to unpack.
         """
         if not self.knows(name):
             raise SourceError(f"{name!r} names no set of USEB; expected one of {', '.join(self.names)}")
@@ -86,7 +86,7 @@ class UsebKind(FrozenKind[UsebSet]):
     def scores(
         self, site: RunContext, system: System, sets: tuple[UsebSet, ...], config: ScoringConfig
     ) -> list[ScoresRef]:
-        """One artifact for all sets."""
+        """Score a system; one artifact for all sets."""
         return [score_useb(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
 
     def figures(
@@ -96,13 +96,13 @@ class UsebKind(FrozenKind[UsebSet]):
         config: ScoringConfig,
         device: str,  # noqa: ARG002 - cosines need none
     ) -> pl.DataFrame:
-        """Average precision of each set, and what else its script gives."""
+        """Return the average precision of each set, and the other metrics of its script."""
         return useb_figures(sets, vectors, config.bootstrap)
 
     def compare(
         self, site: RunContext, first: System, second: System, sets: tuple[UsebSet, ...], config: ScoringConfig
     ) -> list[ComparisonRef]:
-        """Differences of the average precision, on the same draws of queries and pairs."""
+        """Compare average precision on the same draws of queries and pairs."""
         names = (first.label, second.label)
         return [compare_useb(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
 
@@ -122,7 +122,7 @@ def score_useb(
     sets: tuple[UsebSet, ...],
     config: BootstrapConfig,
 ) -> None:
-    """Rank what USEB's queries ask for, and tell its paraphrases from other pairs, by the cosine of embeddings."""
+    """Rank USEB's candidates for each query, and classify its pairs as paraphrases, by the cosine of embeddings."""
     figures = useb_figures(sets, open_vectors(work.store, embeddings), config)
     publish_scores(work, figures, model, checkpoint, config.seed, f"USEB of {model}")
 
@@ -136,7 +136,7 @@ def compare_useb(
     sets: tuple[UsebSet, ...],
     config: BootstrapConfig,
 ) -> None:
-    """Draw the difference of two systems' average precision on each set, on the same draws of queries and pairs."""
+    """Bootstrap the difference of two systems' average precision on each set, on equal draws of queries and pairs."""
     from models.evaluation.useb import PRECISION, difference, whole
 
     one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
@@ -149,7 +149,7 @@ def compare_useb(
 
 
 def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Every figure of sets of USEB, columns as `models.evaluation.signature.ScoreRow`, and their signatures."""
+    """Return all scores of USEB sets; columns as in `models.evaluation.signature.ScoreRow`, and signatures."""
     from models.evaluation.useb import useb_rows
 
     found = [row for wanted in sets for row in useb_rows(wanted.dataset, wanted.split, _parts(wanted, vectors, config))]
@@ -158,7 +158,7 @@ def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapC
 
 
 def _parts(wanted: UsebSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, list[Part]]:
-    """Metric → the figure of each part of a set."""
+    """Return metric → score of each part of a set."""
     from models.evaluation.useb import MEASURES, paraphrase_parts, ranking_parts
 
     table = rows_of(wanted)[wanted.split]
@@ -171,7 +171,7 @@ def _parts(wanted: UsebSet, vectors: Vectors, config: BootstrapConfig) -> dict[s
 
 
 def _rankings(rows: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
-    """The ranking of each query: of its own candidates, or of the pool where documents have no query."""
+    """Rank the documents for each query: its own candidates, or all documents if none is assigned to a query."""
     is_query = pl.col("document").is_null()
     queries, documents = rows.filter(is_query), rows.filter(~is_query)
     if documents["query"].null_count() == documents.height:

@@ -1,1 +1,1 @@
-"""The embedded models made anew: trained, distilled, packed, verified."""
+"""Rebuild the embedded models: train, distil, pack, verify."""

@@ -1,4 +1,4 @@
-"""The embedded masked LM to the embedded sentence encoder: taught by a larger one on the same licensed text."""
+"""Distil the embedded sentence encoder: a larger encoder teaches the embedded masked LM on the same licensed text."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def teach_student(
     teacher: CheckpointRef | ResolvedModel,
     recipe: StudentRecipe,
 ) -> None:
-    """Train the student, resumable, and write it as a folder of sentence-transformers in half precision.
+    """Train the student, resumable, and write it as a sentence-transformers folder in half precision.
 
     Args:
         work: RunContext, store and draft.
-        sources: The collections that it reads, and the evaluation sets, whose sentences it may not see.
+        sources: Training collections, and the evaluation sets, whose sentences are excluded.
         start: The masked LM.
-        teacher: The encoder whose vectors it learns.
-        recipe: Which sentences, and how.
+        teacher: The encoder whose vectors the student learns.
+        recipe: Selection of sentences, and training settings.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""A trained model becomes an embedded asset: files, then the manifest, then the figures of what was packed."""
+"""Pack a trained model as an embedded asset: its files, the manifest, then the measured figures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHARE_ALIKE = "CC BY-SA 4.0"
 
 
 class Packing(BaseModel):
-    """How an asset is described."""
+    """Description of an asset in its manifest."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -91,11 +91,11 @@ def pack(store: Store, ref: ArtifactRef, name: str, root: Path, seed: int) -> Pa
     """Copy a model artifact to `<root>/<name>` and describe it there.
 
     Args:
-        store: Where the artifact is.
+        store: The artifact's store.
         ref: An artifact of kind `asset`.
         name: Name of the asset, one of `PACKINGS`.
-        root: Folder of embedded assets; what it holds under that name is replaced.
-        seed: Of the training.
+        root: Folder of embedded assets; an existing asset with that name is replaced.
+        seed: Seed of the training.
 
     Returns:
         The asset's folder. Its figures are added by `record`.
@@ -111,7 +111,7 @@ def pack(store: Store, ref: ArtifactRef, name: str, root: Path, seed: int) -> Pa
 
 
 def describe(name: str, folder: Path, seed: int, training: dict[str, JsonValue]) -> None:
-    """Write the manifest of asset `name` over the files of `folder`, without figures yet."""
+    """Write the manifest of asset `name` for the files of `folder`, still without figures."""
     packing = PACKINGS[name]
     manifest = AssetManifest.model_validate(
         {
@@ -129,7 +129,7 @@ def describe(name: str, folder: Path, seed: int, training: dict[str, JsonValue])
 
 
 def record(name: str, root: Path, figures: dict[str, JsonValue]) -> None:
-    """Add what was measured to the manifest of an asset."""
+    """Add measured figures to the manifest of an asset."""
     path = root / name / MANIFEST
     manifest = AssetManifest.model_validate_json(path.read_bytes())
     added = manifest.model_copy(update={"figures": {**manifest.figures, **figures}})

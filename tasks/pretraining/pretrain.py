@@ -1,7 +1,7 @@
-"""Licensed text to small models: the stages behind the embedded assets.
+"""Pre-train the small embedded models on licensed text.
 
-Each model is an artifact of its own (kind `asset`): `model/` as transformers loads it, with the figures of its
-training. Runs resume from the store's scratch folder.
+Each model is an artifact of kind `asset`: a folder `model/` that transformers can load, and figures of its training.
+Runs resume from the store's scratch folder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def locate_collections(site: RunContext, names: tuple[str, ...]) -> tuple[Resolv
     """Find and fingerprint collections `<name>/<split>` of the mirror.
 
     Raises:
-        SourceError: no mirror is set, or it lacks one of them.
+        SourceError: No mirror is set, or a collection is missing in it.
     """
     if site.mirror is None:
         raise SourceError("assets are built from a mirror of licensed collections and none is set; set BSL_DATA_MIRROR")
@@ -47,7 +47,7 @@ def locate_collections(site: RunContext, names: tuple[str, ...]) -> tuple[Resolv
 
 
 def read_collections(sources: tuple[ResolvedSource, ...]) -> dict[str, pl.DataFrame]:
-    """The collections by name, with their own columns."""
+    """Read the collections; return name → table, with each collection's columns."""
     return {source.name: pl.read_parquet(source.files[0]) for source in sources}
 
 
@@ -59,8 +59,8 @@ def pretrain_encoder(
 
     Args:
         work: RunContext, store and draft.
-        sources: The collections that it reads, and the evaluation sets, whose sentences it may not see.
-        kept_out: Held-out pairs, whose sentences a multilingual one may not see either.
+        sources: Training collections, and the evaluation sets, whose sentences are excluded.
+        kept_out: Held-out pairs, whose sentences are excluded too from the training of a multilingual model.
         recipe: Languages, shape, budget.
     """
     from torch import nn
@@ -96,7 +96,7 @@ def pretrain_encoder(
 
 @stage(ref=ArtifactRef, kind="parallel", version=1)
 def split_parallel(work: StageContext, sources: tuple[ResolvedSource, ...], recipe: TranslatorRecipe) -> None:
-    """Hold pairs out of all languages together, and learn the vocabulary that both translators share."""
+    """Hold out sentence pairs jointly over all languages, and train the vocabulary that both translators share."""
     from models.pretraining.corpora import LANGUAGES, NLI
     from models.pretraining.parallel_corpora import closeness, nearest, split_pairs
     from models.pretraining.vocabulary import train_vocabulary, vocabulary_texts
@@ -123,7 +123,7 @@ def pretrain_translator(
     back: ArtifactRef | None,
     recipe: TranslatorRecipe,
 ) -> None:
-    """Train a translator, from scratch or from another one of the same vocabulary."""
+    """Train a translator, from scratch or from another with the same vocabulary."""
     from torch import nn
     from transformers import MarianMTModel, MarianTokenizer
 
@@ -153,14 +153,14 @@ def pretrain_translator(
 
 
 class BackTranslation(StageInputs):
-    """Which English sentences are translated, and into what."""
+    """Settings of the back-translation: English sentences and target languages."""
 
     languages: tuple[str, ...]
     """ISO 639-1 codes."""
     captions: int
-    """Most sentences of SNLI, for each language."""
+    """Maximum number of SNLI sentences, for each language."""
     everyday: int
-    """Most sentences of Tatoeba, for each language."""
+    """Maximum number of Tatoeba sentences, for each language."""
 
 
 @stage(ref=ArtifactRef, kind="back_translated", version=2)
@@ -172,15 +172,15 @@ def back_translate(
     sample: ResolvedSource,
     chosen: BackTranslation,
 ) -> None:
-    """Translate English with an own model: sources for the way back into English, as they will be met there.
+    """Translate English by an embedded model, as training data for the translator back into English (round trips).
 
     Args:
         work: RunContext, store and draft.
-        translator: From English into the languages.
-        sources: Collections that hold SNLI, the pairs and the evaluation sets.
-        parallel: The split whose held-out pairs stay unseen.
-        sample: The NLI sample that recipes are run on, which stays unseen too.
-        chosen: Languages, and how many sentences.
+        translator: Translator from English into the languages.
+        sources: Collections with SNLI, the sentence pairs and the evaluation sets.
+        parallel: Split whose held-out pairs are excluded.
+        sample: NLI sample of the recipes, also excluded.
+        chosen: Languages, and numbers of sentences.
     """
     from models.pretraining.corpora import LANGUAGES, round_trip_sentences
     from models.translation.config import TranslatorConfig

@@ -1,8 +1,7 @@
-"""Embedded assets: measured as any machine can measure them, packed with what was measured, verified later.
+"""Measure the embedded models for packing, and verify the recorded figures later.
 
-The protocol is one for packing and verifying: the asset as shipped, on a CPU, the held-out text that is itself an
-asset; translators by ctranslate2, beam 4, at full precision, which every CPU reproduces.
-A figure is thus either reproduced or wrong.
+Both use one protocol: the packed asset, on a CPU, on the embedded held-out text; translators by CTranslate2, beam 4, in
+fp32, which every CPU reproduces. A figure that differs by more than `TOLERANCE` is therefore wrong.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ ENCODER, MULTILINGUAL_ENCODER, STUDENT = "bert-mini", "bert-mini-mul", "mini-sen
 MODELS = (FORWARD, BACK, ENCODER, MULTILINGUAL_ENCODER, STUDENT)
 TEXTS = ("nli-sample", "stsb", "stsb-mt", HELD_OUT)
 SENTENCES = 200
-"""Of each measurement, when figures are verified."""
+"""Number of sentences in each measurement of `verify`."""
 VERIFIED = "verified"
-"""Name of the figures that `verify` computes again."""
+"""Name of the manifest's figures that `verify` recomputes."""
 TOLERANCE: Mapping[str, float] = {
     "bleu": 0.6,
     "chrf": 0.4,
@@ -45,23 +44,23 @@ TOLERANCE: Mapping[str, float] = {
     "loss": 0.01,
     "accuracy": 0.003,
 }
-"""Largest difference that another CPU's rounding may make, by the last word of a figure's name."""
+"""Maximum difference due to another CPU's rounding, by the last word of a figure's name."""
 
 
 class Check(BaseModel):
-    """One figure of an asset, computed again."""
+    """A figure of an asset, recorded and recomputed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     asset: str
     figure: str
     recorded: float | None
-    """What the manifest says; None if it says nothing."""
+    """Figure in the manifest; None if missing."""
     found: float
 
     @property
     def holds(self) -> bool:
-        """Whether the figure is recorded and found alike."""
+        """Whether the recomputed figure equals the recorded one within `TOLERANCE`."""
         kind = self.figure.rsplit(" ", 1)[-1]
         return self.recorded is not None and abs(self.recorded - self.found) <= TOLERANCE.get(kind, 0.01)
 
@@ -70,7 +69,7 @@ def verify() -> list[Check]:
     """Recompute checksums and figures of every embedded asset.
 
     Raises:
-        AssetError: an asset is missing or damaged.
+        AssetError: An asset is missing or damaged.
     """
     for name in (*TEXTS, *MODELS):
         embedded_path(name)
@@ -83,19 +82,19 @@ def verify() -> list[Check]:
 
 
 def figures_of(name: str, sentences: int, root: Path) -> dict[str, JsonValue]:
-    """What a packed model's manifest is to say: its figures, and for a translator the translations it is pinned to."""
+    """Return the figures for a packed model's manifest, and for a translator its pinned translations."""
     figures: dict[str, JsonValue] = {VERIFIED: dict(measure(name, sentences, root))}
     pins = record_pins(name, directions(name), root)
     return {**figures, PINNED: pins} if pins else figures
 
 
 def measure(name: str, sentences: int, root: Path | None = None) -> dict[str, float]:
-    """The figures of one embedded model by the protocol of this module.
+    """Measure an embedded model by the protocol of this module.
 
     Args:
-        name: One of `MODELS`; `BACK` with the round trips through `FORWARD`.
+        name: One of `MODELS`; for `BACK` also the round trips through `FORWARD`.
         sentences: Held-out pairs per translation direction and sentences per round trip.
-        root: Folder of the models, the package's own unless given; the texts are always the package's.
+        root: Folder of the models; defaults to the package's. The texts are always the package's.
     """
     measures: dict[str, Callable[[int, Path | None], dict[str, float]]] = {
         FORWARD: _measure_forward,
@@ -108,7 +107,7 @@ def measure(name: str, sentences: int, root: Path | None = None) -> dict[str, fl
 
 
 def directions(name: str) -> list[TranslatorConfig]:
-    """What an embedded translator translates, as recipes search; nothing for what is none."""
+    """Return the translator settings of an embedded model, one per direction; empty for other models."""
     return [config for config in MINI.values() if config.model == f"{EMBEDDED}{name}"]
 
 
@@ -145,7 +144,7 @@ def _measure_student(_: int, root: Path | None) -> dict[str, float]:
 
 
 def _encoder_figures(name: str, texts: list[str], pairs: str, root: Path | None) -> dict[str, float]:
-    """Masked-LM loss on held-out sentences, and what the raw encoder's cosines say about scored pairs."""
+    """Return masked-LM loss and accuracy on held-out sentences, and Spearman correlations of the raw encoder on STS."""
     from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
 
     from models.pretraining.masked_lm import EncoderShape, MaskedSentences, evaluate_masked_lm

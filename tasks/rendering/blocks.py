@@ -1,7 +1,6 @@
-"""A page as a list of blocks, each with its HTML and its Markdown.
+"""Pages as lists of blocks, each with its HTML and its Markdown.
 
-`tasks.rendering.html` and `tasks.rendering.markdown` render pages of them. A new block is a class; it needs a line
-nowhere else.
+`tasks.rendering.html` and `tasks.rendering.markdown` render them. A new block is a class, without registration.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ if TYPE_CHECKING:
 
 _NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s| ± [\d.]+)?|[–<]? ?[\d.]*|\[[^][]+\]")
 _SPREAD: Final = re.compile(r"(?P<value>[+-]?[\d.]+(?: ± [\d.]+)?) \[(?P<low>[^][,]+), (?P<high>[^][,]+)\](?P<rest>.*)")
-_LONG: Final = 28  # letters from which on a column is text that may break
+_LONG: Final = 28  # a column with a cell longer than this is text that may wrap
 
 
 class Block(Protocol):
     """A part of a page that renders itself."""
 
     template: ClassVar[str]
-    """HTML as jinja2 text in which `block` is the block; it escapes every string, and has the filters `drawn` and
-    `split_interval` and the function `show`, which renders another block."""
+    """Jinja2 template of the HTML, with the variable `block`. Strings are escaped; it has the filters `drawn` and
+    `split_interval`, and the function `show`, which renders another block."""
 
     def markdown(self, *, pictures: bool) -> Iterator[str]:
         """Yield paragraphs of Markdown.
 
         Args:
-            pictures: whether charts are linked as files beside the page.
+            pictures: Whether charts are linked as files next to the page.
         """
 
 
@@ -43,8 +42,8 @@ class Row:
     """A row of a table.
 
     Attributes:
-        cells: one text per column.
-        role: a class of style.css, such as `published`; empty without one.
+        cells: One text per column.
+        role: A class of style.css, such as `published`; empty for none.
     """
 
     cells: Sequence[str]
@@ -56,10 +55,10 @@ class Table:
     """A table with a heading per column.
 
     Attributes:
-        title: the caption.
-        heads: the headings.
-        rows: the rows.
-        brief: whether Markdown leaves out the intervals, so that a wide table fits the page of the Prefect UI.
+        title: The caption.
+        heads: The headings.
+        rows: The rows.
+        brief: Whether Markdown leaves out the intervals, so that a wide table fits the page of the Prefect UI.
     """
 
     template: ClassVar[str] = """\
@@ -102,16 +101,16 @@ class Table:
 
     @classmethod
     def of(cls, title: str, rows: Sequence[Mapping[str, object]]) -> Table:
-        """Return a table of equal-keyed rows, whose keys are the headings; figures are rounded."""
+        """Return a table of rows with equal keys, which become the headings; floats are rounded."""
         heads = [name.replace("_", " ") for name in rows[0]] if rows else []
         return cls(title, heads, [Row([shown(value) for value in row.values()]) for row in rows])
 
     def is_number(self, column: int) -> bool:
-        """Whether all cells of a column are figures."""
+        """Return whether all cells of a column are numbers."""
         return bool(self.rows) and all(_NUMBER.fullmatch(split_interval(row.cells[column])[0]) for row in self.rows)
 
     def is_text(self, column: int) -> bool:
-        """Whether some cells of a column are sentences."""
+        """Return whether a column has long texts."""
         return any(len(split_interval(row.cells[column])[0]) > _LONG for row in self.rows)
 
     def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
@@ -125,9 +124,9 @@ class Charts:
     """Charts in a row.
 
     Attributes:
-        drawn: the charts.
-        lead: whether they open the page and are larger.
-        files: whether Markdown shows them, each as a file beside the page.
+        drawn: The charts.
+        lead: Whether they are large charts at the top of the page.
+        files: Whether Markdown shows them, each as a file next to the page.
     """
 
     template: ClassVar[str] = """\
@@ -142,14 +141,14 @@ class Charts:
     files: bool = True
 
     def markdown(self, *, pictures: bool) -> Iterator[str]:
-        """Yield a link to each file."""
+        """Yield a link to each chart's file."""
         if pictures and self.files:
             yield from (f"![{plain(chart.label)}]({chart.file})" for chart in self.drawn)
 
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph; `under` makes it a heading within a part, `note` smaller print."""
+    """A paragraph; with `under` a heading within a part, with `note` in small print."""
 
     template: ClassVar[str] = """\
 {% if block.under %}
@@ -196,13 +195,13 @@ class Code:
     language: str = ""
 
     def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
-        """Yield the text in a fence; in one line as a span."""
+        """Yield the text as a fenced block; a single line as a code span."""
         yield fenced(self.text, self.language) if "\n" in self.text else code(self.text)
 
 
 @dataclass(frozen=True)
 class Station:
-    """An artifact of a lineage: its kind, lines about it, and whether this run made it."""
+    """An artifact of a lineage: its kind, lines of text, and whether this run made it."""
 
     title: str
     lines: Sequence[str]
@@ -211,7 +210,7 @@ class Station:
 
 @dataclass(frozen=True)
 class Lineage:
-    """Groups of artifacts in the order in which the data flows."""
+    """Groups of artifacts in the order of the data flow."""
 
     template: ClassVar[str] = """\
 <ol class="lineage">
@@ -238,7 +237,7 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that HTML hides behind a line until it is opened."""
+    """Blocks in a collapsed HTML section with a summary line."""
 
     template: ClassVar[str] = """\
 <details>
@@ -260,13 +259,13 @@ class Folded:
 
 @dataclass(frozen=True)
 class Part:
-    """A section of a page; renderers leave out one without blocks.
+    """A section of a page; renderers leave out a section without blocks.
 
     Attributes:
-        title: the heading.
-        blocks: the content.
-        html_only: whether Markdown leaves the section out: it is long, or differs between equal runs (seconds, cache
-            hits, commit), and the bytes of a Markdown page are part of its artifact's digest.
+        title: The heading.
+        blocks: The content.
+        html_only: Whether Markdown leaves the section out, because it is long or differs between equal runs (seconds,
+            cache hits, commit). The bytes of a Markdown page are part of its artifact's digest.
     """
 
     title: str
@@ -275,7 +274,7 @@ class Part:
 
     @property
     def anchor(self) -> str:
-        """The target of links to this section."""
+        """Anchor of links to this section."""
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
@@ -284,11 +283,11 @@ class Page:
     """A page.
 
     Attributes:
-        title: the heading.
-        word: the verdict in capitals, such as `BETTER`; empty without one.
-        sentence: the finding in one sentence.
-        lead: blocks above all sections.
-        parts: the sections.
+        title: The heading.
+        word: The verdict in capitals, such as `BETTER`; empty for none.
+        sentence: The finding in one sentence.
+        lead: Blocks above all sections.
+        parts: The sections.
     """
 
     title: str
@@ -304,11 +303,11 @@ class Page:
         """Return the page of a comparison: the verdict, the findings and a chart, then the sections.
 
         Args:
-            title: the heading.
-            said: the findings, a sentence each.
-            chart: the systems' figures; None where nothing has one.
-            parts: the sections.
-            word: the verdict in capitals; empty without one.
+            title: The heading.
+            said: The findings, one sentence each.
+            chart: Chart of the systems' scores; None for none.
+            parts: The sections.
+            word: The verdict in capitals; empty for none.
         """
         lead: list[Block] = [*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])]
         return cls(title, word, said[0] if said else "", lead, parts)
@@ -321,6 +320,6 @@ class Page:
 
 
 def split_interval(text: str) -> tuple[str, str]:
-    """Split `value [low, high]` into the value and `low to high`; any other text has no second part."""
+    """Split `value [low, high]` into the value and `low to high`; for other texts the second part is empty."""
     spread = _SPREAD.fullmatch(text)
     return (spread["value"], f"{spread['low']} to {spread['high']}{spread['rest']}") if spread else (text, "")

@@ -1,4 +1,4 @@
-"""The charts of a run's page, as inline SVG.
+"""Charts of pages as inline SVG: scores, settings, training curves, cosines.
 
 Shapes: N pairs of a scored set.
 """
@@ -33,24 +33,24 @@ _PANELS: Final = (
     ("std", "Spread of unit vectors (std × √D)", 1),
     ("effective_rank", "Effective rank", 1),
 )
-_MANY: Final = 40  # points from which on a line has no marks
-_CELLS: Final = 24  # of a density, each way
-_LABEL: Final = 46  # letters of a system's name beside an axis
+_MANY: Final = 40  # a line with more points has no marks
+_CELLS: Final = 24  # bins of a density along each axis
+_LABEL: Final = 46  # maximum letters of a system's name in a chart
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A system's figure on the chart of scores.
+    """A system's score in a chart.
 
     Attributes:
-        label: the system.
-        role: key of `ROLES`; any other takes the colour of its place, as curves do.
-        value: × 100.
-        low: lower end of its interval × 100; None without one.
-        high: upper end.
-        line: along a setting, the line that joins it with others; empty if there is only one.
-        place: its value of the setting.
-        published: the paper's figure × 100; None where none is printed.
+        label: The system.
+        role: Key of `ROLES`; other roles take a colour by position, like curves.
+        value: The score × 100.
+        low: Lower bound of its interval × 100; None for none.
+        high: Upper bound.
+        line: In a chart along a setting, the name of its line; empty if there is only one.
+        place: In such a chart, the setting's value.
+        published: The published score × 100; None for none.
     """
 
     label: str
@@ -64,18 +64,18 @@ class Mark:
 
 
 def mark_of(label: str, role: str, value: float, low: float | None, high: float | None) -> Mark:
-    """A mark from a figure and its interval in [-1, 1]."""
+    """Return a mark for a score and its interval in [-1, 1]."""
     low, high = (None if end is None else 100 * end for end in (low, high))
     return Mark(label, role, 100 * value, low, high)
 
 
 def score_chart(marks: Sequence[Mark], axis: str, line: float | None = None) -> Chart:
-    """A row a system: its figure, and its interval where it has one.
+    """Return a chart with a row for each system: its score, and its interval if it has one.
 
     Args:
-        marks: from the top.
-        axis: what is drawn, in which unit.
-        line: the figure that the others are to pass, × 100; at 0 all are differences and have a sign.
+        marks: Scores from top to bottom.
+        axis: Label of the axis, with the unit.
+        line: Reference score × 100, drawn as a line; with 0, scores are differences and have a sign.
     """
     form = "+.2f" if line == 0 else ".1f"
     with styled():
@@ -98,7 +98,7 @@ def score_chart(marks: Sequence[Mark], axis: str, line: float | None = None) -> 
                 annotation_clip=False,
             )
         ends = [end for mark in marks for end in (mark.value, mark.low, mark.high, line) if end is not None]
-        # Names stand centred above their marks, and are wider than a near-empty axis.
+        # Names are centred above their marks, and need a minimum width of the axis.
         middle, half = (min(ends) + max(ends)) / 2, max(max(ends) - min(ends), 4.0)
         axes.set_xlim(middle - half, middle + half)
         axes.set_ylim(len(marks) - 0.5, -0.9)
@@ -112,12 +112,12 @@ def score_chart(marks: Sequence[Mark], axis: str, line: float | None = None) -> 
 
 
 def setting_chart(marks: Sequence[Mark], axis: str, name: str) -> Chart:
-    """Return a figure along one setting, with intervals and the papers' figures.
+    """Return a chart of a score along one setting, with intervals and published scores.
 
     Args:
-        marks: in the order of the setting's values.
-        axis: name of the setting.
-        name: what is drawn.
+        marks: Scores in the order of the setting's values.
+        axis: Name of the setting.
+        name: Title of the chart.
     """
     places = list(dict.fromkeys(mark.place for mark in marks))
     lines = list(dict.fromkeys(mark.line for mark in marks))
@@ -146,10 +146,12 @@ def setting_chart(marks: Sequence[Mark], axis: str, name: str) -> Chart:
 
 
 def system_chart(scores: pl.DataFrame) -> Chart | None:
-    """Return every system's figure on the last test set of scored pairs, else on the first figure that is printed.
+    """Return a chart of every system's Spearman correlation on the last test set of scored pairs.
+
+    Without such a set, the first score of the tables is drawn; without scores the result is None.
 
     Args:
-        scores: the table `scores` of all systems.
+        scores: The table `scores` of all systems.
     """
     whole = scores.filter(PRINTED)
     tests = whole.filter(split="test", metric="spearman", protocol="all")
@@ -162,13 +164,13 @@ def system_chart(scores: pl.DataFrame) -> Chart | None:
 def figure_chart(
     scores: pl.DataFrame, place: Mapping[str, Any], roles: Mapping[str, str], beside: Sequence[Mark]
 ) -> Chart:
-    """Return every system's figure at one place, with its interval.
+    """Return a chart of every system's score on one set, with intervals.
 
     Args:
-        scores: the table `scores` of all systems.
-        place: a row of it, which says the dataset, split, subset, metric and protocol.
-        roles: system → its role.
-        beside: further marks, such as published figures.
+        scores: The table `scores` of all systems.
+        place: A row of it, which gives the dataset, split, subset, metric and protocol.
+        roles: System → its role.
+        beside: Further marks, such as published scores.
     """
     own = scores.filter(**{name: place[name] for name in (*PLACE, "subset")}).unique("model", maintain_order=True)
     marks = [
@@ -180,21 +182,21 @@ def figure_chart(
 
 
 def training_charts(logs: Mapping[str, pl.DataFrame]) -> list[Chart]:
-    """A chart a quantity by step, and the plane of alignment and uniformity.
+    """Return charts of training: each quantity by step, and the plane of alignment and uniformity.
 
     Args:
-        logs: what to call a training → its log.
+        logs: Name of a training → its log.
     """
     curves = training_curves(logs)
     return [*curves, *([_plane(logs)] if any(log["uniformity"].count() for log in logs.values()) else [])]
 
 
 def training_curves(logs: Mapping[str, pl.DataFrame], most: int | None = None) -> list[Chart]:
-    """A chart a quantity by step, loss and dev figure first.
+    """Return a chart of each logged quantity by step, loss and dev score first.
 
     Args:
-        logs: what to call a training → its log.
-        most: charts to draw.
+        logs: Name of a training → its log.
+        most: Maximum number of charts; None for all.
     """
     seen = [panel for panel in _PANELS if any(log[panel[0]].count() for log in logs.values())]
     return [_curve(logs, column, title, scale) for column, title, scale in seen[:most]]
@@ -220,7 +222,7 @@ def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
     with styled():
         figure = new_figure(2.9)
         axes = figure.add_subplot()
-        named: set[tuple[float, ...]] = set()  # runs of one start have one first point
+        named: set[tuple[float, ...]] = set()  # labelled points; runs with the same start share the first
         for (name, log), colour in zip(logs.items(), cycled(len(logs)), strict=True):
             points = log.select("step", "uniformity", "alignment").drop_nulls()
             across, up = points["uniformity"].to_numpy(), points["alignment"].to_numpy()
@@ -231,8 +233,8 @@ def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
             named |= {points.row(0), points.row(-1)}
         axes.margins(0.12)
         left, right = axes.get_xlim()
-        axes.set_xlim(left, right + 0.15 * (right - left))  # where a point's step stands beside it
-        axes.locator_params(axis="x", nbins=5)  # figures of uniformity are long
+        axes.set_xlim(left, right + 0.15 * (right - left))  # room for the step labels
+        axes.locator_params(axis="x", nbins=5)  # uniformity has long tick labels
         axes.set_title("Alignment and uniformity of pairs (lower is better, both)", loc="left")
         axes.set_xlabel("uniformity")
         axes.set_ylabel("alignment")
@@ -241,12 +243,12 @@ def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
 
 
 def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, NDArray[np.float64]]) -> list[Chart]:
-    """Where pairs lie by gold score and cosine, a chart a system; and how their cosines are spread.
+    """Return a density chart of gold score and cosine for each system, and a histogram of the cosines.
 
     Args:
-        name: of the set; begins ids.
-        gold: (N,).
-        cosines: system → (N,), the one before training first.
+        name: Name of the set; part of the charts' ids.
+        gold: Gold scores, (N,).
+        cosines: System → cosines, (N,); the encoder before training comes first.
     """
     roles = dict(zip(cosines, (BEFORE, AFTER), strict=False))
     low, high = min(map(np.min, cosines.values())), max(map(np.max, cosines.values()))
@@ -264,14 +266,14 @@ def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, ND
         axes.set_xlabel("cosine")
         axes.set_ylabel("pairs")
         axes.set_title("Histogram of cosines", loc="left")
-        # Beside the bars' top, which may be anywhere: above them.
+        # Space for the legend above the bars, whose top may be anywhere.
         axes.set_ylim(0, axes.get_ylim()[1] * 1.35)
         axes.legend(loc="upper left")
         return [*densities, inline(figure, f"cosines-{name}", f"Histogram of the cosines of {', '.join(cosines)}")]
 
 
 def _density(name: str, system: str, colour: str, gold: NDArray[np.float64], cosines: NDArray[np.float64]) -> Chart:
-    """Squares that are the darker the more pairs lie there, and the mean cosine at each gold score."""
+    """Return a chart of the density of pairs (darker squares have more), and the mean cosine by gold score."""
     with styled():
         figure = new_figure(2.8)
         axes = figure.add_subplot()

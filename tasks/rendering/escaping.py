@@ -1,4 +1,4 @@
-"""Foreign text (titles, names of sources, sentences, reasons) in Markdown: shown as it is, obeyed in nothing."""
+"""Escape foreign text (titles, names of sources, sentences, reasons) for Markdown."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# What begins a code span, emphasis, HTML, a table's cell, an entity; a link's or image's text that is followed by its
-# target; emphasis by underscores, which inside a word mean nothing.
+# Starts of code spans, emphasis, HTML, table cells and entities; the end of a link's or image's text before its target;
+# underscores, except inside a word, where they mean nothing.
 _ACTIVE: Final = re.compile(r"[\\`*<>|~&]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])")
 _INVISIBLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SPACE: Final = re.compile("[\t\n\r\u2028\u2029]+")
 
 
 def visible(text: str) -> str:
-    """The text with a replacement sign for each control character, and for each that turns the direction of text."""
+    """Replace control characters, and characters that change the text direction, by a replacement sign."""
     return _INVISIBLE.sub("�", text)
 
 
 def plain(text: str) -> str:
-    """One line of Markdown that renders as the text, wherever in a page it stands.
+    """Escape a text as one line of Markdown, valid anywhere in a page.
 
-    Line ends become spaces; else as `visible`.
+    Line ends become spaces; control characters are replaced as in `visible`.
     """
     return _ACTIVE.sub(r"\\\g<0>", _line(text))
 
 
 def code(text: str) -> str:
-    """A code span that holds the text, whatever backticks are in it."""
+    """Return a text as a Markdown code span; it may contain backticks."""
     line = _line(text)
     longest = max(map(len, re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)

@@ -1,4 +1,4 @@
-"""Tables of an adaptation's evidence: figures before and after, and the figures of each share of the training."""
+"""Tables of an adaptation's evidence: scores before and after, and the scores of each merging share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROLES: Final = {
 
 
 def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
-    """Return a row per piece of evidence, × 100; what may exceed the narrow page of the Prefect UI comes last."""
+    """Return a row per piece of evidence, × 100; columns that may exceed the Prefect UI's narrow page come last."""
     return [
         {
             "of": row["evidence"],
@@ -44,7 +44,7 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
 
 
 def weighed(weighing: pl.DataFrame) -> list[dict[str, str]]:
-    """A row a share, a column a probe; what decides is marked."""
+    """Return a row per share with a column per probe; deciding probes are marked."""
     asked = weighing.select("probe", "counts").unique(maintain_order=True).rows()
     figures = {(share, probe): value for share, probe, value, _ in weighing.rows()}
 
@@ -61,5 +61,5 @@ def weighed(weighing: pl.DataFrame) -> list[dict[str, str]]:
 
 
 def _percent(value: float | None) -> str:
-    """A figure × 100; a dash for the mean of sets, of which only the difference is known."""
+    """Return a score × 100; a dash for a mean of sets, which has only a difference."""
     return "–" if value is None else f"{100 * value:.1f}"

@@ -1,6 +1,6 @@
 """Render a page as one HTML file that needs no other file.
 
-Templates escape every string; only charts, which `tasks.rendering.svg` draws, are inserted as they are.
+Templates escape every string, except charts, which `tasks.rendering.svg` draws.
 """
 
 from __future__ import annotations
@@ -45,5 +45,5 @@ def _block(text: str) -> Template:
 
 
 def _plain(value: object) -> object:
-    """Replace control characters, and characters that turn the direction of text."""
+    """Replace control characters, and characters that change the text direction."""
     return value if isinstance(value, Markup) or not isinstance(value, str) else visible(value)

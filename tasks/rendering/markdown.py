@@ -16,8 +16,8 @@ def markdown(page: Page, *, pictures: bool = True) -> str:
     """Return the page as Markdown; equal pages give equal text.
 
     Args:
-        page: the page.
-        pictures: whether charts are linked as files beside the page; the Prefect UI cannot open them.
+        page: The page.
+        pictures: Whether charts are linked as files next to the page; the Prefect UI cannot open them.
     """
     found = " ".join(filter(None, [f"**{page.word}**" if page.word else "", plain(page.sentence)]))
     sections = [f"# {plain(page.title)}", found, *_rendered(page.lead, pictures=pictures)]

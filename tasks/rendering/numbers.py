@@ -1,4 +1,4 @@
-"""Figures, intervals, p and sizes as pages print them."""
+"""Format scores, intervals, p-values and sizes for pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MISSING: Final = "–"
 
 
 def shown(value: object) -> str:
-    """Return a value as a cell shows it: figures rounded, thousands separated."""
+    """Format a value for a table cell: floats rounded, thousands separated."""
     if value is None:
         return MISSING
     if isinstance(value, bool):
@@ -19,14 +19,14 @@ def shown(value: object) -> str:
 
 
 def spread(mean: float | None, sd: float | None) -> str:
-    """Return a mean over seeds × 100, with its standard deviation where it has one; a dash for None."""
+    """Format a mean over seeds × 100, with its standard deviation if given; a dash for None."""
     if mean is None:
         return MISSING
     return f"{100 * mean:.2f}{'' if sd is None else f' ± {100 * sd:.2f}'}"
 
 
 def interval(low: float | None, high: float | None, digits: int = 2) -> str:
-    """Return `[low, high]` × 100; empty where an end is missing."""
+    """Return `[low, high]` × 100; empty if a bound is missing."""
     return "" if low is None or high is None else f"[{100 * low:.{digits}f}, {100 * high:.{digits}f}]"
 
 
@@ -39,7 +39,7 @@ def sized(count: float) -> str:
     """Return bytes in the unit that leaves one to three digits before the point: `730 B`, `4.1 kB`, `1.8 GB`."""
     if count < 999.5:
         return f"{count:.0f} B"
-    for unit in ("kB", "MB", "GB"):  # noqa: B007 - the last one that was tried stays
+    for unit in ("kB", "MB", "GB"):  # noqa: B007 - used after the loop
         count /= 1000
         if count < 999.95:
             break

@@ -1,4 +1,4 @@
-"""Scores as the papers print them: fixed columns, × 100, an average only where every column has a figure."""
+"""Score tables in the papers' layout: fixed columns, × 100, an average only if every column has a score."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 
 
 class PaperTable(BaseModel):
-    """The form of a table of the literature; a kind of evaluation says which it has."""
+    """Layout of a published table; each kind of evaluation lists its tables."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     title: str
-    """What it shows."""
+    """Title of the table."""
     columns: tuple[tuple[str, str], ...]
-    """Data set, or `<data set>/<subset>`, and its heading, in the papers' order."""
+    """Dataset, or `<dataset>/<subset>`, and its heading, in the papers' order."""
     metrics: tuple[str, ...]
-    """Which figures; one line for each and for each protocol."""
+    """Metrics; one line for each metric and protocol."""
     undivided: tuple[str, ...] = ()
-    """Data sets without subsets, which have one figure under all protocols over subsets."""
+    """Datasets without subsets, whose score is the same under all protocols over subsets."""
     average: str = "Avg."
     """Heading of the last column."""
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The data sets, or subsets, of its columns."""
+        """Datasets, or subsets, of the columns."""
         return tuple(name for name, _ in self.columns)
 
     @property
     def divided(self) -> str | None:
-        """The data set whose subsets are the columns, which papers may print by its mean alone; else None."""
+        """The dataset whose subsets are the columns, if there is one; papers may print only its mean."""
         found = {name.partition("/")[0] for name in self.sets if "/" in name}
         return found.pop() if len(found) == 1 else None
 
@@ -59,22 +59,22 @@ _OVER_SUBSETS: Final = ("mean", "wmean")
 
 
 def paper_tables(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[tuple[str, list[dict[str, str]]]]:
-    """Title and rows of every table of which at least one figure is there.
+    """Return title and rows of every table with at least one score.
 
-    A row is a system under one metric and protocol; a figure that is not there is a dash and leaves no average.
+    A row is a system under one metric and protocol. A missing score is a dash, and the row then has no average.
     """
     made = [(table.title, _rows(table, scores)) for table in tables]
     return [(title, rows) for title, rows in made if rows]
 
 
 def paper_signatures(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> dict[str, list[str]]:
-    """Title → `system, figure: signature` of every row of the table that `paper_tables` draws."""
+    """Return title → `system, figure: signature` for every row of `paper_tables`."""
     lines = {table.title: [_footnote(*line) for line in paper_lines(table, scores)] for table in tables}
     return {title: notes for title, notes in lines.items() if notes}
 
 
 def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) -> str:
-    """A LaTeX `tabular` (booktabs) of one table, with its notes as comments above it."""
+    """Return a table as a LaTeX `tabular` (booktabs), with title and notes as comments above it."""
     names = list(rows[0])
     lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (names, *(row.values() for row in rows))]
     head = rf"\begin{{tabular}}{{ll{'c' * (len(names) - 2)}}}"
@@ -84,9 +84,9 @@ def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) 
 
 
 def paper_lines(table: PaperTable, scores: pl.DataFrame) -> Iterator[tuple[tuple[str, str], dict[str, dict[str, Any]]]]:
-    """System and `metric, protocol` of each row of a table, and the row of scores in each column that has a figure."""
+    """Yield for each row of a table the system and `metric, protocol`, and column → row of `scores`."""
     wanted = _COLUMN.is_in(table.sets) & pl.col("metric").is_in(table.metrics)
-    # Dev and train splits have no place in these tables.
+    # The papers' tables have no dev and train splits.
     chosen = scores.filter(wanted & ~pl.col("split").is_in(["dev", "train"])).with_columns(column=_COLUMN)
     for model, metric in chosen.select("model", "metric").unique(maintain_order=True).rows():
         figures = chosen.filter(model=model, metric=metric)
@@ -129,10 +129,10 @@ def tables_of(
     """Yield the papers' tables of the scored sets, with published rows and the differences from them below.
 
     Args:
-        scores: the table `scores`.
-        tables: the papers' tables.
-        published: rows to show.
-        result: the system that the published rows are compared with.
+        scores: The table `scores`.
+        tables: Layouts of the papers' tables.
+        published: Published rows to show.
+        result: The system to compare with the published rows.
     """
     for table in tables:
         lines = list(paper_lines(table, scores))
@@ -164,7 +164,7 @@ def _measured(line: Figures, names: Sequence[str], *, whole: bool) -> Iterator[s
 
 
 def _beside(published: Sequence[PublishedRow], names: Set[str | None], figure: str) -> list[PublishedRow]:
-    """A system's first row with that figure, of those that have one of the columns."""
+    """Return each system's first published row with that metric and protocol and at least one of the columns."""
     rows: dict[str, PublishedRow] = {}
     for row in published:
         if f"{row.metric}, {row.protocol}" == figure and names & set(row.values):

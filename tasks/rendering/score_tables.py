@@ -1,4 +1,4 @@
-"""Tables of scores: every figure with its interval, differences, signatures, missing sets."""
+"""Tables of scores: scores with intervals, differences, signatures, missing sets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Matplotlib's figures as SVG that stands inside a page and takes the page's colours, light or dark.
+"""Matplotlib figures as inline SVG in the page's colours, light or dark.
 
-A figure is drawn in the sentinels of `COLOURS`; in the SVG each becomes the CSS variable of its name, which the page's
-style sheet sets. Text stays text, in the page's own font.
+Figures are drawn in the placeholder colours of `COLOURS`. The SVG has CSS variables in their place, which the page's
+style sheet sets. Text stays text, in the page's font.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 INK, MUTED, GRID = "#010101", "#020202", "#030303"
-# Named for what is drawn in them; their values in style.css are Okabe and Ito's, which the colour-blind tell apart.
+# Named by their use; their values in style.css are Okabe and Ito's palette, which colour-blind readers can distinguish.
 BEFORE, AFTER, BASELINE, PUBLISHED = "#110101", "#110202", "#110303", "#110404"
 SERIES: Final = (AFTER, BEFORE, PUBLISHED, "#110505", "#110606", BASELINE)
 COLOURS: Final = {
     INK: "ink", MUTED: "muted", GRID: "grid", BEFORE: "before", AFTER: "after", BASELINE: "baseline",
     PUBLISHED: "published", "#110505": "fifth", "#110606": "sixth",
 }  # fmt: skip
-WIDTH: Final = 5.0  # inches: 360 units, so that letters are readable on a telephone too
+WIDTH: Final = 5.0  # inches, 360 units: letters are readable on a phone
 
 _STYLE: Final[Any] = {  # matplotlib types every key
     "svg.fonttype": "none", "svg.hashsalt": "bsl", "font.size": 10, "text.color": INK, "axes.labelcolor": INK,
@@ -54,9 +54,9 @@ class Chart:
     """A drawn chart.
 
     Attributes:
-        name: begins every id of the element, so that several charts fit in one page.
-        label: what it shows, for readers who do not see it.
-        svg: the element.
+        name: Prefix of all ids in the SVG, so that several charts fit in one page.
+        label: Description for screen readers.
+        svg: The SVG element.
     """
 
     name: str
@@ -65,11 +65,11 @@ class Chart:
 
     @property
     def file(self) -> str:
-        """The name of its file beside a page."""
+        """Name of its file next to a page."""
         return f"{self.name}.svg"
 
     def standalone(self) -> str:
-        """Return the text of that file: the element with the page's colours, light and dark."""
+        """Return the SVG file: the element with the page's colours, light and dark."""
         colours = template("style.css").partition("* {")[0]
         style = f"{colours}:root {{ background: var(--paper); font-family: system-ui, sans-serif; }}"
         opening, inside = self.svg.split(">", 1)
@@ -78,12 +78,12 @@ class Chart:
 
 
 def styled() -> AbstractContextManager[None]:
-    """In this block figures are made as `inline` wants them."""
+    """Return a context with the Matplotlib style that `inline` needs."""
     return mpl.rc_context(_STYLE)
 
 
 def new_figure(height: float) -> Figure:
-    """A figure of the one width; `height` in inches."""
+    """Return a new figure of width `WIDTH`; `height` is in inches."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     FigureCanvasSVG(figure)
     return figure
@@ -93,9 +93,9 @@ def inline(figure: Figure, name: str, label: str) -> Chart:
     """Return the figure as an element of HTML; equal figures give equal text.
 
     Args:
-        figure: drawn in the colours of `COLOURS`, under `styled`.
-        name: of the chart.
-        label: what it shows.
+        figure: A figure drawn in the colours of `COLOURS`, within `styled`.
+        name: Name of the chart.
+        label: Description for screen readers.
     """
     buffer = io.StringIO()
     figure.savefig(

@@ -1,1 +1,1 @@
-"""An encoder in use: search, near duplicates, and its small and fast forms, measured."""
+"""Use an encoder: semantic search, near duplicates, and compression to small and fast forms."""

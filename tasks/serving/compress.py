@@ -1,7 +1,7 @@
-"""An encoder's small and fast forms in one folder: ONNX, int8, fewer dimensions, a table of tokens; each measured.
+"""Export small and fast forms of an encoder to one folder: ONNX, int8, fewer dimensions, a static table; measure each.
 
-README.md                     its card, how each form is used, and the table of what it costs and loses
-<root>                        weights, tokenizer, heads: as sentence-transformers reads them
+README.md                     model card: use, cost and loss of each form
+<root>                        weights, tokenizer, heads: a sentence-transformers folder
 onnx/model.onnx               the graph in fp32
 onnx/model_qint8_<kind>.onnx  the graph with int8 products, for processors of that kind
 dims-<K>/                     an encoder whose vectors have K dimensions and length 1
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MAX_BAD_SHARE: Final = 0.01
-_EXAMPLES: Final = 512  # sentences that show which columns are large
+_EXAMPLES: Final = 512  # sentences for SmoothQuant's calibration
 _BATCH: Final = 32
 _SOURCES: Final = (
     SourceSpec(dataset="embedded:nli-sample", columns=("premise", "hypothesis")),
@@ -55,7 +55,7 @@ _SOURCES: Final = (
 
 
 class CompressionConfig(BaseModel):
-    """Which forms of an encoder are made."""
+    """Settings of the exported forms of an encoder."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -64,41 +64,41 @@ class CompressionConfig(BaseModel):
     int8: bool = False
     """An ONNX graph with int8 products."""
     target: Target | None = None
-    """Processors that the int8 graph is made for: `vnni` (AVX-512 VNNI, AVX-VNNI or ARM: weights of 8 bits) or `avx2`
-    (any: weights of 7 bits, since sums saturate without VNNI). This machine's kind unless given."""
+    """Target processors of the int8 graph: `vnni` (AVX-512 VNNI, AVX-VNNI or ARM: weights of 8 bits) or `avx2` (any:
+    weights of 7 bits, since sums saturate without VNNI). Defaults to this machine's kind."""
     dims: tuple[int, ...] = ()
-    """Encoders with so many dimensions each."""
+    """Numbers of dimensions, an encoder for each."""
     static: bool = False
     """A table of token vectors."""
     static_dims: int = Field(default=256, ge=8, le=4096)
-    """Width of the table, that of the encoder at most."""
+    """Width of the table, at most the encoder's."""
     max_loss: float = Field(default=0.3, ge=0)
-    """Points of Spearman on STS-B's dev set that int8 may lose."""
+    """Maximum loss of int8 in points of Spearman on STS-B's dev set."""
     min_cosine: float = Field(default=0.98, ge=-1, le=1)
-    """Mean cosine of int8's vectors with those of fp32 that there must be, on the same sentences."""
+    """Minimum mean cosine of int8's vectors with those of fp32, on the same sentences."""
     text: tuple[str, ...] = ()
-    """Files whose sentences decide axes of dimensions, scales of int8 and the table; embedded NLI and STS-B's training
-    sentences if none."""
+    """Files of sentences to fit the reduced dimensions, the int8 scales and the table on; defaults to the embedded NLI
+    and STS-B training sentences."""
     sentences: int = Field(default=20_000, ge=100, le=1_000_000)
-    """Of those, how many are read at most, drawn at random."""
+    """Maximum number of those sentences, drawn at random."""
 
 
 def export_variants(
     site: RunContext, name: str, revision: str | None, target: Path, wanted: CompressionConfig
 ) -> list[dict[str, str]]:
-    """Write an encoder's forms to a new folder; the rows of its table.
+    """Write an encoder's forms to a new folder; return the rows of its table.
 
     Args:
-        site: its store, mirror and cache are looked into.
+        site: Run context, with the store, mirror and cache to search.
         name: `checkpoint/<key>`, `report/<key>`, a folder, `embedded:<name>` or a Hub id.
-        revision: commit of a Hub model.
-        target: a folder that is not there yet.
-        wanted: which forms.
+        revision: Commit of a Hub model.
+        target: A new folder.
+        wanted: The forms.
 
     Raises:
-        StoreWriteError: the target is there already; nothing is overwritten.
-        EncoderError: a form cannot be made, or int8 drifts too far; then nothing is written.
-        SourceError, AssetError, ArtifactMissingError: nobody has the encoder or the text.
+        StoreWriteError: The target exists; nothing is overwritten.
+        EncoderError: A form cannot be made, or int8 drifts too far; then nothing is written.
+        SourceError, AssetError, ArtifactMissingError: The encoder or the text does not exist.
     """
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.load import saved_config
@@ -120,7 +120,7 @@ def export_variants(
 
 
 class _Makers:
-    """Makes the forms, and measures each from its files."""
+    """Writes the forms, and measures each from its files."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class _Makers:
         self.folder, self.encoder, self.wanted, self.site = folder, encoder, wanted, site
 
     def make(self) -> list[Variant]:
-        """All that is wanted, the whole encoder first."""
+        """Write all requested forms; return their measurements, the whole encoder first."""
         from models.encoder.serialization.load import GRAPH_FOLDER, USUAL_GRAPH
         from models.serving.onnx_export import export_onnx
 
@@ -157,10 +157,10 @@ class _Makers:
         return forms
 
     def _quantise(self, usual: Path, graph: Path) -> None:
-        """Write the int8 graph and hold it against fp32.
+        """Write the int8 graph and compare it with fp32.
 
         Raises:
-            EncoderError: It drifts too far.
+            EncoderError: The int8 graph drifts too far.
         """
         from models.evaluation.correlation import cosine_scores
         from models.serving.onnx_export import quantise_onnx
@@ -184,7 +184,7 @@ class _Makers:
         return _texts(self.site, self.wanted)
 
     def _batches(self) -> list[dict[str, NDArray[np.int64]]]:
-        """Some of the text as a graph takes it."""
+        """Return batches of tokenized text as inputs of a graph."""
         import numpy as np
 
         tokens = self.encoder.tokenize(self._some_text[:_EXAMPLES])
@@ -214,19 +214,19 @@ class _Makers:
         from models.encoder.serialization.load import saved_config
 
         config = saved_config(place, self.encoder.config.model)
-        assert config is not None  # every export says how it pools
+        assert config is not None  # every exported folder has settings
         return SentenceEncoder.load(place, config)
 
     def _measured(self, name: str, place: str) -> Variant:
-        """A form as its files are read."""
+        """Load a form from its files and measure it."""
         return measured(name, place or ".", self.folder / place, self._load(self.folder / place))
 
 
 def _check(encoder: SentenceEncoder, wanted: CompressionConfig) -> None:
-    """Refuse what cannot be made before anything is.
+    """Check that all forms can be made, before any is.
 
     Raises:
-        EncoderError: more dimensions than there are, or a transformer's forms of what has none.
+        EncoderError: Too many dimensions, or a form that needs a transformer for an encoder without one.
     """
     from models.encoder.static import StaticTable
     from models.serving.dimension_reduction import check_fewer
@@ -246,14 +246,14 @@ def _check(encoder: SentenceEncoder, wanted: CompressionConfig) -> None:
 def _better(
     shorts: list[tuple[str, Encoder]], makers: _Makers, dev: tuple[list[str], Callable[[Vectors], float]]
 ) -> tuple[str, Encoder]:
-    """Of encoders with one transformer, that which orders STS-B's dev set better; the earlier of equals."""
+    """Return the encoder with the higher score on STS-B dev, the earlier of equals; all share the same transformer."""
     texts, score = dev
     whole_ND = makers.encoder.encode(texts)
     return max(shorts, key=lambda pair: score(_last_heads(pair[1], whole_ND)))
 
 
 def _last_heads(short: Encoder, whole_ND: Vectors) -> Vectors:
-    """What the two heads that shorten make of the whole encoder's vectors."""
+    """Apply the two heads that reduce dimensions to the whole encoder's vectors."""
     import torch
 
     with torch.inference_mode():
@@ -264,7 +264,7 @@ def _last_heads(short: Encoder, whole_ND: Vectors) -> Vectors:
 
 
 def _texts(site: RunContext, wanted: CompressionConfig) -> list[str]:
-    """Different sentences, in an order that their sources and number decide."""
+    """Return unique sentences in random order, drawn with a fixed seed."""
     specs = [SourceSpec(path=path) for path in wanted.text] or _SOURCES
     columns = []
     for source in (found for spec in specs for found in resolve_sources(spec, site.mirror)):

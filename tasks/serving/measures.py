@@ -1,4 +1,4 @@
-"""What a form of an encoder costs and how it scores: size, speed, STS-B of the package; the card that says so."""
+"""Measure a form of an encoder: size, speed, and score on the embedded STS-B; write the model cards."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 
 _PASSES: Final = 3
-_ENOUGH_S: Final = 20.0  # after which no further pass is timed
+_ENOUGH_S: Final = 20.0  # no further pass after so many seconds
 
 
 def measured(name: str, place: str, path: Path, encoder: SentenceEncoder) -> Variant:
-    """A form, timed on the sentences that it is scored on.
+    """Measure a form: time it and compute its cosines on the test sentences of STS-B.
 
     Args:
-        name: What the table calls it.
-        place: Where it lies in the exported folder.
-        path: The folder or graph there.
-        encoder: Loaded from it.
+        name: Name in the table.
+        place: Path in the exported folder.
+        path: The folder or graph.
+        encoder: The encoder loaded from it.
     """
     from models.evaluation.correlation import cosine_scores
     from tasks.serving.variants import Variant
 
     texts, count = test_texts(), len(stsb("test"))
-    encoder.encode(texts[:64])  # what is made at the first call is not timed
+    encoder.encode(texts[:64])  # warm-up
     passes: list[float] = []
     spent = 0.0
     for _ in range(_PASSES):
@@ -66,7 +66,7 @@ def measured(name: str, place: str, path: Path, encoder: SentenceEncoder) -> Var
 
 
 def dev_scorer() -> tuple[list[str], Callable[[Vectors], float]]:
-    """STS-B's dev sentences, and the Spearman that their vectors have."""
+    """Return STS-B's dev sentences, and a function from their vectors to Spearman's ρ."""
     from models.evaluation.correlation import cosine_scores, spearman
 
     rows = stsb("dev")
@@ -76,18 +76,18 @@ def dev_scorer() -> tuple[list[str], Callable[[Vectors], float]]:
 
 
 def test_texts() -> list[str]:
-    """The sentences that forms are timed and scored on: STS-B's test set, all first ones before all second ones."""
+    """Return the sentences for timing and scoring: STS-B's test set, all first sentences, then all second ones."""
     rows = stsb("test")
     return [*rows["sentence1"], *rows["sentence2"]]
 
 
 def stsb(split: str) -> pl.DataFrame:
-    """Scored pairs of STS-B in the package."""
+    """Read a split of the embedded STS-B: scored pairs."""
     return pl.read_parquet(embedded_path("stsb") / f"{split}.parquet")
 
 
 def _megabytes(place: Path) -> float:
-    """Weights at a place: a graph, or all tensors of a folder and of its heads."""
+    """Return the size of the weights in 10⁶ bytes: a graph, or all tensors of a folder and its heads."""
     if place.is_file():
         return place.stat().st_size / 1e6
     heads = [path for path in place.glob("*/*.safetensors") if path.parent.name[0].isdigit()]
@@ -119,7 +119,7 @@ _TARGETS: Final[Mapping[Target, str]] = {
 
 
 def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, folder: Path) -> str:
-    """What is known of the whole encoder: its report's card, that in its folder, or its name and licence."""
+    """Return the card of the whole encoder: its report's, the one in its folder, or one with name and licence."""
     own = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else folder / README
     if own is not None and own.is_file():
         return own.read_text(encoding="utf-8")
@@ -127,7 +127,7 @@ def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, f
 
 
 def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str) -> None:
-    """A card of all forms, and one beside each that has a folder of its own."""
+    """Write a card of all forms, and one in the folder of each form that has a folder."""
     text = f"{card}\n## {TITLE}\n\n{_explained(rows)}\n\n{markdown_table(rows)}\n"
     (folder / README).write_text(text, encoding="utf-8")
     from tasks.serving.variants import form_card
@@ -138,7 +138,7 @@ def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str) -> None
 
 
 def _explained(rows: Sequence[dict[str, str]]) -> str:
-    """How each form is used, with the graph that was made and what it runs on."""
+    """Return the explanation of the table and the use of each form, with the graph's name and target processors."""
     places = {row["place"] for row in rows}
     target = next((target for target, name in GRAPHS.items() if f"onnx/{name}" in places), None)
     if target is None:

@@ -1,6 +1,6 @@
-"""An encoder in use: a file's sentences as vectors, the sentences of a corpus that are like a query or each other.
+"""Embed the sentences of a file; search a corpus for sentences similar to a query or to each other.
 
-Nothing here needs Prefect's server; what is made lies in the store all the same, and a second call finds it.
+This module needs no Prefect server. Embeddings of a corpus are saved in the store, and a second call reuses them.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _ANY_LENGTH: Final = 10**9  # characters
 
 @dataclass(frozen=True)
 class Index:
-    """A corpus as an encoder sees it.
+    """Search index: the vectors of a corpus.
 
     Attributes:
-        texts: N sentences, each once.
-        vectors: (N, D), of length 1.
-        encode: The vectors of other texts, of length 1.
-        taken: How many of the corpus's texts these are, and what became of the others.
+        texts: N unique sentences.
+        vectors: Unit vectors, (N, D).
+        encode: Function from texts to unit vectors.
+        taken: Summary of the ingest: the number of sentences, and of dropped texts.
     """
 
     texts: pl.Series
@@ -60,7 +60,7 @@ class Index:
     taken: str = ""
 
     def search(self, queries: list[str], k: int) -> list[list[tuple[float, str]]]:
-        """For each query the k sentences most like it, with their cosines."""
+        """Return for each query the k most similar sentences, with their cosines."""
         from models.serving.nearest_neighbors import nearest
 
         scores, rows = nearest(self.encode(queries), self.vectors, k)
@@ -70,7 +70,7 @@ class Index:
         ]
 
     def pairs(self, count: int, above: float) -> list[tuple[float, str, str]]:
-        """The sentences that are most like each other, with their cosines."""
+        """Return the most similar pairs of sentences, with their cosines: at most `count`, with cosines > `above`."""
         from models.serving.nearest_neighbors import nearest_pairs
 
         scores, rows = nearest_pairs(self.vectors, count, above)
@@ -81,17 +81,17 @@ class Index:
 
 
 def index(site: RunContext, model: str, corpus: SourceSpec, precision: Computed) -> Index:
-    """Embed a corpus, or find it embedded; a killed call goes on from there.
+    """Embed a corpus, or reuse its embeddings; a killed call resumes.
 
-    Texts of any length are taken: the encoder reads their beginning.
+    Texts may have any length; the encoder truncates them.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError, EncoderError: the corpus or the encoder cannot be had.
+        SourceError, AssetError, ArtifactMissingError, EncoderError: The corpus or the encoder is not available.
     """
     from models.serving.nearest_neighbors import unit
 
     config = IngestConfig(sources=(corpus,), corpus=CorpusConfig(normalize=NormalizeConfig(max_chars=_ANY_LENGTH)))
-    located = locate_sources(site, config)  # before the encoder, which takes longer to find
+    located = locate_sources(site, config)  # before the slower search for the encoder
     candidate = find_encoder_system(site, model, Reading())
     sentences = ingest(site, located, config)
     embeddings = embed(site, candidate.encoder, sentences, candidate.config, precision)
@@ -105,28 +105,28 @@ def index(site: RunContext, model: str, corpus: SourceSpec, precision: Computed)
 def embed_file(
     site: RunContext, model: str, source: SourceSpec, target: Path, precision: Computed, advance: OnProgress
 ) -> int:
-    """Write `text` and `embedding` of a file's sentences, in its order and each as often as it stands there.
+    """Write `text` and `embedding` of a file's sentences, one row for each record, in the file's order.
 
-    Of a folder, files of one format follow those of another. A killed call leaves what it made in a hidden folder
-    beside the target, and the same call goes on from there.
+    The files of a folder are grouped by format. A killed call leaves its finished parts in a hidden folder next to the
+    target, and the same call resumes from them.
 
     Args:
-        site: store, mirror and device.
-        model: the encoder, as a person names it.
-        source: the file, folder or pattern.
-        target: a new file, whose name ends in .parquet.
-        precision: of the encoder.
-        advance: called as (sentences done, in all, detail).
+        site: Run context: store, mirror and device.
+        model: Name of the encoder.
+        source: The file, folder or pattern.
+        target: A new file, whose name ends in .parquet.
+        precision: Precision of the encoder.
+        advance: Called as (sentences done, total, detail).
 
     Returns:
-        Sentences.
+        Number of sentences.
 
     Raises:
-        ValueError: the target is called otherwise.
-        StoreWriteError: the target is there.
-        SourceError: the source has several columns of text and none is named, has no sentence, or a record that cannot
-            be read: each vector after it would stand beside another's row.
-        EncoderError: a text has no vector, or the encoder cannot be computed.
+        ValueError: The target's name does not end in .parquet.
+        StoreWriteError: The target exists.
+        SourceError: The source has several text columns and none is named, has no sentence, or has an unreadable
+            record, after which vectors and records would no longer match.
+        EncoderError: A text has no vector, or this project cannot compute the encoder.
     """
     if target.suffix != ".parquet":
         raise ValueError(f"{target}: expected a name that ends in .parquet, which is what is written; give such a one")
@@ -144,24 +144,24 @@ def embed_file(
     kept = _kept(target, found, candidate, precision)
     made = sum(1 for _ in encoding.parts(equal_frames(_frames(found), encoding.part), total, kept, advance))
     with whole(target) as path:
-        # Others behind them are of a call that cut smaller parts, on another device.
+        # Further files are from a call on another device, which has smaller parts.
         pl.scan_parquet(sorted(kept.glob("*.parquet"))[:made], glob=False).sink_parquet(path)
     shutil.rmtree(kept)
     return total
 
 
 def _kept(target: Path, sources: Sequence[ResolvedSource], candidate: NamedEncoder, precision: Computed) -> Path:
-    """The folder of unfinished work, named after all that decides it."""
+    """Return the folder of unfinished work; its name contains a digest of everything that decides the vectors."""
     decisive = [*(one.model_dump(mode="json") for one in sources), candidate.config.model_dump(mode="json"), precision]
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
-    # Hidden: beside the text, it would be text of the same call made again.
+    # Hidden, so that a repeated call on the same folder does not read it as text.
     folder = target.with_name(f".{target.name}.{digest}.parts")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def _frames(sources: Sequence[ResolvedSource]) -> Iterator[pl.DataFrame]:
-    """Column `text`, as the reader cuts it."""
+    """Yield frames with column `text`; raise SourceError for an unreadable record."""
     for source in sources:
         report = ReadReport(source.name)
         for frame in read_source(source, report, max_bad_share=1.0):

@@ -1,4 +1,4 @@
-"""An encoder's small and fast forms: the table of what each costs and loses, and the card of one.
+"""Table of an encoder's small and fast forms, with cost and loss of each; the model card of a form.
 
 Shapes: N scored pairs.
 """
@@ -30,15 +30,15 @@ _SHORTER: Final = "The same transformer; its vectors are shortened to these dime
 
 @dataclass(frozen=True)
 class Variant:
-    """One form of an encoder.
+    """A measured form of an encoder.
 
     Attributes:
-        name: What it is.
-        place: Where it lies in the exported folder.
-        megabytes: Its weights, 10⁶ bytes.
+        name: Name of the form.
+        place: Path in the exported folder.
+        megabytes: Size of its weights in 10⁶ bytes.
         width: Dimensions of its vectors.
-        passes: Sentences a second of each timed pass, from text to vector, tokenizer included.
-        cosines: (N,) of the scored pairs.
+        passes: Sentences per second of each timed pass, from text to vector, tokenizer included.
+        cosines: Cosines of the scored pairs, (N,).
     """
 
     name: str
@@ -50,12 +50,12 @@ class Variant:
 
     @property
     def sentences_per_s(self) -> float:
-        """Of the fastest pass, which other work on the machine disturbed least."""
+        """Rate of the fastest pass, which is least affected by other load on the machine."""
         return max(self.passes)
 
 
 def variant_rows(variants: Sequence[Variant], gold: NDArray[np.float64]) -> list[dict[str, str]]:
-    """A row a form: score with its interval, and its loss against the first form on the same draws of pairs."""
+    """Return a row per form: score with interval, and the difference from the first form on the same draws of pairs."""
     first = variants[0]
     return [
         {
@@ -73,7 +73,7 @@ def variant_rows(variants: Sequence[Variant], gold: NDArray[np.float64]) -> list
 
 
 def _spread(form: Variant) -> str:
-    """The fastest pass, and from the slowest to it; of one pass nobody knows."""
+    """Format the rate of the fastest pass, with the range from the slowest to the fastest if there are several."""
     spread = f" [{min(form.passes):,.0f} to {form.sentences_per_s:,.0f}]" if len(form.passes) > 1 else ""
     return f"{form.sentences_per_s:,.0f}{spread}"
 
@@ -89,13 +89,13 @@ def _difference(first: NDArray[np.float64], second: NDArray[np.float64], gold: N
 
 
 def form_card(whole: str, row: Mapping[str, str]) -> str:
-    """The card of a form that is a folder of its own.
+    """Return the card of a form in a folder.
 
     Args:
-        whole: the card of the whole encoder, whose header this one's is made of; figures of the whole are left out.
-        row: the form's, of `variant_rows`.
+        whole: Card of the whole encoder; its header is reused, without the scores.
+        row: The form's row from `variant_rows`.
     """
-    from huggingface_hub import CardData, ModelCard  # takes its time, and only an export needs it
+    from huggingface_hub import CardData, ModelCard  # slow import, needed only here
 
     known: dict[str, Any] = ModelCard(whole, ignore_metadata_errors=True).data.__dict__
     static = row["place"] == "static"

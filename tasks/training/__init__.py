@@ -1,1 +1,1 @@
-"""Pairs to a checkpoint: the stage, its worker processes, teachers' vectors, steps timed for a budget."""
+"""Train an encoder on pairs: the stage, its worker processes, teachers' vectors, step timing for budgets."""

@@ -1,7 +1,7 @@
-"""One training by several processes of this machine that share every batch.
+"""Distributed training by several processes of this machine, which share every batch.
 
-This module is run three times over: by the stage, as torchrun's agent, and by the agent in each process. The finished
-state is left in the work folder.
+This module runs in three roles: in the stage, as torchrun's agent, and in each process that the agent starts. The final
+state is written to the work folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _POLL_S: Final = 0.2
 
 
 def train_together(job: TrainingJob, should_stop: Callable[[], bool]) -> None:
-    """Train with all processes of the site until the finished state is in the work folder.
+    """Train with the run context's number of processes until the final state is in the work folder.
 
     Raises:
         TrainingError: The batch cannot be shared equally, or a process failed or was asked to stop.
@@ -44,10 +44,10 @@ def train_together(job: TrainingJob, should_stop: Callable[[], bool]) -> None:
 
 
 def require_equal_shares(config: TrainingConfig, count: int) -> None:
-    """Check that so many processes can share every batch equally.
+    """Check that `count` processes can share every batch equally.
 
     Raises:
-        TrainingError: they cannot.
+        TrainingError: They cannot.
     """
     if count == 1:
         return
@@ -69,16 +69,16 @@ def require_equal_shares(config: TrainingConfig, count: int) -> None:
 
 
 def _run_agent(processes: int, work: Path, should_stop: Callable[[], bool]) -> None:
-    """Run torchrun's agent, which runs `_take_part` in each process, to its end."""
+    """Run torchrun's agent to its end; it runs `_take_part` in each process."""
     for name in (ERROR, MEASURED):
         (work / name).unlink(missing_ok=True)
     agent = [sys.executable, "-m", _MODULE, _AGENT, "--nproc-per-node", str(processes), "--standalone"]
-    # The agent's standard input closes with this process.
+    # The agent's standard input closes when this process ends, which ends the agent.
     with subprocess.Popen([*agent, "-m", _MODULE, str(work)], stdin=subprocess.PIPE) as running:
         try:
             _await(running, should_stop)
         finally:
-            running.terminate()  # nothing to a process that has ended
+            running.terminate()  # no effect on a process that has ended
     if running.returncode != 0:
         told = work / ERROR
         reason = told.read_text(encoding="utf-8") if told.is_file() else "see its output above; run again to resume"
@@ -99,7 +99,7 @@ def _await(running: subprocess.Popen[bytes], should_stop: Callable[[], bool]) ->
 
 
 def _take_part(work: Path) -> None:
-    """What each process that torchrun starts does."""
+    """Train in one of the processes that torchrun starts."""
     from models.training.distributed import is_first, joined
 
     job = TrainingJob.model_validate_json((work / JOB).read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def _log(done: int, total: int, detail: str) -> None:
 
 
 def _lead(arguments: list[str]) -> None:
-    """Run torchrun's agent. It stops its trainers when it is asked to, and ends with the stage's process."""
+    """Run torchrun's agent, which stops its processes at SIGTERM and ends with the stage's process."""
     from torch.distributed.run import main
 
     end_with_parent(sys.stdin.fileno())

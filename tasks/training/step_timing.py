@@ -1,9 +1,9 @@
-"""How long a step takes: a few steps of a training or a fit, timed, so that a budget in minutes becomes one in steps.
+"""Time a few steps of a training or a fit, to convert a budget in minutes to a budget in steps.
 
 Design choices
-- The measurement is an artifact, so that a second run with the same budget takes as many steps and finds what the first
-  one trained. It is what the machine that measured first could do; a budget in steps is the same on every machine.
-- The median step counts, so that neither the first steps nor another process's moment decides.
+- The measurement is an artifact, so that a second run with the same budget takes the same number of steps and finds the
+  first one's checkpoint. It depends on the first machine; a budget in steps is the same on every machine.
+- The result is the median step, so that the first steps and short loads by other processes do not count.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 FILE: Final = "pace.json"
 SECONDS: Final = "seconds_a_step"
-WARM, TIMED = 2, 8  # steps before the clock counts, and those that it counts
-ENOUGH_S: Final = 20.0  # after which one counted step is enough
+WARM, TIMED = 2, 8  # warm-up steps, and timed steps
+ENOUGH_S: Final = 20.0  # seconds after which one timed step is enough
 
 
 class _TimedError(Exception):
-    """The clock has seen enough; unwinds a training that is not to be finished."""
+    """Raised when the timing is complete, to end the unfinished training."""
 
 
 class _Clock:
-    """Called after each step, where a training asks whether to stop."""
+    """Step timer, passed to a training as `should_stop`, which is called after each step."""
 
     def __init__(self, wait: Callable[[], None] = lambda: None) -> None:
         """Start the clock.
 
         Args:
-            wait: returns once the device has done the steps that are queued on it.
+            wait: Waits for the steps queued on the device.
         """
         self._wait = wait
         self.stamps = [time.perf_counter()]
@@ -63,7 +63,7 @@ class _Clock:
 
     @property
     def counted(self) -> list[float]:
-        """Seconds of each step that counts; all that there were, if there were no more than the first ones."""
+        """Seconds of each timed step; of all steps if there were only warm-up steps."""
         seconds = [after - before for before, after in pairwise(self.stamps)]
         return seconds[WARM:] or seconds
 
@@ -75,13 +75,13 @@ def pace_training(
     start: CheckpointRef | ResolvedModel,
     encoder: EncoderConfig,
     config: TrainingConfig,
-    device: str,  # noqa: ARG001 - what the seconds are of, in the key
+    device: str,  # noqa: ARG001 - in the key, since the seconds depend on it
     teacher: EmbeddingsRef | None = None,
 ) -> None:
-    """Time the first steps of a training with its real batches; nothing of it is kept.
+    """Time the first steps of a training with its real batches; the trained weights are discarded.
 
     Raises:
-        TrainingError: it cannot begin.
+        TrainingError: The training cannot start.
     """
     import torch
 
@@ -108,10 +108,10 @@ def pace_training(
 
 @stage(ref=PaceRef, version=1)
 def pace_fit(work: StageContext, embeddings: EmbeddingsRef, config: TransformConfig, device: str) -> None:  # noqa: ARG001
-    """Time the first steps of a transform that takes some.
+    """Time the first steps of fitting an iterative transform.
 
     Raises:
-        EvaluationError: nothing can be learnt from the vectors under these settings.
+        EvaluationError: The transform cannot be fitted to these vectors with these settings.
     """
     import torch
 
@@ -127,18 +127,18 @@ def pace_fit(work: StageContext, embeddings: EmbeddingsRef, config: TransformCon
 
 
 def seconds_a_step(store: Store, pace: PaceRef) -> float:
-    """What was measured."""
+    """Return the measured seconds of a step."""
     seconds = store.manifest(pace).figures[SECONDS]
     assert isinstance(seconds, float)
     return seconds
 
 
 def affordable(seconds: float, a_step: float) -> int:
-    """Steps that a budget buys, to two digits: a budget in minutes is no more exact.
+    """Return the number of steps in a time budget, rounded down to two digits, the precision of such a budget.
 
     Args:
-        seconds: the budget.
-        a_step: seconds of a step.
+        seconds: The budget.
+        a_step: Seconds of a step.
     """
     steps = max(1, int(seconds / a_step))
     digits: int = 10 ** max(0, len(str(steps)) - 2)

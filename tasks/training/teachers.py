@@ -1,6 +1,6 @@
-"""Teachers, found before anything is made for them, and their vectors of a corpus, made once.
+"""Find teachers before the first stage, and compute their vectors of a corpus once.
 
-Each teacher's vectors are embeddings like any other; those of several are joined.
+A teacher's vectors are an embeddings artifact like any other; the vectors of several teachers are joined.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Teacher:
-    """An encoder that teaches.
+    """A teacher encoder.
 
     Attributes:
-        encoder: where it is.
-        config: how it is read.
+        encoder: The encoder's artifact or model files.
+        config: Encoder settings.
     """
 
     encoder: CheckpointRef | ResolvedModel
@@ -44,11 +44,11 @@ class Teacher:
 
 
 def find_teachers(site: RunContext, teachers: Iterable[EncoderConfig]) -> tuple[Teacher | EmbeddingsRef, ...]:
-    """Find the encoders that a student learns from, or their vectors where `embeddings/<key>` names some.
+    """Find the teachers of a student: encoders, or stored vectors named as `embeddings/<key>`.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has one of them.
-        EncoderError: a teacher's folder describes an encoder that cannot be computed here.
+        SourceError, AssetError, ArtifactMissingError: A teacher does not exist.
+        EncoderError: A teacher's folder describes an encoder that this project cannot compute.
     """
     return tuple(_found(site, config) for config in teachers)
 
@@ -66,11 +66,11 @@ def _found(site: RunContext, config: EncoderConfig) -> Teacher | EmbeddingsRef:
 def check_teaching(
     site: RunContext, corpus: CorpusRef, teachers: Iterable[Teacher | EmbeddingsRef], objective: AnyObjective
 ) -> None:
-    """Refuse vectors of another corpus, and a queue longer than the corpus, once that is made.
+    """Check that stored vectors are of this corpus, and that the queue is not longer than it, if it is in the store.
 
     Raises:
-        SourceError: naming both corpora, or what the vectors hold instead of one for each sentence.
-        TrainingError: with both numbers.
+        SourceError: The vectors are of another corpus, or not one for each sentence; the message names both.
+        TrainingError: The queue is longer than the corpus; the message has both numbers.
     """
     store = site.open_store()
     sentences = store.manifest(corpus).rows if store.defect(corpus) is None else None
@@ -96,7 +96,7 @@ def check_teaching(
 def teach(
     site: RunContext, corpus: CorpusRef, teachers: tuple[Teacher | EmbeddingsRef, ...], precision: Computed
 ) -> EmbeddingsRef | None:
-    """The vectors of a corpus that a student learns from; None without a teacher."""
+    """Compute the teachers' vectors of a corpus, joined if there are several; None without a teacher."""
     vectors = [
         teacher
         if isinstance(teacher, EmbeddingsRef)
@@ -108,15 +108,15 @@ def teach(
 
 @stage(ref=EmbeddingsRef, version=2)
 def join_teachers(work: StageContext, teachers: tuple[EmbeddingsRef, ...]) -> None:
-    """One table whose cosines are the mean of the teachers' cosines.
+    """Join teachers' vectors so that cosines are the mean of the teachers' cosines.
 
-    Each teacher's unit vector, divided by the square root of how many teachers there are, stands beside the others': a
-    product of two such vectors is the mean of the products, whatever the widths. The width is the sum of theirs. A zero
-    vector, such as word vectors give where no word is known, stays one: its cosines are 0, as everywhere.
+    The unit vectors of the teachers, each divided by the square root of the number of teachers, are concatenated. The
+    dot product of two such vectors is the mean of the teachers' dot products, for any widths. A zero vector, as of a
+    text without a known word, stays zero, and its cosines are 0.
     """
     frames = [work.store.scan(teacher).collect() for teacher in teachers]
     ids = frames[0]["sentence_id"]
-    assert all(frame["sentence_id"].equals(ids) for frame in frames)  # of one corpus, sorted
+    assert all(frame["sentence_id"].equals(ids) for frame in frames)  # same corpus, sorted by id
     vectors = [frame["embedding"].to_numpy() for frame in frames]
     lengths = [np.linalg.norm(x, axis=1, keepdims=True) for x in vectors]
     scaled = [

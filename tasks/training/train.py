@@ -1,4 +1,4 @@
-"""Pairs to a checkpoint: training, resumable from the store's scratch folder."""
+"""Train an encoder on pairs; training resumes from the store's scratch folder."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def train(
     config: TrainingConfig,
     teacher: EmbeddingsRef | None = None,
 ) -> None:
-    """Train the online network on pairs of views; keep the encoder, the full state and the log.
+    """Train the online network on pairs of views; save the encoder, the full training state and the log.
 
-    It starts from a pretrained model, or from the encoder that an earlier training left.
+    The start is a pretrained model, or the encoder of an earlier training.
     """
-    # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    # Imported here, so that a run with all stages cached does not import torch and transformers.
     from models.training.snapshots import write_snapshot
 
     limit_threads(work.site)
@@ -76,7 +76,7 @@ def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, J
         "best_step": result.best_step,
         "finding": result.finding,
         "max_length": result.encoder.config.length,
-        "measured": speed,  # apart from the rest, which is the same for equal runs
+        "measured": speed,  # separate, since it differs between equal runs
     }
 
 

@@ -1,4 +1,4 @@
-"""One training run, as each process does it, alone or as one of several (`tasks.training.distributed`)."""
+"""Run a training in this process, alone or as one of several (`tasks.training.distributed`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TrainingJob(BaseModel):
-    """All that a process must know to train."""
+    """Arguments of a training process."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -50,8 +50,8 @@ def run_job(
     should_stop: Callable[[], bool],
     on_progress: OnProgress | None = None,
 ) -> tuple[TrainingResult, SentenceEncoder]:
-    """Train in this process, or read a finished run back."""
-    # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    """Train in this process, or read a finished run back; return the result and the encoder."""
+    # Imported here, so that a run with all stages cached does not import torch and transformers.
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.training.distributed import is_first
     from models.training.loop import train
@@ -62,7 +62,7 @@ def run_job(
         store.scan(job.pairs),
         start,
         job.config,
-        dev=dev_set(job.dev) if job.dev is not None and is_first() else None,  # who evaluates
+        dev=dev_set(job.dev) if job.dev is not None and is_first() else None,  # the first process evaluates
         teacher=None if job.teacher is None else _teacher(job, job.teacher),
         work=job.work,
         device=device,
@@ -72,19 +72,19 @@ def run_job(
         should_stop=should_stop,
         on_progress=on_progress,
     )
-    return result, SentenceEncoder(result.encoder, start.tokenizer)  # prompts that it has not learnt are left out
+    return result, SentenceEncoder(result.encoder, start.tokenizer)  # drops the start's prompts, as untrained
 
 
 def dev_set(scored: ScoredSet) -> DevSet:
-    """The set's pairs and scores as the training loop takes them."""
-    from models.training.dev_evaluation import DevSet  # imported here: it brings torch
+    """Return the pairs and scores of a set as a dev set of the training loop."""
+    from models.training.dev_evaluation import DevSet  # imports torch
 
     rows = read_scored_set(scored)
     return DevSet(scored.name, rows["sentence1"].to_list(), rows["sentence2"].to_list(), rows["score"].to_list())
 
 
 def measured(result: TrainingResult) -> dict[str, JsonValue]:
-    """How fast the steps of this call were."""
+    """Return the speed of this call's steps."""
     return {
         "pairs_per_s": round(result.pairs_per_s, 2),
         "tokens_per_s": round(result.tokens_per_s, 1),

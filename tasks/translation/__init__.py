@@ -1,1 +1,1 @@
-"""Sentences through translators: found and pinned, looked up in their memory, translated in shards."""
+"""Translate sentences: find and pin translators, look up their memories, translate the rest in shards."""

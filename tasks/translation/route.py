@@ -1,7 +1,7 @@
-"""The way of a view: its sentences go through one translator after the other, range by range.
+"""Translate sentences through a route of several translators (hops), range by range.
 
-A range is of the ids under which the next translator's memory knows the sentences, so after each hop the sentences are
-set aside anew: by what they have become, and after the last hop by the ids that they began with.
+Ranges are ranges of the ids by which the next translator's memory is looked up. After each hop the sentences are
+partitioned again: by the ids of their translations, and after the last hop by their original ids.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ if TYPE_CHECKING:
 
 
 class Route(BaseModel):
-    """The way of one view, with its translators found."""
+    """The translators of a view."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     method: str
     """Name of the view."""
     hops: tuple[ResolvedTranslator, ...]
-    """Translators in the order in which the sentence passes them."""
+    """Translators in the order of their use."""
 
     @property
     def returns(self) -> bool:
-        """Whether the view is in the language of its sentence."""
+        """Whether the route ends in its source language (a round trip)."""
         return self.hops[0].config.source_lang == self.hops[-1].config.target_lang
 
 
 class RouteTranslation:
-    """All sentences of a route's first language on their way, each in one place.
+    """Translation of all sentences in a route's source language.
 
     Args:
-        work: The stage that does it.
-        route: Where to.
-        filters: Limits beyond which a translation is given up.
+        work: Context of the stage.
+        route: The translators.
+        filters: Limits beyond which a translation is dropped.
         sentences: sentence_id, text, lang.
-        bits: How many ranges, as `models.runtime.partitions` says.
-        folder: An empty folder of the caller's, for as long as the journey is read.
+        bits: Logarithm of the number of ranges, see `models.runtime.partitions`.
+        folder: An empty folder of the caller, which must exist until the views are read.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class RouteTranslation:
         self._at: Ranges = lambda number: begin_route(in_range(speakers, number, bits))
 
     def judged(self, number: int) -> pl.LazyFrame:
-        """The views of a range of sentences at the end of the way (`models.views.views.JUDGED`)."""
+        """Return the views of a range of sentences after the last hop; columns are `models.views.views.JUDGED`."""
         views = judged_route(self._at(number), self._route.method)
         return held_apart(views, self._filters) if self._route.returns else views
 
     def go(self, following: int) -> list[dict[str, JsonValue]]:
-        """Pass every translator, each of which first translates what its memory lacks.
+        """Translate the sentences through all hops, adding missing translations to each memory.
 
         Args:
-            following: Hops of other journeys of the same stage that come after this one.
+            following: Number of later hops, on other routes of the same stage.
 
         Returns:
-            What each took.
+            Cost of each hop: sentences, tokens, seconds.
         """
         hops = self._route.hops
         return [self._pass(number, hop, len(hops) - number + following) for number, hop in enumerate(hops, start=1)]
@@ -104,5 +104,5 @@ class RouteTranslation:
                 moved = follow_hop(here(part), recall[part].lazy(), number, self._filters, hop.config.target_lang)
                 onward.add(moved.collect())
         self._at = lambda part: onward[part].lazy()
-        shutil.rmtree(self._folder / f"{number - 1}", ignore_errors=True)  # where they were before
+        shutil.rmtree(self._folder / f"{number - 1}", ignore_errors=True)  # partitions of the previous hop
         return {"method": self._route.method, **took}

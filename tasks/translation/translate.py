@@ -1,20 +1,16 @@
-"""Sentences through one translator: what its memory lacks is cut into shards, and each shard is one cached task.
+"""Translate the sentences that a translator's memory lacks, in shards; each shard is a cached task.
 
 Design choices
-- A shard is a slice of the missing sentences sorted by (length, sentence_id), always of the same number of rows. Shards
-  that are finished leave the memory's gaps at whole slices, so a killed run cuts the rest exactly as the first one
-  would have, and ends with the same bytes.
-- A shard's key is its translator and its sentences. Two workers that translate the same shard publish the same
-  artifact; the second finds it and goes on.
-- Shards run in scattered order, another one in each process: the rate of the first shards tells the time left, though
-  lengths differ, and two workers rarely meet.
-- The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does.
-- SIGTERM stops between two shards: what was begun is published, and the next run goes on from there.
-
-What a translator's memory holds of some sentences, put into ranges of their ids.
-
-A memory is in the order in which it was translated: by shard, and within a shard by length. To be joined with sentences
-that are in the order of their ids, it is read once, part by part, and what the sentences need of it is set aside by id.
+- A shard is a slice of the missing sentences sorted by (length, sentence_id), with a fixed number of rows. Finished
+  shards remove whole slices, so a resumed run cuts the rest like the first run, and ends with the same bytes.
+- A shard's key consists of its translator and its sentences. Two workers that translate the same shard publish the same
+  artifact; the second finds it and continues.
+- Shards run in scattered order, different in each process. The rate of the first shards thus predicts the time left,
+  though lengths differ, and two workers rarely translate the same shard.
+- The translator is loaded and smoke-tested for the first shard only; a run without missing translations loads none.
+- SIGTERM stops between two shards: a started shard is published, and the next run continues after it.
+- A memory is ordered by translation: by shard, and within a shard by length. To join it with sentences ordered by id,
+  `MemoryLookup` reads it once, part by part, and partitions the needed rows into ranges of ids.
 """
 
 from __future__ import annotations
@@ -59,7 +55,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CPU_SHARD_ROWS = 2048  # ten seconds and more, so that Prefect's part of it stays below two per cent
+CPU_SHARD_ROWS = 2048  # at least ten seconds, so that Prefect's overhead stays below two per cent
 GPU_SHARD_ROWS = 65_536
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -72,21 +68,21 @@ def translate_missing(
     shard_rows: int | None = None,
     following: int | None = None,
 ) -> dict[str, JsonValue]:
-    """Translate those sentences that the hop's memory lacks, shard by shard.
+    """Translate the sentences that the hop's memory lacks, shard by shard.
 
     Args:
-        site: Store and device.
+        site: Run context: store and device.
         hop: The translator.
         sentences: sentence_id and text, each sentence once, by ranges of `recall`.
-        recall: Of the hop's memory; afterwards it holds a translation of each of them.
-        shard_rows: Sentences per shard; by the device unless given.
-        following: Hops of about as many sentences that the same stage makes afterwards, where that is known.
+        recall: Lookup in the hop's memory; afterwards it has a translation of every sentence.
+        shard_rows: Sentences per shard; by default chosen for the device.
+        following: Number of later hops of this stage with about as many sentences, if known.
 
     Returns:
-        What it took: sentences, target_tokens, seconds.
+        Cost: sentences, target_tokens, seconds.
 
     Raises:
-        TranslationStoppedError: SIGTERM came; what was translated is kept.
+        TranslationStoppedError: SIGTERM was received; finished translations are saved.
     """
     store = site.open_store()
     recall.ask_for(sentences)
@@ -94,7 +90,7 @@ def translate_missing(
     missing = (recall.missing(number, sentences(number)) for number in range(len(recall)))
     advance = progress_of(f"translation {hop.direction}, sentences", following)
     done, tokens, started = 0, 0, time.monotonic()
-    # Not the store's scratch folder: two workers may plan at once, and each must read its own plan.
+    # Not the store's scratch folder, which two workers share: each must read its own plan.
     with store.workspace() as folder, stop_requested() as stopping:
         shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.parquet")
         total = sum(shard.rows for shard in shards)
@@ -138,16 +134,16 @@ def translate(work: StageContext, hop: ResolvedTranslator, shard: Shard) -> None
 
 
 def _stage_of(hop: ResolvedTranslator) -> Stage[[ResolvedTranslator, Shard], ArtifactRef]:
-    """`translate`, publishing into the memory of this translator."""
+    """Return `translate` as a stage that publishes into the memory of this translator."""
     kind = f"{translate.kind}/{hop.fingerprint}"
     return Stage(translate.compute, ref=ArtifactRef, kind=kind, version=translate.version)
 
 
 def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:
-    """Load, convert and smoke-test a translator as a shard does, and give its translations of three plain sentences.
+    """Load, convert and smoke-test a translator as a shard does; return its translations of plain sentences.
 
     Raises:
-        TranslationError: It cannot be loaded, or what it writes is not language.
+        TranslationError: The translator cannot be loaded, or fails the smoke test.
     """
     from models.translation.smoke_test import PLAIN_SENTENCES
 
@@ -156,7 +152,7 @@ def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:
 
 
 class _Crew(NamedTuple):
-    """What computes translations here, as `load_translator` takes it."""
+    """Compute resources of a translator: arguments of `load_translator`."""
 
     device: str
     cores: int
@@ -178,9 +174,9 @@ def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
     return _loaded(hop.model.folder, hop.config, _conversion(site, hop), _crew(site))
 
 
-@lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
+@lru_cache(maxsize=1)  # one model at a time: the next hop's replaces it in the device's memory
 def _loaded(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> BatchedTranslator:
-    # Imported here: a run that lacks no translation never pays for transformers.
+    # Imported here, so that a run without missing translations does not import transformers.
     from models.translation.loading import load_translator
     from models.translation.smoke_test import smoke_test
 
@@ -193,7 +189,7 @@ def _loaded(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew
 
 
 def _until(stopping: Callable[[], bool], parts: Iterator[ArtifactRef]) -> Iterator[ArtifactRef]:
-    """The parts until somebody asks to stop; asked before each."""
+    """Yield parts until a stop is requested, which is checked before each part."""
     while not stopping() and (part := next(parts, None)) is not None:
         yield part
 
@@ -206,14 +202,14 @@ def _stopped(hop: ResolvedTranslator, done: int, total: int) -> TranslationStopp
 
 
 def _conversion(site: RunContext, hop: ResolvedTranslator) -> Path:
-    """Where the form that ctranslate2 reads lies, or is put when a shard first needs it."""
+    """Return the folder of the model converted for CTranslate2, which the first shard creates."""
     cache = site.local_cache or Path.home() / ".cache" / "bsl"
     model = hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
     return cache / "ctranslate2" / str(hop.identity["backend_version"]) / model
 
 
 def _logged(what: str) -> OnProgress:
-    """Progress inside a shard, as log lines at a modest rate; the hop keeps the progress artifact."""
+    """Return a progress callback that logs at most every `SECONDS_BETWEEN_LINES`, for use inside a shard."""
     last = time.monotonic()
 
     def advance(done: int, total: int, detail: str) -> None:
@@ -241,41 +237,42 @@ _MOST_SLOT_BITS: Final = 28  # 256 MiB
 
 
 class MemoryLookup:
-    """The translations of some sentences, as far as there are any.
+    """Existing translations of some sentences, by ranges of their ids.
 
     Args:
-        memory: the translator's.
-        scratch: an empty folder.
-        bits: as `models.runtime.partitions.Partitions`.
-        sentences: how many are asked for, roughly; a wrong number costs time only.
+        memory: The translator's memory.
+        scratch: An empty folder.
+        bits: Logarithm of the number of ranges, as in `models.runtime.partitions.Partitions`.
+        sentences: Approximate number of sentences; a wrong number only costs time.
     """
 
     def __init__(self, memory: TranslationMemory, scratch: Path, bits: int, sentences: int) -> None:
         self._memory = memory
         self._table = Partitions(scratch, _ROWS, bits=bits, tidy=_each_once)
         self._seen: set[str] = set()
-        # A memory may be a thousand times the corpus: a row is set aside only if its id falls into a slot that an id
-        # of the corpus falls into. Ids are hashes, so their top bits do for a slot; a stranger costs space alone.
+        # A memory may be a thousand times larger than the corpus, so rows are filtered by a table of slots, as in a
+        # Bloom filter: a row stays if its id shares a slot with an id of the corpus. Ids are hashes, so their top bits
+        # serve as the slot. A false positive costs only space.
         slot_bits = min(_MOST_SLOT_BITS, 10 + math.ceil(math.log2(1 + _SLOTS_A_SENTENCE * sentences / 1024)))
         self._wanted = np.zeros(1 << slot_bits, dtype=np.bool_)
         self._shift = np.uint64(64 - slot_bits)
 
     def __len__(self) -> int:
-        """How many ranges there are."""
+        """Return the number of ranges."""
         return len(self._table)
 
     def __getitem__(self, number: int) -> pl.DataFrame:
-        """The translations in a range: sentence_id (of the sentence translated), text (its translation)."""
+        """Return the translations of a range: sentence_id (of the source sentence), text (its translation)."""
         return self._table[number].drop("part")
 
     def ask_for(self, sentences: Ranges) -> None:
-        """Say which sentences matter, before anything is read."""
+        """Register the sentences to look up; call it before `read`."""
         for number in range(len(self)):
             ids = sentences(number).select("sentence_id").collect().to_series().to_numpy()
             self._wanted[ids >> self._shift] = True
 
     def read(self) -> None:
-        """Take what the memory holds, or what has come to it since the last call."""
+        """Read the memory, or the parts added since the last call."""
         for ref, part in self._memory.whole_parts(self._seen):
             self._seen.add(ref.key)
             rows = part.select("sentence_id", "text", part=pl.lit(int(ref.key[:16], 16), dtype=pl.UInt64)).collect()
@@ -283,12 +280,12 @@ class MemoryLookup:
             self._table.add(rows.filter(pl.Series(is_wanted)))
 
     def missing(self, number: int, sentences: pl.LazyFrame) -> pl.DataFrame:
-        """Those sentences of a range that have no translation: sentence_id, text."""
+        """Return the sentences of a range that have no translation: sentence_id, text."""
         known = self._table[number].lazy()
         return sentences.select("sentence_id", "text").join(known, on="sentence_id", how="anti").collect()
 
 
 def _each_once(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of a sentence's translations the first by the name of its part, so that every reader sees the same."""
+    """Select one translation per sentence, the first by part key, so that every reader selects the same."""
     ordered = rows.sort("sentence_id", "part", maintain_order=True)
     return ordered.filter((pl.col("sentence_id") != pl.col("sentence_id").shift(1)).fill_null(value=True))

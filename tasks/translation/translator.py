@@ -1,10 +1,10 @@
-"""A translator that was found: what decides its translations, and how another process finds the same one.
+"""Find a translator, with the identity that decides its translations; record and read pinned translations.
 
-Pinned translations of the embedded translators: recorded when they are packed, demanded before they are used.
+The embedded translators have pinned translations: recorded when they are packed, and checked before they are used.
 
-Recorded is what both backends write at full precision and CTranslate2 writes at int8, there with the CPU's newest
-instructions and with those of 2013, whose sums saturate: so a pin holds on every CPU. A sentence on which they differ
-is left out. Other precisions, which need a GPU, have no pins.
+A pin is a translation on which all engines agree: both backends in fp32, and CTranslate2 in int8 with the CPU's newest
+instructions and with AVX2 (2013), whose sums saturate. So a pin is valid on every CPU. Sentences with differing
+translations are left out. Other precisions, which need a GPU, have no pins.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PINNED = "pinned"
-"""Name of the figures that hold the translations."""
+"""Name of the pinned translations in the manifest's figures."""
 BEAMS = (1, 2, 4)
 _INT8 = {"backend": "ctranslate2", "precision": "int8"}
 _ENGINES: Sequence[tuple[Mapping[str, str], Sequence[Mapping[str, str]]]] = (
     ({}, ({"backend": "transformers", "precision": "fp32"}, {"backend": "ctranslate2", "precision": "fp32"}, _INT8)),
     ({"DNNL_MAX_CPU_ISA": "AVX2"}, (_INT8,)),
 )
-"""Changes of the environment, which oneDNN reads once a process, and of the configuration under it."""
+"""Environment variables, which oneDNN reads once per process, and changes of the configuration to run with them."""
 _PRECISIONS = ("fp32", "int8")
 
 
 def embedded_pins(config: TranslatorConfig) -> tuple[Pin, ...]:
-    """What an embedded translator must reproduce; nothing for other models and what no pin was recorded with."""
+    """Return the pinned translations of an embedded translator; empty for other models and settings without pins."""
     if not config.model.startswith(EMBEDDED) or config.precision not in _PRECISIONS:
         return ()
     recorded = embedded_manifest(config.model.removeprefix(EMBEDDED)).figures.get(PINNED, {})
@@ -61,11 +61,11 @@ def embedded_pins(config: TranslatorConfig) -> tuple[Pin, ...]:
 
 
 def record_pins(name: str, directions: list[TranslatorConfig], root: Path) -> dict[str, JsonValue]:
-    """Translations of plain sentences on which every engine agrees, by direction and beam.
+    """Translate plain sentences; return the translations on which every engine agrees, by direction and beam.
 
     Args:
         name: An embedded translator.
-        directions: What it translates; backend, precision and beam are set here.
+        directions: Its language pairs; backend, precision and beam are set here.
         root: Folder of the models.
     """
     from models.translation.smoke_test import PLAIN_SENTENCES
@@ -114,17 +114,17 @@ def _search(config: TranslatorConfig) -> str:
 
 
 class ResolvedTranslator(BaseModel):
-    """One translator that was found, ready to be loaded."""
+    """A translator, found and identified, ready to be loaded."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     identity: dict[str, JsonValue]
-    """All that decides its translations: the model's content, the engine with its version, and every setting."""
+    """Everything that decides its translations: the model's content, the engine with its version, and all settings."""
     config: Annotated[TranslatorConfig, NotInKey]
-    """The settings with backend and precision as they are on this machine; in the identity, the model's content stands
-    for its name."""
+    """Settings, with backend and precision chosen for this machine. The identity has the model's content in place of
+    its name."""
     model: Annotated[ResolvedModel, NotInKey]
-    """Its weights, which are fetched when a shard first needs them."""
+    """The model, whose weights are fetched for the first shard."""
 
     @property
     def fingerprint(self) -> str:
@@ -133,7 +133,7 @@ class ResolvedTranslator(BaseModel):
 
     @property
     def direction(self) -> str:
-        """For people: `en→de`."""
+        """The language pair for display, such as `en→de`."""
         return f"{self.config.source_lang}→{self.config.target_lang}"
 
 
@@ -141,12 +141,12 @@ def find_translator(site: RunContext, config: TranslatorConfig) -> ResolvedTrans
     """Find a translator's model and fingerprint it.
 
     Args:
-        site: Mirror and device.
+        site: Run context: mirror and device.
         config: The translator.
 
     Raises:
-        SourceError, AssetError: the model is nowhere to be had.
-        TranslatorLoadError: this machine cannot run it as configured.
+        SourceError, AssetError: The model is not available.
+        TranslatorLoadError: This machine cannot run the translator as configured.
     """
     return _hop(resolve_named_model(site, config.model, config.revision), config, device_of(site))
 

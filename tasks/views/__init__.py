@@ -1,1 +1,1 @@
-"""Views of a sentence, one stage a method, and the pairs made of them."""
+"""Make views of sentences, one stage for each method, and training pairs of the views."""

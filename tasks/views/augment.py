@@ -1,4 +1,4 @@
-"""A corpus to its views: every method's views made or found made, every loss counted."""
+"""Make the views of a corpus by all methods, filter them, and count the dropped ones."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def augment(
     nli: NliRef | None = None,
     given: tuple[ViewsRef, ...] = (),
 ) -> ViewsRef:
-    """Make the views of a corpus, or find them made; the models' content, not their place, decides which.
+    """Make the views of a corpus, or reuse cached ones; models are identified by content, not by path.
 
     Args:
-        site: Store and device.
+        site: Run context: store and device.
         corpus: The sentences.
-        config: Which views.
+        config: Settings of the views.
         nli: Labelled pairs, which view `entail` needs.
-        given: Views that the sources bring.
+        given: Views read from the sources.
     """
     routes = tuple(
         Route(method=view.method, hops=tuple(find_translator(site, hop) for hop in view.hops)) for view in config.routes
@@ -70,7 +70,7 @@ def make_views(
     *,
     original: bool,
 ) -> None:
-    """Translate what no memory holds yet, put all methods' views together, and keep what is fit."""
+    """Translate sentences missing in the memories, combine the views of all methods, and filter them."""
     sentences, bits = work.store.scan(corpus), bits_for(work.store.manifest(corpus).rows)
     rewritings = [work.store.scan(part) for part in parts]
     costs: list[JsonValue] = []
@@ -98,14 +98,14 @@ def make_views(
 
 
 class _Told:
-    """What is told of the views while they stream by."""
+    """Statistics and samples of views, collected while the views are written."""
 
     def __init__(self) -> None:
         self.drops: list[pl.DataFrame] = []
         self.samples: list[pl.DataFrame] = []
 
     def of(self, judged: pl.LazyFrame, originals: list[pl.LazyFrame]) -> pl.DataFrame:
-        """The views of a range of sentences, in order; its losses are counted, its samples kept."""
+        """Return the ordered views of a range of sentences; count dropped views and draw samples."""
         rows = judged.collect()
         table = ordered_views([*originals, kept_views(rows.lazy())]).collect()
         self.drops.append(count_drops(rows.lazy()))
@@ -116,7 +116,7 @@ class _Told:
 def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
     counts = drops.with_columns(share=(100 * pl.col("share")).round(2).cast(pl.String) + " %").drop("source", "text")
     show_table("view-drops", counts.to_dicts(), "What became of each sentence on its way")
-    # A view a row: side by side, four would leave the page.
+    # One view per row, as four columns would exceed the page.
     samples = view_samples(views, SAMPLE_ROWS).to_dicts()
     rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items() if text]
     show_table("view-samples", rows, "A random sample, view below view")

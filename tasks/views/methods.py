@@ -1,4 +1,4 @@
-"""Views that need no translator, one stage a method, and the table of methods."""
+"""Views without a translator: one stage for each method, and the table of methods."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 SLICE_ROWS = 8192
 
 Rewrite = Callable[[Sequence[str], Sequence[int]], list[str]]
-"""Sentences and a number of each one's own to their views."""
+"""Function from sentences and a seed for each sentence to their views."""
 
 
 def rewrite_corpus(
     work: StageContext, corpus: CorpusRef, method: str, lang: str | None, seed: int, rewrite: Rewrite
 ) -> None:
-    """Write a view of each sentence of a language (None: of all), slice by slice; a killed run's slices are kept.
+    """Write a view of each sentence of a language (None: of all), slice by slice; a resumed run reuses finished slices.
 
-    The scratch folder may go at any moment: another run that makes the same views drops it when it has published.
+    The scratch folder may disappear at any time: another run of the same stage deletes it after publishing.
     """
     sentences = work.store.scan(corpus)
     total = sentences.select(pl.len()).collect().item()
@@ -87,13 +87,13 @@ def _keep(views: pl.DataFrame, path: Path) -> None:
 
 
 def make_crop(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: CropView) -> ViewsRef:  # noqa: ARG001
-    """Make them, or find them made."""
+    """Make crops, or reuse cached ones."""
     return crop(site, corpus, view)
 
 
 @stage(ref=ViewsRef, version=1)
 def crop(work: StageContext, corpus: CorpusRef, view: CropView) -> None:
-    """Some of the words of each sentence of the language, as often as asked."""
+    """Crop each sentence of the language to some of its words, once for each method name of the view."""
     from models.views.cropping import crop_words
 
     for number, method in enumerate(view.methods, start=1):
@@ -101,7 +101,7 @@ def crop(work: StageContext, corpus: CorpusRef, view: CropView) -> None:
 
 
 def make_deleted(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: DeletedView) -> ViewsRef:  # noqa: ARG001
-    """Make it, or find it made."""
+    """Make sentences with deleted words, or reuse cached ones."""
     return deleted(site, corpus, version("nltk"), view)
 
 
@@ -109,20 +109,20 @@ def make_deleted(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: 
 def deleted(
     work: StageContext,
     corpus: CorpusRef,
-    tokenizer: str,  # noqa: ARG001 - version of what cuts words, for the key
+    tokenizer: str,  # noqa: ARG001 - version of the word tokenizer, for the key
     view: DeletedView,
 ) -> None:
-    """Each sentence of the language without some of its words."""
+    """Delete some words of each sentence of the language."""
     from models.views.deletion import delete_words
 
     rewrite_corpus(work, corpus, view.name, view.lang, view.seed, partial(delete_words, view=view))
 
 
 def make_entail(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: EntailView) -> ViewsRef:
-    """Make them, or find them made.
+    """Collect entailed hypotheses, or reuse cached ones.
 
     Raises:
-        SourceError: there are no labelled pairs.
+        SourceError: There are no labelled pairs.
     """
     if nli is None:
         raise SourceError("view entail needs labelled pairs and got none; give `augment` those that `nli` made")
@@ -131,7 +131,7 @@ def make_entail(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: E
 
 @stage(ref=ViewsRef, version=1)
 def entail(work: StageContext, corpus: CorpusRef, nli: NliRef, view: EntailView) -> None:
-    """The hypotheses that each sentence entails."""
+    """Collect the hypotheses that each sentence entails, from labelled pairs."""
     sentences, pairs = work.store.scan(corpus), work.store.scan(nli)
     bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
     counts: Counter[str] = Counter()
@@ -149,10 +149,10 @@ CPU_BATCH_TOKENS, GPU_BATCH_TOKENS = 2048, 32_768
 
 
 def make_mlm(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: MaskedView) -> ViewsRef:  # noqa: ARG001
-    """Make it, or find it made; the model's content, not its name, decides which.
+    """Refill masked tokens, or reuse cached views; the model is identified by content, not by name.
 
     Raises:
-        SourceError, AssetError: the model is nowhere to be had.
+        SourceError, AssetError: The model is not available.
     """
     model = resolve_named_model(site, view.model, view.revision)
     return mlm(site, corpus, model, view.model_copy(update={"model": model.identity, "revision": None}))
@@ -160,8 +160,8 @@ def make_mlm(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: Mask
 
 @stage(ref=ViewsRef, version=2)
 def mlm(work: StageContext, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -> None:
-    """Each sentence with tokens refilled by a masked language model."""
-    # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    """Mask tokens of each sentence and refill them by a masked language model."""
+    # Imported here, so that a run with all stages cached does not import torch and transformers.
     from models.views.masked_lm import MaskedLM, refill
 
     limit_threads(work.site)
@@ -172,14 +172,14 @@ def mlm(work: StageContext, corpus: CorpusRef, model: ResolvedModel, view: Maske
 
 
 LANG: Final = "en"
-"""Language that WordNet is of."""
+"""Language of WordNet."""
 
 
 def make_synonym(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: SynonymView) -> ViewsRef:  # noqa: ARG001
-    """Make it, or find it made.
+    """Replace words by WordNet synonyms, or reuse cached views.
 
     Raises:
-        SourceError: WordNet is nowhere to be had.
+        SourceError: WordNet is not available.
     """
     return synonym(site, corpus, find_wordnet(FILES), version("lemminflect"), view)
 
@@ -192,12 +192,12 @@ def synonym(
     lexicon: str,  # noqa: ARG001 - version of the inflected forms, for the key
     view: SynonymView,
 ) -> None:
-    """Each English sentence with words replaced through WordNet."""
+    """Replace words of each English sentence by synonyms from WordNet."""
     from models.views.synonyms import count_replacements, replace_synonyms, wordnet_synonyms
 
     synonyms = wordnet_synonyms(wordnet.folder, view.senses, inflect=view.inflect)
     rewrite_corpus(work, corpus, "synonym", LANG, view.seed, partial(replace_synonyms, synonyms=synonyms, view=view))
-    # Counted of the whole corpus: a run that goes on after a kill has not seen its first slices.
+    # Counted over the whole corpus, as a resumed run does not recompute the first slices.
     lots = work.store.scan(corpus).filter(pl.col("lang") == LANG).select("text").collect_batches(chunk_size=SLICE_ROWS)
     texts = (text for lot in lots for text in lot["text"])
     work.draft.note(asdict(count_replacements(texts, synonyms, view)))
@@ -210,7 +210,7 @@ def views_of_sources(
     config: AugmentConfig,
     max_bad_share: float,
 ) -> tuple[ViewsRef, ...]:
-    """Make the views that a configuration takes from its sources, or find them made; a method each."""
+    """Read the views that a configuration takes from columns of its sources, or reuse cached ones."""
     return tuple(given(site, sources, corpus, view, max_bad_share) for view in config.given)
 
 
@@ -218,10 +218,10 @@ def views_of_sources(
 def given(
     work: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, view: GivenView, max_bad_share: float
 ) -> None:
-    """Read one column of those sources that have it as a view of their sentences.
+    """Read a column as a view of the sentences, from all sources that have the column.
 
     Raises:
-        SourceError: no source has the column, or one has several columns of text.
+        SourceError: No source has the column, or a source has several text columns.
     """
     having = [source for source in sources if view.column in source_columns(source)]
     if not having:
@@ -247,13 +247,13 @@ VIEW_METHODS: Final[dict[type[ViewMethod], Callable[[RunContext, CorpusRef, NliR
     DeletedView: make_deleted,
     CropView: make_crop,
 }
-"""Settings of a view → how it is made, or found made, from a corpus and the labelled pairs of its sources."""
+"""Settings class of a view → function that makes it from a corpus and labelled pairs."""
 
 
 def rewritten(site: RunContext, corpus: CorpusRef, config: AugmentConfig, nli: NliRef | None) -> tuple[ViewsRef, ...]:
-    """The views that a configuration asks for besides translations.
+    """Make a configuration's views other than translations, or reuse cached ones.
 
     Raises:
-        SourceError: WordNet, a model or the labels are nowhere to be had.
+        SourceError: WordNet, a model or the labelled pairs are not available.
     """
     return tuple(VIEW_METHODS[type(view)](site, corpus, nli, view) for view in config.rewritings)

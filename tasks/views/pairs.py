@@ -1,4 +1,4 @@
-"""Views, or annotated sentences, to training pairs."""
+"""Make training pairs from views or annotated sentences."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ SAMPLE_ROWS = 20
 
 
 def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef | None, config: PairConfig) -> PairsRef:
-    """Make the training pairs that a configuration asks for, or find them made.
+    """Make the training pairs of a configuration, or reuse cached ones.
 
     Args:
-        site: Store and device.
+        site: Run context: store and device.
         corpus: The sentences.
         views: Their views.
         nli: Labelled pairs of the corpus, which `config.labelled` needs.
-        config: Which pairs.
+        config: Settings of the pairs.
 
     Raises:
-        SourceError: The scored set that `config.scored` names cannot be had.
+        SourceError: The scored set named by `config.scored` is not available.
     """
     if config.scored is not None:
         return pair_scored(site, resolve_scored_set(site, config.scored), config.shuffle_seed)
@@ -49,14 +49,14 @@ def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef |
 
 @stage(ref=PairsRef, version=2)
 def pair(work: StageContext, views: ViewsRef, config: PairConfig) -> None:
-    """Put two views of each sentence side by side, in the order in which training reads them."""
+    """Pair two views of each sentence, in training order."""
     table, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
     _pair(work, lambda number: in_range(table, number, bits), config, bits)
 
 
 @stage(ref=PairsRef, version=1)
 def pair_own(work: StageContext, views: ViewsRef, trips: ViewsRef | None, config: PairConfig) -> None:
-    """As `pair`, of own sentences and of round trips of some of them; trips of sentences without views are left out."""
+    """Pair views of the user's sentences and round trips of some of them; ignore trips of sentences without views."""
     own, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
     more = None if trips is None else work.store.scan(trips)
 
@@ -73,10 +73,10 @@ def pair_own(work: StageContext, views: ViewsRef, trips: ViewsRef | None, config
 
 @stage(ref=PairsRef, version=1)
 def pair_labelled(work: StageContext, corpus: CorpusRef, nli: NliRef, config: PairConfig) -> None:
-    """Put premises beside their hypotheses, with the labels that annotators gave them.
+    """Pair premises with their hypotheses and annotated labels.
 
     Raises:
-        TrainingError: there are none.
+        TrainingError: No labelled pair has both sentences in the corpus.
     """
     sentences, annotated = work.store.scan(corpus), work.store.scan(nli)
     bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
@@ -101,7 +101,7 @@ def pair_labelled(work: StageContext, corpus: CorpusRef, nli: NliRef, config: Pa
 
 @stage(ref=PairsRef, version=1)
 def pair_scored(work: StageContext, scored: ScoredSet, shuffle_seed: int | None) -> None:
-    """Put the sentences of a scored set side by side, with the scores that annotators gave them, as shares of 1."""
+    """Pair the sentences of a scored set, with annotated scores scaled to [0, 1]."""
     pairs = scored_pairs(read_scored_set(scored), scored.highest, scored.name, shuffle_seed)
     work.draft.write(pairs)
     work.draft.note({"scores": {"pairs": pairs.height, "mean": round(float(pairs["score"].sum()) / pairs.height, 4)}})
@@ -121,7 +121,7 @@ def _pair(work: StageContext, views: Ranges, config: PairConfig, bits: int) -> N
 
 
 def _remembered(lots: Iterable[pl.DataFrame], first: list[dict[str, object]]) -> Iterator[pl.DataFrame]:
-    """Lots as they are; the first rows are remembered by value, as a slice would keep the memory of its whole lot."""
+    """Yield frames unchanged and copy the first rows to `first`; a slice would keep its whole frame in memory."""
     for rows in lots:
         first += _shown(rows)[: SAMPLE_ROWS - len(first)]
         yield rows

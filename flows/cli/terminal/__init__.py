@@ -1,1 +1,1 @@
-"""What all verbs share: options, `--set`, starting a flow, the progress line, log lines."""
+"""Code shared by all verbs: options, `--set`, starting a flow, the progress line, log lines."""

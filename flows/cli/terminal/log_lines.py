@@ -1,4 +1,4 @@
-"""Log lines on this command's terminal: for people, or where Prefect's setting says so a JSON object each."""
+"""Log lines on the terminal: plain text, or JSON objects if Prefect's setting selects them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 _FORMATTER: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER"  # `json` is one of Prefect's own
-# Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same. Its
-# services print what they could not send, such as a heartbeat while the machine was busy, though all goes on.
+# Hides Prefect's log lines, which name no stage, and the libraries' progress bars; the UI still has the lines. Prefect
+# also prints harmless failures, such as a heartbeat not sent while the machine was busy.
 QUIET: Final = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
@@ -22,7 +22,7 @@ QUIET: Final = {
 
 
 def spinner(said: str) -> Live:
-    """What is being waited for, on the error stream alone: rich's own status also takes standard output for itself."""
+    """Return a spinner with a text, on standard error only; rich's `status` would also capture standard output."""
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
@@ -32,32 +32,32 @@ def spinner(said: str) -> Live:
 
 
 class _Printable(logging.Formatter):
-    """A line in which a file's name or a text cannot command the terminal."""
+    """Formatter that escapes control characters, which a file name or text may contain."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, its control characters spelled out."""
+        """Return the line with its control characters escaped."""
         return printable(super().format(record))
 
 
 class _Lines(logging.StreamHandler[TextIO]):
-    """This command's own lines, on the error stream of the moment: a spinner's takes lines above it."""
+    """Handler of this command's log lines on the current `sys.stderr`; a spinner replaces it to print above itself."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
 
     @property
     def stream(self) -> TextIO:  # type: ignore[override]  # as logging's own handler of last resort
-        """The error stream as it is now."""
+        """The current standard error."""
         return sys.stderr
 
 
 def line_formatter() -> logging.Formatter:
-    """The form of this command's own lines."""
+    """Return the formatter of this command's log lines."""
     return _Printable("%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
 
 
 def start_lines() -> None:
-    """Show warnings. Lines as JSON are left to Prefect, which shows all on import unless something else does before."""
+    """Show warnings on the terminal; for JSON lines do nothing, so that Prefect sets up logging on import."""
     if not _are_json():
         lines = _Lines()
         lines.setFormatter(line_formatter())
@@ -65,7 +65,7 @@ def start_lines() -> None:
 
 
 def be_quiet() -> None:
-    """Leave the terminal to a watcher, which shows the stages; call it before Prefect is imported."""
+    """Hide log lines of Prefect, since the progress display shows the stages; call it before Prefect is imported."""
     if _are_json():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
         return
@@ -78,7 +78,7 @@ def be_quiet() -> None:
 
 
 def _is_no_line_of_prefect(record: logging.LogRecord) -> bool:
-    """Prefect logs what ends a stage with a page of traceback, which the verb says in a line."""
+    """Filter out Prefect's lines below CRITICAL: it logs a stage's error as a long traceback, the verb in a line."""
     return record.levelno >= logging.CRITICAL or record.name.partition(".")[0] != "prefect"
 
 
@@ -93,6 +93,6 @@ def printable(text: object) -> str:
     r"""Return a text with its control characters as escapes, such as `\x1b`; tabs and line feeds stay.
 
     Args:
-        text: what is printed, or an object whose `str` is.
+        text: A text, or an object that is converted by `str`.
     """
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], str(text))

@@ -1,7 +1,7 @@
-"""Options that several verbs share, each declared once.
+"""Options shared by several verbs, each declared once.
 
 A verb is a function; its parameters are its options. A group of options is a frozen dataclass whose fields are options
-of the verb. The environment variables in the help are read by `flows.run_context`, also for workers.
+of the verb. `flows.run_context` reads the environment variables in the help, also for workers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MirrorFolder = Annotated[
 @Parameter(name="*", group=PLACE)
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where one process works."""
+    """Options of the place where one process works."""
 
     store: StoreUrl = None
     mirror: MirrorFolder = None
@@ -50,7 +50,7 @@ class Place:
 @Parameter(name="*", group=PLACE)
 @dataclass(frozen=True, kw_only=True)
 class Site(Place):
-    """Where a run happens."""
+    """Options of the place where a run happens."""
 
     cluster: Annotated[str | None, Parameter(help="Dask scheduler, for example tcp://HOST:8786 [env: BSL_CLUSTER]")] = (
         None
@@ -63,7 +63,7 @@ Debug = Annotated[bool, Parameter(group=OUTPUT, help="show tracebacks and Prefec
 @Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What a verb prints."""
+    """Options of a verb's output."""
 
     json: Annotated[bool, Parameter(help="print the outcome as one JSON value and nothing else")] = False
     debug: Debug = False
@@ -72,7 +72,7 @@ class Output:
 @Parameter(name="*", group=READING)
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How own files are read."""
+    """Options for reading the user's files."""
 
     lang: Annotated[str | None, Parameter(help="ISO 639 code of the text [default: en]")] = None
     columns: Annotated[
@@ -106,14 +106,14 @@ AskedPrecision = Annotated[
 
 
 def check_texts(texts: Sequence[str], place: Place) -> None:
-    """Check that every name is that of files or of a dataset.
+    """Check that every name refers to files or a dataset.
 
     Args:
-        texts: files, folders, patterns or datasets.
-        place: names the mirror, which may have a dataset.
+        texts: Files, folders, patterns or datasets.
+        place: Options that name the mirror, which may have a dataset.
 
     Raises:
-        SourceError, AssetError: there is nothing of that name; the message has the nearest.
+        SourceError, AssetError: A name does not exist; the message suggests the nearest.
     """
     from flows.run_context import run_context_of
     from storage.sources.own_text import check_named
@@ -123,10 +123,10 @@ def check_texts(texts: Sequence[str], place: Place) -> None:
 
 
 def check_files(*paths: str | None) -> None:
-    """Check that there are files at paths; None is skipped.
+    """Check that paths exist; None is skipped.
 
     Raises:
-        SourceError: there is none; the message has the nearest.
+        SourceError: A path does not exist; the message suggests the nearest.
     """
     from storage.sources.paths import listed
 
@@ -135,14 +135,14 @@ def check_files(*paths: str | None) -> None:
 
 
 def check_encoders(names: Sequence[str | None], place: Place) -> None:
-    """Check the names of encoders as far as the package, this machine and the store can tell; the Hub is not asked.
+    """Check names of encoders against the package, this machine and the store, without contacting the Hub.
 
     Args:
-        names: as verbs take them; None is skipped.
-        place: names the store and the mirror.
+        names: Names as verbs accept them; None is skipped.
+        place: Options that name the store and the mirror.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has it; the message has the nearest.
+        SourceError, AssetError, ArtifactMissingError: The encoder does not exist; the message suggests the nearest.
     """
     from flows.run_context import run_context_of
     from storage.artifacts.lookup import MADE_HERE, find

@@ -14,10 +14,10 @@ _DEEPEST = 16  # sections within sections; configurations have three
 
 
 def configured(name: str, settings: Sequence[str]) -> PipelineConfig:
-    """A recipe with `field=value` settings.
+    """Return a recipe with `field=value` settings.
 
     Raises:
-        ValueError: the recipe, a field or a value is not known; the nearest name is offered.
+        ValueError: The recipe, a field or a value is unknown; the message suggests the nearest name.
     """
     from flows.config import override
     from flows.recipes import recipe
@@ -26,10 +26,10 @@ def configured(name: str, settings: Sequence[str]) -> PipelineConfig:
 
 
 def changes_of(settings: Sequence[str]) -> dict[str, Any]:
-    """Nested changes, as `flows.config.override` takes them.
+    """Parse settings of `--set` into nested changes for `flows.config.override`.
 
     Raises:
-        ValueError: a setting has another form, or two contradict each other.
+        ValueError: A setting has another form, or two contradict each other.
     """
     changes: dict[str, Any] = {}
     for setting in settings:
@@ -46,22 +46,22 @@ def with_precision(precision: str | None, sections: Iterable[str], settings: Seq
     """Return the settings of `--precision` followed by those of `--set`, which win.
 
     Args:
-        precision: None where the option was not given.
-        sections: the sections of the configuration that have a precision.
+        precision: Value of the option; None if not given.
+        sections: Sections of the configuration that have a precision.
         settings: `FIELD=VALUE` of `--set`.
     """
     return [*(f"{section}.precision={precision}" for section in sections if precision), *settings]
 
 
 def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:
-    """Whether the value has its place: none is above or below a plain value that was set before."""
+    """Insert a value; return False if it contradicts an earlier plain value above or below it."""
     *parents, last = path
     for name in parents:
         changes = changes.setdefault(name, {})
         if not isinstance(changes, dict):
             return False
     if last in {"objective", "transform"} and isinstance(value, str):
-        value = {"name": value}  # its name alone chooses one, whose fields may be set too
+        value = {"name": value}  # a name chooses it, and its fields may be set too
     before = changes.get(last)
     if isinstance(before, dict) and not isinstance(value, dict):
         return False
@@ -74,10 +74,10 @@ def _nested(one: str, other: str) -> bool:
 
 
 def value_of(text: str) -> object:
-    """A JSON value (`3e-4`, `true`, `["a"]`), or the text itself."""
+    """Parse a JSON value (`3e-4`, `true`, `["a"]`); other text is returned unchanged."""
     try:
         return json.loads(text)
     except RecursionError as error:
         raise ValueError(f"--set …={text[:20]}…: nested too deeply; expected a JSON value or plain text") from error
-    except ValueError:  # no JSON, or a number of too many digits
+    except ValueError:  # not JSON, or a number with too many digits
         return text

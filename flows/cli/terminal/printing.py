@@ -1,4 +1,4 @@
-"""How verbs print outcomes: JSON, tables and lines."""
+"""Print results of verbs: JSON, tables and lines."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
 
 _ANY_WIDTH: Final = 10_000  # columns
-_UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON lets stand
+_UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON does not escape
 _INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
 BROWSE: Final = "browse:  make ui, or bsl ui"
-"""Where a run's stages and logs are shown."""
+"""Commands that show a run's stages and logs."""
 TAKEN: Final = "What your files were taken to hold (--columns, --title and --document overrule)"
-"""Above the table of what own files hold."""
+"""Title of the table of columns found in the user's files."""
 
 
 def print_json(outcome: object) -> None:
-    """One JSON value; what JSON has no form for, such as a path, as its text."""
+    """Print one JSON value; other types, such as paths, are converted by `str`."""
     text = json.dumps(outcome, indent=1, ensure_ascii=False, default=str)
     print(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
 
@@ -39,9 +39,9 @@ def _column(name: str) -> Column:
 
 
 def print_table(title: str, rows: list[dict[str, str]]) -> None:
-    """A table of equal-keyed rows below its title, wide enough for its figures where the terminal's width is unknown.
+    """Print rows with equal keys as a table below its title; at least 120 columns wide if the output is no terminal.
 
-    Where the terminal is too narrow, intervals stand below their figures, whole.
+    If the terminal is too narrow, each interval moves to a line below its figure.
     """
     if not rows:
         print(printable(title))
@@ -56,13 +56,13 @@ def print_table(title: str, rows: list[dict[str, str]]) -> None:
 
 
 def print_line(text: str) -> None:
-    """A sentence, broken between its words where a person's terminal ends; whole in a pipe."""
+    """Print a sentence, wrapped between words in a terminal; one line in a pipe."""
     console = Console()
     console.print(Text(printable(text)), soft_wrap=not console.is_terminal)
 
 
 def _table(rows: list[dict[str, str]]) -> Table:
-    """As text: a name in brackets would be taken for markup."""
+    """Build the table from plain text, since rich would read a name in brackets as markup."""
     table = Table(*map(_column, rows[0]))
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row.values()))
@@ -70,7 +70,7 @@ def _table(rows: list[dict[str, str]]) -> Table:
 
 
 def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]:
-    """All tables of an artifact, for JSON."""
+    """Return all tables of an artifact as rows, for JSON."""
     return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
 
 
@@ -91,15 +91,15 @@ def print_result(
     lines: Iterable[str] = (),
     **more: object,
 ) -> None:
-    """Print a comparison: its tables, what it found and the path of its page; as JSON if that is asked for.
+    """Print a comparison: its tables, its findings and the path of its page; as JSON if requested.
 
     Args:
-        store: has the artifact.
-        ref: the artifact of a sweep, a reproduction or compared runs; its figures have `said`.
-        output: the form.
-        tables: gives titles and rows.
-        lines: further sentences.
-        more: further fields of the JSON.
+        store: The store with the artifact.
+        ref: Artifact of a sweep, a reproduction or compared runs; its manifest has the findings in `said`.
+        output: Text or JSON.
+        tables: Returns titles and rows.
+        lines: Further sentences.
+        more: Further fields of the JSON.
     """
     from tasks.reporting.publish import page_of
 

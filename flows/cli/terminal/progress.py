@@ -1,6 +1,6 @@
-"""A run as the terminal shows it: a line a finished stage, and below them, where a person watches, what goes on now.
+"""Progress of a run in the terminal: one line for each finished stage, and a moving bar for the current one.
 
-Through a pipe or in a log there is no moving part: how far a long stage has come is a line now and then.
+In a pipe or a log, which has no moving bar, a long stage prints a progress line now and then.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from tasks.stage.progress import Event, StageRun
 
 SECONDS_BETWEEN_LINES: Final = 15.0
-UNITS: Final = {"corpus": "sentences", "views": "views", "pairs": "pairs", "embeddings": "vectors"}  # of rows
+UNITS: Final = {"corpus": "sentences", "views": "views", "pairs": "pairs", "embeddings": "vectors"}  # units of rows
 
 
 class Terminal:
-    """A listener that prints.
+    """Listener that prints the stages of a run.
 
     Attributes:
-        console: where to.
+        console: The console to print to.
     """
 
     def __init__(self, console: Console, store: Store, plan: Sequence[StageRun] | None) -> None:
@@ -46,27 +46,27 @@ class Terminal:
         distinct = None if plan is None else list({step.ref.path: step for step in plan}.values())
         self._of = None if distinct is None else len(distinct)
         self._numbers: dict[str, int] = {}
-        self._open = threading.local()  # a sweep runs several points side by side
+        self._open = threading.local()  # a sweep runs several points in parallel threads
         self._made: set[str] = set()
         self._ended: set[str] = set()
         self._said: set[str] = set()
-        self._counts: set[str] = set()  # stages that say how far they have come
+        self._counts: set[str] = set()  # stages that report their progress
         self._told = 0.0
         self._remaining = Remaining(distinct)
 
     def __call__(self, event: Event, value: Any) -> None:  # noqa: ANN401 - by the event
-        """Show an event, by the method of its name."""
+        """Show an event by calling the method with its name."""
         getattr(self, event)(value)
 
     def begins(self, step: StageRun) -> None:
-        """Start its clock, and number it unless it is a part of another or was not foreseen."""
+        """Start a stage's clock, and number it unless it is part of another stage or not in the plan."""
         began, path = self._began(), step.ref.path
         if not began and path not in self._numbers and self._remaining.begins(step):
             self._numbers[path] = len(self._numbers) + 1
         began[path] = time.monotonic()
 
     def makes(self, step: StageRun) -> None:
-        """Remember that it was not there."""
+        """Record that a stage computes its artifact, which is not in the store."""
         self._made.add(step.ref.path)
         if len(self._began()) <= 1:
             self._told = time.monotonic()
@@ -74,7 +74,7 @@ class Terminal:
             self.show(self._place(step.ref.path), Progress(_title(step), 0, 0))
 
     def advances(self, progress: Progress) -> None:
-        """Show how far it has come."""
+        """Show the progress of the stage."""
         began = list(self._began())
         self._counts.update(began[-1:])
         if len(began) <= 1:
@@ -82,7 +82,7 @@ class Terminal:
         self.show(self._place(*began[:1]), progress)
 
     def ends(self, step: StageRun) -> None:
-        """Print its line; that of another stage's part too, unless that one counts its parts."""
+        """Print the line of a finished stage; not for a part of a stage that reports its own progress."""
         began = self._began()
         seconds = time.monotonic() - began.pop(step.ref.path)
         if not began:
@@ -92,7 +92,7 @@ class Terminal:
         made = step.ref.path in self._made
         self._made.discard(step.ref.path)
         if not made and step.ref.path in self._ended:
-            return  # another point of the sweep found what this run has told of
+            return  # another point of the sweep found an artifact that is already printed
         self._ended.add(step.ref.path)
         rows = self._rows(step) if made else ""
         title = f"{'  ' * len(began)}{_title(step)}"
@@ -103,21 +103,21 @@ class Terminal:
         self.console.print(Text(printable(line.rstrip()), style="" if made else "dim"), soft_wrap=True)
 
     def fails(self, step: StageRun) -> None:
-        """Forget it: what comes next is no part of it."""
+        """Drop a failed stage, so that later stages do not count as its parts."""
         began = self._began()
         began.pop(step.ref.path)
         if not began:
             self._remaining.ends(step, time.monotonic())
 
     def tells(self, text: str) -> None:
-        """A line among those of its stages, once: points of a sweep have much in common."""
+        """Print a message once, as the points of a sweep repeat it."""
         if text in self._said:
             return
         self._said.add(text)
         self.console.print(Text(printable(text), style="bold"), soft_wrap=True)
 
     def show(self, place: str, progress: Progress) -> None:
-        """A line now and then."""
+        """Print a progress line, at most one every `SECONDS_BETWEEN_LINES`."""
         now = time.monotonic()
         if now - self._told >= SECONDS_BETWEEN_LINES and progress.total:
             self._told = now
@@ -126,12 +126,12 @@ class Terminal:
             self.console.print(Text(printable(line)), soft_wrap=True)
 
     def _left(self, progress: Progress) -> str:
-        """What is left of the stage, and of the run."""
+        """Return the time left of the stage and of the run, in words."""
         own = "" if progress.left is None else f"{spelled(progress.left)} left"
         return " · ".join(filter(None, [own, told(self._remaining.seconds(time.monotonic()))]))
 
     def _began(self) -> dict[str, float]:
-        """When the stages that are open in this thread began, the outermost first."""
+        """Return the start times of the stages open in this thread, the outermost first."""
         began: dict[str, float] = self._open.__dict__.setdefault("began", {})
         return began
 
@@ -140,7 +140,7 @@ class Terminal:
         return f"{self._store.manifest(step.ref).rows:,} {unit}" if unit else ""
 
     def _place(self, path: str = "") -> str:
-        """`3/12 ` of an artifact, or `3 ` where nobody knows of how many; as much space where it is part of another."""
+        """Return a stage's number: `3/12 `, `3 ` if the total is unknown, or spaces for a part of another stage."""
         number = self._numbers.get(path)
         if self._of is None:
             return f"{number or '':>2} " if self._numbers else ""
@@ -149,11 +149,11 @@ class Terminal:
 
 
 class LiveTerminal(Terminal):
-    """The same with a bar that moves, at the bottom."""
+    """Listener that also shows a moving bar at the bottom of the terminal."""
 
     def __init__(self, console: Console, store: Store, plan: Sequence[StageRun] | None) -> None:
         super().__init__(console, store, plan)
-        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # of a narrow terminal
+        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # cut in a narrow terminal
         self.progress = Bars(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -167,7 +167,7 @@ class LiveTerminal(Terminal):
         self._bar: TaskID | None = None
 
     def show(self, place: str, progress: Progress) -> None:
-        """Move the bar, or begin another."""
+        """Move the bar, or start another."""
         said = " · ".join(filter(None, [progress.pace, self._left(progress), progress.detail]))
         what, said = Text(printable(f"{place}{progress.what}")).markup, Text(printable(said)).markup
         total = progress.total or None
@@ -182,14 +182,14 @@ class LiveTerminal(Terminal):
 
 @contextmanager
 def watching(store: Store, plan: Sequence[StageRun] | None, console: Console | None = None) -> Iterator[Terminal]:
-    """Show the stages that this process runs meanwhile.
+    """Show the stages that this process runs inside the context.
 
     Args:
-        store: where they are made.
-        plan: all of them; None where what follows depends on what is made, and stages are only counted.
-        console: where to; standard output unless given.
+        store: Store of their artifacts.
+        plan: All stages; None if later stages depend on results, so that stages are only counted.
+        console: The console to print to; standard output by default.
     """
-    from tasks.stage.progress import listening  # imports what help need not wait for
+    from tasks.stage.progress import listening  # slow import, not needed for help
 
     console = console or Console()
     if not console.is_terminal:
@@ -207,42 +207,42 @@ def _title(step: StageRun) -> str:
 
 
 class Remaining:
-    """Estimates how long a run still takes, from its stages as they begin and end.
+    """Estimate the remaining time of a run from the durations of its stages.
 
     Args:
-        plan: all stages, each once; None where they are not known.
+        plan: All stages, each once; None if unknown.
     """
 
     def __init__(self, plan: Sequence[StageRun] | None) -> None:
         self._ahead = None if plan is None else Counter(step.stage for step in plan)
         self._taken: dict[str, list[float]] = defaultdict(list)
-        self._at_work: dict[str, float] = {}  # when it began
-        self._left: tuple[float, float] | None = None  # of the stage at work, and when that was said
+        self._at_work: dict[str, float] = {}  # path of a computing stage → start time
+        self._left: tuple[float, float] | None = None  # seconds left of the computing stage, and when it was reported
 
     def begins(self, step: StageRun) -> bool:
-        """A stage is called for the first time; whether the plan has it, by its name, or there is no plan."""
+        """Record a stage's first call; return whether the plan has a stage of its name (True without a plan)."""
         if self._ahead is None:
             return True
         self._ahead[step.stage] -= 1
         return self._ahead[step.stage] >= 0
 
     def makes(self, step: StageRun, now: float) -> None:
-        """It computes, from `now` on."""
+        """Record that a stage starts computing at `now`."""
         self._at_work[step.ref.path], self._left = now, None
 
     def advances(self, progress: Progress, now: float) -> None:
-        """The stage at work has come so far."""
+        """Record the progress of the computing stage."""
         self._left = None if progress.left is None else (progress.left, now)
 
     def ends(self, step: StageRun, now: float) -> None:
-        """A stage's artifact is there, made or found made."""
+        """Record that a stage's artifact exists, computed or cached."""
         began = self._at_work.pop(step.ref.path, None)
         if began is not None:
             self._taken[step.stage].append(now - began)
             self._left = None
 
     def seconds(self, now: float) -> float | None:
-        """Seconds left of all stages; None where one of them has not been measured, or several are at work."""
+        """Return the seconds left of all stages; None if a stage has no measured time, or several are computing."""
         if self._ahead is None or self._left is None or len(self._at_work) != 1:
             return None
         ahead = {stage: number for stage, number in self._ahead.items() if number > 0}
@@ -255,5 +255,5 @@ class Remaining:
 
 
 def told(seconds: float | None) -> str:
-    """`~6 min left in all`; empty where nothing can be said."""
+    """Return a text such as `~6 min left in all`; empty without an estimate."""
     return "" if seconds is None else f"{spelled(seconds)} left in all"

@@ -1,4 +1,4 @@
-"""How verbs start a flow: they settle server and site, say what is missing before the run, and how it ended."""
+"""Start a flow from a verb: choose server and run context, check sources before the run, report its end."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FlowStart:
-    """What a verb has before it runs its flow.
+    """Run context and server with which a verb starts its flow.
 
     Attributes:
-        site: where the flow runs.
-        embedded: the server of this command, which may still be starting; None for one that PREFECT_API_URL names.
-        watched: whether the terminal shows the stages as they go; a program that reads JSON is shown nothing.
+        site: Run context of the flow.
+        embedded: The embedded server, which may still be starting; None if PREFECT_API_URL names a server.
+        watched: Whether the terminal shows progress; off for JSON output.
     """
 
     site: RunContext
@@ -49,17 +49,17 @@ class FlowStart:
         is_planned: bool = True,
         **parameters: object,
     ) -> Any:  # noqa: ANN401 - what the flow returns
-        """The flow's result, or None with a line on the error stream if it did not finish.
+        """Run a flow; return its result, or None with a line on standard error if it did not finish.
 
         Args:
-            flow: a Prefect flow with a parameter `site`.
-            configs: all that the flow will run, whose sources are looked for first.
-            labels: further tags of the run.
-            is_planned: whether a dry run finds its stages first; not for a flow that does more than call stages.
-            parameters: the flow's others.
+            flow: A Prefect flow with a parameter `site`.
+            configs: All configurations of the run; their sources are checked first.
+            labels: Further tags of the run.
+            is_planned: Whether a dry run finds the stages first; False for a flow that does more than call stages.
+            parameters: Other parameters of the flow.
 
         Raises:
-            SourceError: a source is missing, which is said before a run starts.
+            SourceError: A source is missing; raised before a run starts.
         """
         from tasks.corpus.ingest import locate_sources
 
@@ -67,13 +67,13 @@ class FlowStart:
             for config in configs:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
-                wait_for(None)  # it answers at once, or nothing else need be looked for
+                wait_for(None)  # first, since without an answer the flow cannot run
             plan = planned_stages(flow, {**parameters, "site": self.site}) if is_planned else None
             store = self.site.open_store()
             if any(step.stage == "train" and store.defect(step.ref) for step in plan or ()):
-                import models.training.loop  # noqa: F401 - takes as long as the server, which starts meanwhile
+                import models.training.loop  # noqa: F401 - a slow import, done while the server starts
             if self.embedded is not None:
-                wait_for(self.embedded)  # which started meanwhile
+                wait_for(self.embedded)
         from prefect import tags
 
         from flows.cli.terminal.progress import watching
@@ -88,10 +88,10 @@ class FlowStart:
 
 
 def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[StageRun] | None:
-    """The stages of a flow; None where some depend on what others make.
+    """Return the stages of a flow; None if some depend on results of others.
 
     Raises:
-        ModelError, StorageError, ValueError: something is amiss, which the run would meet later.
+        ModelError, StorageError, ValueError: An error that the run would meet later.
     """
     from models.errors import ModelError
     from storage.errors import ArtifactMissingError, StorageError
@@ -104,20 +104,20 @@ def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[
         return None
     except (ModelError, StorageError, ValueError):
         raise
-    except Exception as error:  # of Prefect's, which has no run here
+    except Exception as error:  # of Prefect, which has no run context in a dry run
         logger.debug("%s is not planned: %s", flow.name, error)
         return None
     return plan
 
 
 def begin(place: Site, output: Output, *, serve: bool = True, **more: object) -> FlowStart:
-    """Settle the server. Call it before anything imports Prefect, as flows do: its settings are read on import.
+    """Choose and start the server; call it before Prefect or a flow is imported, as Prefect then reads its settings.
 
     Args:
-        place: where the flow runs; the environment decides what is not given.
-        output: what the verb prints.
-        serve: whether a flow will run; a dry run needs no server.
-        more: further fields of `RunContext`; None where one was not given.
+        place: Options of the run context; the environment sets the others.
+        output: Options of the output.
+        serve: Whether a flow will run; a dry run needs no server.
+        more: Further fields of `RunContext`; None for an unset one.
     """
     use_server()
     if not output.debug:
@@ -129,10 +129,13 @@ def begin(place: Site, output: Output, *, serve: bool = True, **more: object) ->
 
 
 def wait_for(embedded: EmbeddedServer | None) -> None:
-    """Wait until the command's own server answers, and end the runs of killed commands in its database.
+    """Wait until the embedded server answers, and mark runs of killed commands in its database as Crashed.
+
+    Args:
+        embedded: The embedded server; None to check the server in PREFECT_API_URL once.
 
     Raises:
-        OSError: it does not, or the one that PREFECT_API_URL names does not.
+        OSError: The server does not answer.
     """
     if embedded is None:
         check_server(os.environ["PREFECT_API_URL"])
@@ -145,7 +148,7 @@ def wait_for(embedded: EmbeddedServer | None) -> None:
 
 
 def failed(error: object) -> int:
-    """Print what ended a run, and whether the same call may succeed; it cannot where a source's content is at fault."""
+    """Print the error of a run, and whether running it again may succeed, which it cannot if a source is faulty."""
     from models.errors import InterruptedRunError, ModelError, TranslationStoppedError
     from storage.errors import HubError, SourceError, StorageError
 
@@ -154,7 +157,7 @@ def failed(error: object) -> int:
     again = server or (passing and (isinstance(error, HubError) or not isinstance(error, SourceError)))
     known = server or isinstance(error, StorageError | OSError | ModelError)
     said = str(error) if known else f"{type(error).__name__}: {error}"
-    if server:  # of an answer the second line leads to a page on its status code
+    if server:  # its second line links to a page on the status code
         said = f"Prefect's server failed: {said.splitlines()[0] if said else type(error).__name__}"
     print(f"bsl: {printable(said)}", file=sys.stderr)
     print(f"Finished stages are cached{'; run again to resume.' if again else '.'}", file=sys.stderr)
@@ -164,6 +167,6 @@ def failed(error: object) -> int:
 
 
 def is_of_a_server(error: object) -> bool:
-    """Whether Prefect's client gave up on its server, which in a run and after its end may be raw."""
-    known = sys.modules.get("httpx")  # not imported for this: a verb that talks to a server has it
+    """Return whether an error is an HTTP error of Prefect's client, which may raise it unwrapped."""
+    known = sys.modules.get("httpx")  # already imported by every verb that talks to a server
     return known is not None and isinstance(error, known.HTTPError)

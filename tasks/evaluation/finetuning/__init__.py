@@ -1,1 +1,1 @@
-"""Evaluations that fine-tune first: STS-B over seeds, AFS over folds."""
+"""Evaluations that fine-tune an encoder: STS-B over seeds, AFS over folds."""

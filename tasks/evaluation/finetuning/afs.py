@@ -1,4 +1,4 @@
-"""Argument Facet Similarity under the protocols that fine-tune an encoder on some of it and score the rest."""
+"""Supervised Argument Facet Similarity (AFS): fine-tune an encoder on each fold and score the held-out pairs."""
 
 from __future__ import annotations
 
@@ -32,46 +32,46 @@ if TYPE_CHECKING:
 
 
 class AfsFolds(EvaluationSet):
-    """The data set under a protocol."""
+    """AFS under a supervised protocol."""
 
     arguments: AfsSet
     protocol: Supervision
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """As the data set."""
+        """Return the rows of AFS."""
         return rows_of(self.arguments)
 
     def sentences(self) -> pl.Series:
-        """As the data set; each fold's encoder embeds its own."""
+        """Return the sentences of AFS; each fold's encoder embeds its own test pairs."""
         return self.arguments.sentences()
 
 
 class SupervisedAfsKind(TunedKind[AfsFolds]):
-    """Folds, each a stage of its own.
+    """Supervised AFS, one stage for each fold.
 
     Attributes:
-        protocols: Name of the data set under a protocol → the protocol.
+        protocols: Name of the set → its protocol.
     """
 
     protocols: ClassVar[dict[str, Supervision]] = {f"{AFS}-{protocol}": protocol for protocol in get_args(Supervision)}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """One a protocol."""
+        """Names of the sets, one for each protocol."""
         return tuple(self.protocols)
 
     def training(self, config: EvaluationSettings) -> TrainingConfig:
-        """How an encoder is fine-tuned."""
+        """Return the settings of the fine-tuning."""
         return config.afs
 
     def find(self, site: RunContext, name: str) -> AfsFolds:
-        """As `find_afs_set`."""
+        """Find the files; see `find_afs_set`."""
         return AfsFolds(dataset=name, arguments=find_afs_set(site), protocol=self.protocols[name])
 
     def scores(
         self, site: RunContext, candidate: NamedEncoder, sets: tuple[AfsFolds, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
-        """One artifact a protocol, of the cosines that its folds predict."""
+        """Score an encoder; one artifact for each protocol, from the predictions of all its folds."""
         label, checkpoint = candidate.label, candidate.checkpoint
         tuning = FineTuning(encoder=candidate.encoder, network=candidate.config, config=self.training(config))
         calls = [
@@ -95,7 +95,7 @@ class CrossEncoderAfsKind(SupervisedAfsKind):
     }
 
     def training(self, config: EvaluationSettings) -> TrainingConfig:
-        """How a cross-encoder is fine-tuned."""
+        """Return the settings of the fine-tuning."""
         return config.afs_cross
 
 
@@ -103,9 +103,9 @@ class CrossEncoderAfsKind(SupervisedAfsKind):
 def predict_afs(
     work: StageContext, tuning: FineTuning, arguments: AfsSet, protocol: Supervision, fold: int, seed: int
 ) -> None:
-    """Fine-tune on one fold's pairs and score its test pairs: a killed run loses one fold at most.
+    """Fine-tune on one fold's training pairs and score its test pairs; a killed run loses at most one fold.
 
-    Column `cosine` holds a cross-encoder's score where that is what is tuned.
+    For a cross-encoder, column `cosine` has its score.
     """
     from models.evaluation.afs import afs_folds
 
@@ -128,9 +128,9 @@ def score_afs_predictions(
     checkpoint: str,
     config: BootstrapConfig,
 ) -> None:
-    """Correlate what all folds predicted with the scores, topic by topic; figures of cross-encoders say so."""
+    """Correlate the predictions of all folds with the gold scores, topic by topic; cross-encoders are marked."""
     tables = [work.store.scan(ref).collect() for ref in predictions]
-    noted = work.store.manifest(predictions[0]).figures  # all folds are tuned alike
+    noted = work.store.manifest(predictions[0]).figures  # all folds have the same settings
     figures = afs_figures(pl.concat(tables).sort("row"), protocol, config)
     places = figures.select("dataset", "split").unique().rows()
     made = cast("dict[str, JsonValue]", noted[MADE])

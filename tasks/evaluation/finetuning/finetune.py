@@ -1,4 +1,4 @@
-"""An encoder fine-tuned inside a stage: as every training run it keeps snapshots, stops at SIGTERM and goes on."""
+"""Fine-tune an encoder inside a stage; like any training it saves snapshots, stops at SIGTERM and resumes."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ CROSS: Final = "cross-encoder"  # in signatures, and in names of protocols
 
 
 class FineTuning(StageInputs):
-    """How an encoder is fine-tuned."""
+    """Settings of a fine-tuning."""
 
     encoder: CheckpointRef | ResolvedModel
-    """Where it starts."""
+    """Encoder to start from."""
     network: EncoderConfig
-    """Its pooling, length and dropout."""
+    """Pooling, length and dropout."""
     config: TrainingConfig
     """Objective, optimizer, schedule and seed."""
 
     def seeded(self, seed: int) -> FineTuning:
-        """Return the same training with another seed."""
+        """Return the same settings with another seed."""
         return self.model_copy(update={"config": self.config.model_copy(update={"seed": seed})})
 
 
@@ -52,20 +52,20 @@ def finetune(
     """Fine-tune an encoder, or read a finished run back from the stage's scratch folder.
 
     Args:
-        work: The stage's.
-        tuning: The encoder, and how it is trained.
-        pairs: What it learns: `text_1`, `text_2`, `score` in [0, 1].
-        task: What the progress is called.
-        dev: Selects the evaluation that is kept.
+        work: Context of the stage.
+        tuning: The encoder and the training settings.
+        pairs: Training pairs: `text_1`, `text_2`, `score` in [0, 1].
+        task: Label of the progress display.
+        dev: Dev set that selects the checkpoint.
 
     Returns:
-        A function from pairs with `sentence1` and `sentence2` to their likeness under the tuned encoder, (n,): the
-        cosine, in [-1, 1], or a cross-encoder's score, in [0, 1].
+        A function from pairs with `sentence1` and `sentence2` to their similarity under the tuned encoder, shape (n,):
+        the cosine, in [-1, 1], or a cross-encoder's score, in [0, 1].
 
     Raises:
         TrainingError: As `models.training.loop.train`.
     """
-    # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    # Imported here, so that a run with all stages cached does not import torch and transformers.
     from models.encoder.cross_encoder import CrossEncoder
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.evaluation.correlation import cosine_scores
@@ -104,17 +104,17 @@ def finetune(
 
 
 def reads_pairs(config: TrainingConfig) -> bool:
-    """Whether what is tuned is a cross-encoder."""
+    """Return whether the training tunes a cross-encoder."""
     return isinstance(config.objective, CrossRegressionConfig)
 
 
 def tuned_made(work: StageContext, tuning: FineTuning, learnt: str) -> dict[str, JsonValue]:
-    """How a fine-tuned encoder makes vectors, for signatures; the seed, which runs of one figure differ in, aside.
+    """Return the signature fields of a fine-tuned encoder; without the seed, as one score combines several seeds.
 
     Args:
-        work: The stage's.
-        tuning: The encoder, and how it was trained.
-        learnt: On what: a set, or a protocol of folds.
+        work: Context of the stage.
+        tuning: The encoder and the training settings.
+        learnt: Training data: a set, or a protocol of folds.
     """
     settings = tuning.config.model_dump_json(exclude={"seed"})
     made = encoder_made(encoder_folder(work.store, tuning.encoder), tuning.network, "fp32")

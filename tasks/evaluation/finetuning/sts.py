@@ -1,4 +1,4 @@
-"""Supervised semantic textual similarity: an encoder fine-tuned on STS-B, one cached stage a seed."""
+"""Supervised semantic textual similarity: fine-tune an encoder on STS-B, one cached stage for each seed."""
 
 from __future__ import annotations
 
@@ -30,42 +30,42 @@ NAME: Final = "stsb-supervised"
 
 
 class SupervisedPairs(EvaluationSet):
-    """STS-B as a supervised task: to learn from, to choose the epoch on, to score."""
+    """STS-B as a supervised task: train, dev (selects the epoch) and test split."""
 
     parts: tuple[ScoredSet, ScoredSet, ScoredSet]
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """The pairs of each part: `subset`, `sentence1`, `sentence2`, `score`."""
+        """Return the pairs of each split: `subset`, `sentence1`, `sentence2`, `score`."""
         return {part.split: read_scored_set(part) for part in self.parts}
 
     def sentences(self) -> pl.Series:
-        """Those of all parts; the fine-tuned encoder embeds its own."""
+        """Return the sentences of all splits; the fine-tuned encoder embeds them itself."""
         return pl.concat([part.sentences() for part in self.parts])
 
 
 class SupervisedStsKind(TunedKind[SupervisedPairs]):
-    """Seeds, each a stage of its own.
+    """Supervised STS-B, one stage for each seed.
 
     Attributes:
-        name: The protocol's.
+        name: Name of the protocol.
     """
 
     name: ClassVar[str] = NAME
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The protocol's."""
+        """Name of the protocol."""
         return (self.name,)
 
     def training(self, config: EvaluationSettings) -> TrainingConfig:
-        """How an encoder is fine-tuned."""
+        """Return the settings of the fine-tuning."""
         return config.stsb
 
     def find(self, site: RunContext, name: str) -> SupervisedPairs:
         """Find STS-B's three splits.
 
         Raises:
-            SourceError: nobody has one of them.
+            SourceError: A split is not available.
         """
         train, dev, test = (resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
         return SupervisedPairs(dataset=name, parts=(train, dev, test))
@@ -73,7 +73,7 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
     def scores(
         self, site: RunContext, candidate: NamedEncoder, sets: tuple[SupervisedPairs, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
-        """One artifact of means and standard deviations over the seeds."""
+        """Score an encoder; one artifact with means and standard deviations over the seeds."""
         tuning = FineTuning(encoder=candidate.encoder, network=candidate.config, config=self.training(config))
         calls = [
             (tuning, candidate.label, candidate.checkpoint, pairs.parts, seed, config.bootstrap)
@@ -90,7 +90,7 @@ class CrossEncoderStsKind(SupervisedStsKind):
     name = f"stsb-{CROSS}"
 
     def training(self, config: EvaluationSettings) -> TrainingConfig:
-        """How a cross-encoder is fine-tuned."""
+        """Return the settings of the fine-tuning."""
         return config.stsb_cross
 
 
@@ -104,7 +104,7 @@ def score_supervised(
     seed: int,
     bootstrap: BootstrapConfig,
 ) -> None:
-    """Fine-tune on the first set, keep the epoch that is best on the second, score the third."""
+    """Fine-tune on the train split, select the best epoch on the dev split, score the test split."""
     from models.evaluation.sts import sts_scores
 
     train, dev, test = sets
@@ -127,7 +127,7 @@ def score_supervised(
 
 @stage(ref=ScoresRef, version=2)
 def summarise_seeds(work: StageContext, scores: tuple[ScoresRef, ...]) -> None:
-    """Mean and standard deviation of every figure over the seeds."""
+    """Compute mean and standard deviation of every score over the seeds."""
     from models.evaluation.significance.seeds import over_seeds
 
     table = over_seeds(pl.concat([work.store.scan(ref).collect() for ref in scores]))
