@@ -317,7 +317,7 @@ def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
     own = None if saved.pooling is None else _own_length(saved)
     if own is not None and config.max_length not in (None, own):
         logger.warning(
-            "%s: saved for %d tokens, but the configuration asks for %d; leave encoder.max_length unset to take its own",
+            "%s: saved for %d tokens, but the configuration asks for %d; leave encoder.max_length unset to use its own",
             saved.backbone.folder,
             own,
             config.max_length,

@@ -146,9 +146,7 @@ def test_every_recipe_has_a_row_or_says_that_it_has_none(name):
     if published and published[0] in ROWS:
         assert row_of(name) == (published[0], name)
     else:
-        with pytest.raises(
-            ValueError, match=r"has no published row|a row of fine-tuning; measure that by: bsl"
-        ):
+        with pytest.raises(ValueError, match=r"has no published row|a row of fine-tuning; measure that by: bsl"):
             row_of(name)
 
 

@@ -113,7 +113,10 @@ def test_remote_code_is_refused_with_the_reason(tmp_path):
     [
         (("MLMTransformer", "SpladePooling"), "its module SpladePooling gives a dimension for each word"),
         (("Transformer", "Pooling", "SparseAutoEncoder"), "its module SparseAutoEncoder makes vectors sparse"),
-        (("Transformer", "Dense", "MultiVectorMask", "Normalize"), "its module MultiVectorMask has one vector per token"),
+        (
+            ("Transformer", "Dense", "MultiVectorMask", "Normalize"),
+            "its module MultiVectorMask has one vector per token",
+        ),
     ],
 )
 def test_encoders_of_other_kinds_are_refused_with_the_reason(tmp_path, kinds, reason):
