@@ -4,14 +4,14 @@ INSTALLED := .venv/.installed
 DEVELOPED := .venv/.developed
 AUDIT := .venv/audit
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check
-# Which build of torch: on a GPU machine for example  make install TORCH="torch==2.13.0 --index-url <CUDA wheels>"
-# Unless given, the build that is installed stays; the stamp says which that is.
+# Build of torch; for a GPU machine for example  make install TORCH="torch==2.13.0 --index-url <CUDA wheels>"
+# Default: the installed build, which the stamp file records.
 BUILT := $(shell cat $(INSTALLED) 2>/dev/null)
 TORCH ?= $(or $(BUILT),torch==2.13.0)
-# A machine with an NVIDIA GPU takes the libraries by which CTranslate2 computes there; EXTRA= leaves them out.
+# With an NVIDIA GPU, also install the libraries that CTranslate2 needs on it; EXTRA= leaves them out.
 EXTRA ?= $(if $(shell nvidia-smi --list-gpus 2>/dev/null),[gpu])
 
-# Training, encoding, `bsl adapt`, `tiny`, int8 graphs, translation, in the order of what takes longest
+# Training, encoding, `bsl adapt`, `tiny`, int8 graphs, translation; slowest tests first
 WEAK := tests/flows/test_adapt.py tests/unit/models/training \
   tests/flows/test_pipeline.py::test_report_names_what_it_is_made_of \
   tests/flows/test_pipeline.py::test_every_kind_is_there_and_whole \
@@ -24,16 +24,16 @@ ifneq ($(TORCH),$(BUILT))
 .PHONY: $(INSTALLED)
 endif
 
-run: install  ## the main job: raw sentences to an evaluated encoder, on this machine, without the Hub
+run: install  ## run recipe `tiny`: raw sentences to an evaluated encoder, on this machine, without the Hub
 	@$(BIN)/bsl run tiny
 
-test: lint  ## every gate: style, types, import contract, tests
+test: lint  ## all checks: style, types, import contract, tests
 	$(BIN)/python -m pytest $(PYTEST)
 
-test-slow: develop  ## the tests that `make test` leaves out: kills, long drives
+test-slow: develop  ## the tests that `make test` skips: kills, long sequences
 	$(BIN)/python -m pytest -m slow
 
-test-avx2: develop  ## a part of the tests as on a processor with AVX2 only: torch and oneDNN read the variables when they load
+test-avx2: develop  ## some tests as on a processor with only AVX2: torch and oneDNN read the variables when they load
 	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest $(WEAK)
 
 lint: develop
@@ -45,20 +45,20 @@ lint: develop
 bench: develop  ## ratios against peers measured in the same run; prints tables for BENCHMARKS.md
 	for bench in tests/bench/bench_*.py; do $(BIN)/python $$bench || exit 1; done
 
-bench-gpu bench-cpu: install  ## is this machine's GPU or processor right, how fast, how near its limits: at most 10 or 5 minutes; a table
+bench-gpu bench-cpu: install  ## correctness, speed and utilisation of this machine's GPU or CPU (at most 10 or 5 minutes)
 	@$(BIN)/bsl bench $(@:bench-%=%)
 
-docs: install  ## the documents as a site, in site/; a link that leads nowhere ends it
+docs: install  ## build the documentation site in site/; a broken link is an error
 	$(PIP) --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/python -m docs.build site
 
-ui: install  ## the Prefect UI over the runs of this folder
+ui: install  ## the Prefect UI with the runs of this folder
 	@$(BIN)/bsl ui
 
-audit: $(AUDIT)/.installed  ## known holes in the pinned packages; asks PyPI
+audit: $(AUDIT)/.installed  ## known vulnerabilities of the pinned packages, from PyPI
 	$(AUDIT)/bin/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
-sbom: install $(AUDIT)/.installed  ## what a release is made of, as CycloneDX: dist/bsl-pipeline.cdx.json
+sbom: install $(AUDIT)/.installed  ## the packages of a release as a CycloneDX SBOM: dist/bsl-pipeline.cdx.json
 	mkdir -p dist
 	$(AUDIT)/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-file dist/bsl-pipeline.cdx.json
 
@@ -66,12 +66,12 @@ install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	test '$(TORCH)' = '$(BUILT)' || $(BIN)/pip uninstall --quiet --quiet --yes torch  # pip sees one version in all builds
+	test '$(TORCH)' = '$(BUILT)' || $(BIN)/pip uninstall --quiet --quiet --yes torch  # all builds have the same version for pip
 	$(PIP) $(TORCH)
 	$(PIP) --constraint constraints.txt --editable '.$(EXTRA)'
 	echo '$(TORCH)' > $@
 
-develop: $(DEVELOPED)  ## what tests and benches need beside it
+develop: $(DEVELOPED)  ## also install the dependencies of tests and benchmarks
 
 $(DEVELOPED): $(INSTALLED)
 	$(PIP) --constraint constraints.txt --editable '.[dev]'

@@ -1,22 +1,22 @@
 #!/bin/sh
-# Prepare a Prefect server for the deployments of prefect.yaml. Run it once a server; again it adds only what is missing.
+# Prepare a Prefect server for the deployments of prefect.yaml. Run it once per server; it may be repeated.
 #   PREFECT_API_URL=http://127.0.0.1:4200/api docker/server-setup.sh
-# BSL_NOTIFY_URL (optional): webhook for failed runs, which gets JSON with a field `text` (Slack, Mattermost).
+# BSL_NOTIFY_URL (optional): webhook for failed runs; it receives JSON with a field `text` (Slack, Mattermost).
 set -eu
 here=$(dirname "$0")
 
-# One pool for all deployments. Its runs are processes of a worker: start one worker a GPU with `--limit 1`. A limit of
-# the pool itself would outlive a worker that is killed with -9.
+# One pool for all deployments. A worker runs flows as processes: start one worker per GPU with `--limit 1`. Slots of a
+# limit on the pool would stay occupied after a kill -9 of a worker.
 prefect work-pool inspect gpu > /dev/null 2>&1 || prefect work-pool create gpu --type process
 
-# A run on queue `urgent` starts before all others, one on `background` after them; deployments use `default`.
+# Runs on queue `urgent` start first, runs on `background` last; deployments use `default`.
 prefect work-queue inspect urgent --pool gpu > /dev/null 2>&1 || prefect work-queue create urgent --pool gpu --priority 1
 prefect work-queue inspect background --pool gpu > /dev/null 2>&1 || prefect work-queue create background --pool gpu
 
-# Runs whose process is gone become Crashed.
+# Mark runs whose process is gone as Crashed.
 prefect automation inspect bsl-crashed > /dev/null 2>&1 || prefect automation create --from-file "$here/crashed.yaml"
 
-# Failed and crashed runs are reported to the webhook. Its address is a secret: it goes into an encrypted block.
+# Report failed and crashed runs to the webhook. Its address is a secret, so it is saved in an encrypted block.
 if [ -n "${BSL_NOTIFY_URL:-}" ]; then
     block=$(python -c '
 import os

@@ -1,7 +1,7 @@
-"""The documents as a site: `make docs`, or `python -m docs.build FOLDER`.
+"""Build the documentation site: `make docs`, or `python -m docs.build FOLDER`.
 
-The pages of this folder, the documents of the project's root, and a page for each recipe and each kind of artifact,
-which are written from what the code declares, so that none of them can grow old.
+The site has the pages of this folder, the documents in the project root, and a page for each recipe and each kind of
+artifact. The latter are generated from the code, so that they are always up to date.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ GUIDES: Final = (
 
 
 def assemble(folder: Path) -> None:
-    """Lay out what Sphinx reads.
+    """Write the source files for Sphinx.
 
     Args:
-        folder: where; it exists.
+        folder: Existing folder for the files.
     """
     for name in DOCUMENTS:
         (folder / name).write_text(_as_page(name), encoding="utf-8")
@@ -56,20 +56,20 @@ def assemble(folder: Path) -> None:
 
 
 def _as_page(name: str) -> str:
-    """A document of the repository's root, with links as from the site's."""
+    """Return a document of the project root with its links adjusted to the site."""
     return (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
 
 
 def main(folder: str = "site") -> int:
-    """Build the site; a warning, such as a link that leads nowhere, ends it.
+    """Build the site; any warning, such as a broken link, makes it fail.
 
     Args:
-        folder: where the site goes.
+        folder: Output folder.
 
     Returns:
         The exit code.
     """
-    # Imported here: the pages are written, and tested, without Sphinx.
+    # Imported here, because the pages are generated and tested without Sphinx.
     from sphinx.cmd.build import main as sphinx
 
     with tempfile.TemporaryDirectory() as sources:

@@ -1,6 +1,6 @@
-"""Charts of tables that stand in the documents: `python -m docs.chart` writes them.
+"""Draw charts of tables in the documents: `python -m docs.chart`.
 
-docs/tiny.svg is README's table; docs/memory.svg is BENCHMARKS' table of memory and cost before training.
+docs/tiny.svg shows the table in README.md; docs/memory.svg shows the table of memory and CPU time in BENCHMARKS.md.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _PAPER: Final = re.compile(r"In the paper (?P<system>BSL-BERT) has (?P<value>[\d
 
 
 def marks(readme: str) -> Iterator[Mark]:
-    """The figures of the table's last column, STS-B test, and the paper's from the sentence below.
+    """Yield the scores in the table's last column (STS-B test), and the paper's score from the text below it.
 
     Args:
-        readme: text of README.md.
+        readme: Text of README.md.
     """
     for row in _ROW.finditer(readme):
         first = row["system"].partition(" ")[0]
@@ -43,15 +43,15 @@ def marks(readme: str) -> Iterator[Mark]:
 
 
 def chart(readme: str) -> str:
-    """README's table as a file that stands by itself."""
+    """Return the chart of the README's table as a standalone SVG."""
     return score_chart(list(marks(readme)), "Spearman × 100 on STS-B test, with 95 % interval").standalone()
 
 
 def costs(benchmarks: str) -> tuple[list[int], dict[str, tuple[list[float], list[float]]]]:
-    """Sizes, and peak GiB and µs a sentence of each step at each.
+    """Return the corpus sizes, and for each step the peak GiB and the µs per sentence at each size.
 
     Args:
-        benchmarks: text of BENCHMARKS.md.
+        benchmarks: Text of BENCHMARKS.md.
     """
     found = _SIZES.search(benchmarks)
     assert found, "BENCHMARKS.md has no table of memory as bench_memory.py prints it"
@@ -65,7 +65,7 @@ def costs(benchmarks: str) -> tuple[list[int], dict[str, tuple[list[float], list
 
 
 def memory_chart(benchmarks: str) -> str:
-    """That table as a file that stands by itself: both figures by the number of sentences."""
+    """Return a standalone SVG: peak memory and CPU time against the number of sentences."""
     sizes, steps = costs(benchmarks)
     with styled():
         figure = new_figure(5.2)

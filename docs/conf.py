@@ -1,4 +1,4 @@
-"""Settings of Sphinx; `python -m docs.build` lays the sources out and calls it."""
+"""Settings of Sphinx; `python -m docs.build` writes the source files and runs Sphinx."""
 
 from __future__ import annotations
 

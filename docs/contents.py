@@ -1,4 +1,4 @@
-"""Lists of pages, as Sphinx reads them from Markdown."""
+"""Sphinx tables of contents (toctree) in Markdown."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 def contents(pages: Iterable[str], caption: str = "") -> str:
-    """A hidden list of pages: it puts them into the navigation.
+    """Return a hidden toctree, which adds pages to the navigation.
 
     Args:
-        pages: paths without suffix, beside the page that holds the list.
-        caption: heading in the navigation.
+        pages: Paths without suffix, relative to the page with the toctree.
+        caption: Heading in the navigation.
     """
     options = (":hidden:", *((f":caption: {caption}",) if caption else ()))
     return "\n".join(("", ":::{toctree}", *options, "", *pages, ":::", ""))

@@ -1,10 +1,10 @@
-"""Every choice of the recipes beside papers and their code: docs/fidelity.csv; FIDELITY.md has what differs.
+"""Compare the choices in papers, released code and recipes (docs/fidelity.csv); FIDELITY.md lists the differences.
 
     python -m docs.fidelity            writes the tables of FIDELITY.md
     python -m docs.fidelity RECIPE     prints all choices of a recipe
 
-A line of the file is a choice of the recipes of a table. One that names a field gets its value from each recipe; of
-another, `does` says what the recipes do.
+A line of the file is a choice in the table of some recipes. If it names a config field, the recipes give the values;
+otherwise column `does` describes the recipes.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Choice:
     """A line of the file.
 
     Attributes:
-        recipes: of its table.
-        choice: what is chosen.
-        field: of the configuration; empty for what no field says.
-        paper: what the paper says and where; `unsaid` where it does not.
-        code: what the released code does and in which file; as `paper`.
-        does: what the recipes do, where no field says it.
-        remark: begins with Deviation where a recipe does not do what its source says.
+        recipes: Recipes in its table.
+        choice: Name of the choice.
+        field: Config field; empty if the choice has none.
+        paper: Value in the paper, with its place; `unsaid` if the paper does not state it.
+        code: Value in the released code, with its file; `unsaid` if the code does not show it.
+        does: Behaviour of the recipes, if there is no field.
+        remark: Begins with Deviation if a recipe differs from its source.
     """
 
     recipes: tuple[str, ...]
@@ -58,14 +58,14 @@ class Choice:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What each recipe does, as tables print it."""
+        """Value in each recipe, formatted for the tables."""
         if not self.field:
             return (self.does,) * len(self.recipes)
         return tuple(f"`{_written(value_at(recipe(name), self.field))}`" for name in self.recipes)
 
     @property
     def differs(self) -> bool:
-        """Whether paper, code and recipes have several values, or a recipe deviates: FIDELITY.md has these."""
+        """Whether FIDELITY.md lists the choice: paper, code and recipes differ, or a recipe deviates."""
         said = {cell.rpartition(" (")[0] for cell in (self.paper, self.code) if cell != UNSAID}
         values = said.union(self.values) if self.field and said else set()
         return self.remark.startswith("Deviation") or len(values) > 1
@@ -73,21 +73,21 @@ class Choice:
 
 @cache
 def choices() -> tuple[Choice, ...]:
-    """All lines of the file."""
+    """Return all lines of the file."""
     with CHOICES.open(encoding="utf-8", newline="") as file:
         return tuple(Choice(tuple(line.pop("recipes").split()), **line) for line in csv.DictReader(file))
 
 
 def tables() -> dict[tuple[str, ...], list[Choice]]:
-    """The recipes of each table, with its choices."""
+    """Return the choices of each table, by its recipes."""
     return {names: list(rows) for names, rows in groupby(choices(), key=lambda choice: choice.recipes)}
 
 
 def table(rows: Sequence[Choice]) -> Iterator[str]:
-    """A table's lines in Markdown.
+    """Yield the lines of a table in Markdown.
 
     Args:
-        rows: choices of one table, at least one.
+        rows: Choices of one table, at least one.
     """
     heads = ("choice", "field", "paper", "released code", *(f"`{name}`" for name in rows[0].recipes), "remark")
     yield f"| {' | '.join(heads)} |"
@@ -99,13 +99,13 @@ def table(rows: Sequence[Choice]) -> Iterator[str]:
 
 
 def generated(page: str) -> str:
-    """The page with its tables as file and recipes have them.
+    """Return the page with tables regenerated from the file and the recipes.
 
     Args:
-        page: text of FIDELITY.md; a table's header names the recipes.
+        page: Text of FIDELITY.md; a table's header names its recipes.
 
     Raises:
-        KeyError: a header names recipes that no table of the file has, or a choice names no field of its recipes.
+        KeyError: The file has no table for the recipes in a header, or a recipe lacks the field of a choice.
     """
     known = tables()
 
@@ -119,7 +119,7 @@ def generated(page: str) -> str:
 
 
 def value_at(config: BaseModel, path: str) -> Any:  # noqa: ANN401 - a JSON value
-    """A field by its path, such as `pairs.pairings.0.view_1`, as JSON has it."""
+    """Return the JSON value of a field by its path, such as `pairs.pairings.0.view_1`."""
     found: Any = config.model_dump(mode="json")
     for step in path.split("."):
         found = found[int(step)] if isinstance(found, list) else found[step]
@@ -127,16 +127,16 @@ def value_at(config: BaseModel, path: str) -> Any:  # noqa: ANN401 - a JSON valu
 
 
 def whole_table(name: str) -> list[str]:
-    """All choices of a recipe's table; nothing for a recipe that is in none.
+    """Return the lines of a recipe's table with all choices; empty for a recipe without table.
 
     Args:
-        name: the recipe's.
+        name: Name of the recipe.
     """
     return [line for names, rows in tables().items() if name in names for line in table(rows)]
 
 
 def _repeats(row: Choice, first: Choice | None) -> bool:
-    """Whether a choice without a remark says again what the first table has."""
+    """Return whether a choice without remark repeats a difference of the first table."""
     if first is None or row.remark or not first.differs:
         return False
     return row.paper.startswith(first.paper.rpartition(" (")[0]) and row.code.startswith(first.code.rpartition(" (")[0])

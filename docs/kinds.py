@@ -1,4 +1,4 @@
-"""A page for each kind of artifact: what a row is, its columns, and three lines of Polars that open it."""
+"""Generate a page for each kind of artifact: content of a row, columns, and three lines of Polars to read it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Kind:
     """A kind of artifact.
 
     Attributes:
-        name: folder of the store.
-        what: what a row is, or what the artifact holds.
-        tables: names in `TABLES`; none where it holds other files alone.
-        use: Polars on `table`, a lazy frame of the first table of all artifacts of the kind.
-        beside: its other files.
+        name: Folder in the store.
+        what: Description of a row, or of the artifact.
+        tables: Names in `TABLES`; empty if the artifact has only other files.
+        use: Polars expression on `table`, a lazy frame of the first table of all artifacts of the kind.
+        beside: Description of the other files.
     """
 
     name: str
@@ -50,13 +50,13 @@ class Kind:
 
     @property
     def pattern(self) -> str:
-        """Parts of the first table of all artifacts of the kind."""
+        """Glob pattern for the first table of all artifacts of the kind."""
         depth = "*/*" if self.name == "translations" else "*"
         return f"{STORE}/{self.name}/{depth}/{self.tables[0]}-*.parquet"
 
     @property
     def snippet(self) -> str:
-        """Python that opens it."""
+        """Python code that reads the table."""
         return f'import polars as pl\ntable = pl.scan_parquet("{self.pattern}")\nprint({self.use}.collect())'
 
 
@@ -181,7 +181,7 @@ KINDS: Final = (
 
 
 def kind_pages() -> dict[str, str]:
-    """File → page, the list of all kinds first."""
+    """Return file → page; the list of all kinds comes first."""
     return {f"{FOLDER}/index.md": _index()} | {
         f"{FOLDER}/{kind.name}.md": "\n".join(_page(kind)) + "\n" for kind in KINDS
     }

@@ -1,4 +1,4 @@
-"""A page for each recipe: what it reproduces, needs, takes and does otherwise than the row that it stands beside."""
+"""Generate a page for each recipe: published row, requirements, duration and deviations from the row."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Printed rows of fine-tuning, which no recipe does:
 
 
 def recipe_pages() -> dict[str, str]:
-    """File → page, the list of all recipes first."""
+    """Return file → page; the list of all recipes comes first."""
     listed = listings()
     return {f"{FOLDER}/index.md": _index(listed)} | {
         f"{FOLDER}/{listing.name}.md": "\n".join(_page(listing, recipe(listing.name))) + "\n" for listing in listed
