@@ -28,7 +28,7 @@ _MISSING: Final = (
     "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA",
 )  # fmt: skip
 """What pandas, Python's json, R, SQL and spreadsheets write for no value; `none` is a class like any other."""
-_INFINITE: Final = ("inf", "-inf", "+inf", "Inf", "-Inf", "Infinity", "-Infinity")
+_INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
 """Of classes no value either; as a score refused."""
 _LARGEST_SCORE: Final = 1e6
 """Larger than any scale of similarity; what lies beyond is a slip or an id."""
@@ -47,7 +47,7 @@ class LabelSource(Record):
     """The columns of text: two of pairs, one of classes."""
     label: str
     """The column of scores or classes."""
-    rule: Literal[2] = 2
+    rule: Literal[3] = 3
     """Version of the rule that tells labels from missing values, so that a new one gives new keys."""
     path: Annotated[str, NotInKey]
     """Where the file is."""
@@ -142,7 +142,7 @@ def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
     second = pl.col(source.texts[1]) if len(source.texts) == 2 else pl.lit(None, pl.String)
     rows = table.drop_nulls([*source.texts, source.label])
     if source.kind == "classes":
-        rows = rows.filter(~pl.col(source.label).is_in(_INFINITE))
+        rows = rows.filter(~pl.col(source.label).str.contains(_INFINITE))
     return rows.select(text_1=pl.col(source.texts[0]), text_2=second, label=pl.col(source.label))
 
 
@@ -160,7 +160,8 @@ def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
 
 def _classes(values: pl.Series) -> pl.Series:
     """The labels among a column's values."""
-    return values.drop_nulls().filter(~values.drop_nulls().is_in(_INFINITE))
+    known = values.drop_nulls()
+    return known.filter(~known.str.contains(_INFINITE))
 
 
 def _strange(values: pl.Series) -> str | None:
