@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from tasks.rendering.escaping import code, fenced, grid, plain
+from tasks.rendering.escaping import code, fenced, grid, plain, sentence
 from tasks.rendering.numbers import shown
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ class Block(Protocol):
     """A part of a page that renders itself."""
 
     template: ClassVar[str]
-    """HTML as jinja2 text in which `block` is the block; it escapes every string, and has the filters `drawn` and
-    `split_interval` and the function `show`, which renders another block."""
+    """HTML as jinja2 text in which `block` is the block; it escapes every string, and has the filters `drawn`,
+    `sentence` and `split_interval` and the function `show`, which renders another block."""
 
     def markdown(self, *, pictures: bool) -> Iterator[str]:
         """Yield paragraphs of Markdown.
@@ -149,13 +149,13 @@ class Charts:
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph; `under` makes it a heading within a part, `note` smaller print."""
+    """A paragraph, in which `x` is code; `under` makes it a heading within a part, `note` smaller print."""
 
     template: ClassVar[str] = """\
 {% if block.under %}
 <h3>{{ block.text }}</h3>
 {% else %}
-<p{% if block.note %} class="note"{% endif %}>{{ block.text }}</p>
+<p{% if block.note %} class="note"{% endif %}>{{ block.text | sentence }}</p>
 {% endif %}
 """
     text: str
@@ -164,7 +164,7 @@ class Prose:
 
     def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
         """Yield the paragraph."""
-        yield f"### {plain(self.text)}" if self.under else plain(self.text)
+        yield f"### {plain(self.text)}" if self.under else sentence(self.text)
 
 
 @dataclass(frozen=True)
