@@ -71,7 +71,7 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
         step = StageRun(stage.name, ref)
         tell("begins", step)
         tell("ends", step)
-        yield ref
+        yield expected
 
 
 T = TypeVar("T")
@@ -84,8 +84,8 @@ class ClusterError(ModelError):
     """A cluster cannot be reached, or its workers did not finish."""
 
 
-def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Generator[T]:
-    """Call `function(site, *arguments)` on the workers of the site's cluster.
+def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Generator[T | None]:
+    """Call `function(site, *arguments)` on the workers of the site's cluster; a dry run calls nothing.
 
     Whatever ends the wait, Ctrl-C included, cancels the calls that have not ended.
 
@@ -95,7 +95,7 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
         calls: The arguments of each call.
 
     Yields:
-        The results, in the order of the calls.
+        The results, in the order of the calls; None for each of a dry run.
 
     Raises:
         ClusterError: The cluster cannot be reached or lost the calls, or `distributed` is not installed.
@@ -103,6 +103,9 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
     """
     from concurrent.futures import CancelledError
 
+    if is_planning():
+        yield from [None] * len(calls)
+        return
     with _client(str(site.cluster)) as client:
         from distributed import KilledWorker, as_completed
 

@@ -14,10 +14,16 @@ from prefect.states import exception_to_failed_state
 
 from flows.cli.terminal.overrides import configured
 from flows.pipeline import Run
-from flows.pool import FailedRunError, Job, PoolError, _fault
 from flows.recipes import recipe
 from flows.sweep import points
-from flows.sweep.points import PointRun, is_fault, run_points, side_by_side, without_stopped
+from flows.sweep.points import (
+    Job,
+    PointRun,
+    is_fault,
+    run_points,
+    side_by_side,
+    unless_stopped,
+)
 from models.errors import (
     EncoderError,
     InterruptedRunError,
@@ -31,6 +37,7 @@ from storage.artifacts.refs import ReportRef
 from storage.artifacts.store import Store
 from storage.errors import SourceError
 from tasks.stage.lanes import StoppedError
+from tasks.stage.pool import FailedRunError, PoolError, _fault
 from tasks.stage.progress import listening, planning
 from tasks.stage.run_context import RunContext
 from tasks.stage.shards import ClusterError
@@ -62,7 +69,8 @@ def reported(folder, verdict):
 def test_a_point_whose_training_was_stopped_has_no_figure(tmp_path, monkeypatch):
     monkeypatch.setattr(points, "run", lambda *_: reported(tmp_path, "STOPPED"))
     site = RunContext(store=str(tmp_path))
-    (fault,) = without_stopped([POINT], run_points([POINT], site), site)
+    (ended,) = run_points([POINT], site)
+    fault = unless_stopped(POINT.name, ended, site)
     assert isinstance(fault, TrainingError)
     assert str(fault) == "the encoder unlearnt by step 3"
 
