@@ -12,6 +12,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -138,12 +139,12 @@ def run_by_seed(
     Raises:
         Exception: as `run_points`.
     """
-    places = sorted((seed, number) for number, jobs in enumerate(points.values()) for seed in range(len(jobs)))
-    labels = list(points)
-    runs = [PointRun(f"{labels[number]}, seed {seed}", points[labels[number]][seed]) for seed, number in places]
+    every = ((seed, label, job) for label, jobs in points.items() for seed, job in enumerate(jobs))
+    ordered = sorted(every, key=itemgetter(0))
+    runs = [PointRun(f"{label}, seed {seed}", job) for seed, label, job in ordered]
     ended: dict[str, list[Outcome]] = {label: [] for label in points}
-    for (_, number), outcome in zip(places, run_points(runs, site, lanes), strict=True):
-        ended[labels[number]].append(outcome)
+    for (_, label, _), outcome in zip(ordered, run_points(runs, site, lanes), strict=True):
+        ended[label].append(outcome)
     return ended
 
 

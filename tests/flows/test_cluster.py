@@ -164,6 +164,11 @@ def test_an_interrupt_cancels_the_calls_that_were_not_begun(cluster, tmp_path):
     assert len(list(tmp_path.iterdir())) == begun < 50
 
 
+def test_a_dry_run_calls_nothing_on_a_cluster():
+    with planning():
+        assert list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), fail, [(3,), (4,)])) == [None, None]
+
+
 def test_a_cluster_that_is_not_there_is_named():
     with pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`"):
         list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
