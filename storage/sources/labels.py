@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
@@ -82,8 +83,9 @@ def label_source(path: str) -> LabelSource:
         kind, texts, label = found
         if kind == "pairs":
             _require_scores(path, table[label])
+        place = path if "://" in path else str(Path(path).expanduser().absolute())  # for workers, who stand elsewhere
         source = LabelSource(
-            digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=path
+            digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=place
         )
         return source.model_copy(update={"left_out": table.height - _labelled(source, table).height})
     require_header(path, form, table.head(SAMPLE))

@@ -10,7 +10,7 @@ import pytest
 
 from flows.adaptation import adapt
 from flows.cli.adapt import PRECISIONS, layers_of
-from flows.cli.field import settings_of
+from flows.cli.field import Trial
 from flows.cli.main import main
 from flows.cli.terminal.overrides import changes_of, configured, with_precision
 from flows.cli.terminal.start import planned_stages
@@ -137,7 +137,7 @@ def test_settings_take_a_precision_by_its_option_and_by_set(given):
         config = override(AdaptConfig(), *layers_of(None, {}, (), changes_of(settings)))
         assert (config.training.precision, config.evaluation.precision) == (given, given)
     assert with_precision(None, tiny.precisions, ["a=1"]) == ["a=1"]
-    assert settings_of("2m", None, {"precision": given}, {}).precision == given
+    assert Trial().settings({"precision": given}).precision == given
 
 
 def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp_path):

@@ -87,7 +87,7 @@ def test_the_row_without_translations_is_comparable():
             "another encoder: embedded:bert-mini; the row's is google-bert/bert-base-uncased",
         ),
         ({"encoder": {"pooling": "cls"}}, "the encoder is loaded differently: pooling cls for mean"),
-        ({"ingest": {"corpus": {"limit": 1000}}}, "a part of the corpus only: limit 1000 for None"),
+        ({"ingest": {"corpus": {"limit": 1000}}}, "a part of the corpus only: limit 1000 for none"),
         ({"training": {"lr": 0.001}}, "other training: lr 0.001 for 0.0005"),
         ({"training": {"objective": {"k": 4}}}, "other training: objective.k 4 for 8"),
         ({"evaluation": {"dev": None}}, "the step is selected by no set; the row's by stsb/dev"),
