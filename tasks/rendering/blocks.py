@@ -26,8 +26,8 @@ class Block(Protocol):
     """A part of a page that renders itself."""
 
     template: ClassVar[str]
-    """Jinja2 template of the HTML, with the variable `block`. Strings are escaped; it has the filters `drawn`, `sentence`
-    and `split_interval`, and the function `show`, which renders another block."""
+    """Jinja2 template of the HTML, with the variable `block`. Strings are escaped; it has the filters `drawn`,
+    `sentence` and `split_interval`, and the function `show`, which renders another block."""
 
     def markdown(self, *, pictures: bool) -> Iterator[str]:
         """Yield paragraphs of Markdown.
