@@ -45,7 +45,7 @@ def shallow(tmp_path_factory):
 
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
-    """An empty Hub on loopback; its clients cache in this test's folder and do not wait between retries."""
+    """An empty Hub on loopback; its clients cache in this test's folder and wait only briefly between retries."""
     from tests.hub.client import use  # the Hub's client is slow to import, and most tests do not need it
     from tests.hub.server import StandInHub, served
 

@@ -1,4 +1,4 @@
-"""The commands in the documentation."""
+"""Extract the commands of a document."""
 
 import re
 import shlex

@@ -40,7 +40,7 @@ class Draw:
 
 
 def spoiled(value: object, dice: random.Random) -> object:
-    """Return a JSON value with a random part replaced, removed or renamed."""
+    """Return a JSON value with a random part replaced, removed or added."""
     if isinstance(value, dict) and value and dice.random() < 0.85:
         name = dice.choice(list(value))
         rest = dict(value)

@@ -27,7 +27,7 @@ def texts() -> list[str]:
 
 @pytest.mark.parametrize(
     ("pooling", "normalize", "kept"),
-    # The last layer is normalised, so the vectors have rank WIDTH - 1; at length 1, WIDTH - 2.
+    # The last layer is normalised, so the vectors vary in WIDTH - 1 directions; at length 1, in WIDTH - 2.
     [("first-last", False, WIDTH), ("mean", False, WIDTH - 1), ("mean", True, WIDTH - 2), ("first-last", False, 128)],
 )
 def test_a_whitened_encoder_opens_in_sentence_transformers_at_full_rank_too(tmp_path, texts, pooling, normalize, kept):

@@ -141,9 +141,7 @@ def test_what_cannot_be_asked_is_left_out() -> None:
 
 
 def test_noise_on_one_document_is_seldom_called_a_difference() -> None:
-    """Regression: a file of 3,000 sentences is one document. Draws of documents had no width, so all noise counted as a
-    difference.
-    """
+    """Regression: draws of a single document, a file of sentences, had no width, so all noise was a difference."""
     text = "".join(f"Word {n} stands beside the word {n * n} in a line of its own.\n" for n in range(3000))
     lines = pl.DataFrame({"text": text.splitlines()}).with_columns(
         title=pl.lit(None, pl.String), document=pl.lit(None, pl.String), record=pl.int_range(pl.len(), dtype=pl.UInt32)
@@ -164,4 +162,4 @@ def test_noise_on_one_document_is_seldom_called_a_difference() -> None:
 
     differences = [difference() for _ in range(40)]
     called = sum(gain.ci_low > 0 or gain.ci_high < 0 for gain in differences)
-    assert called <= 5  # 2 of 40 are expected; before the fix all were called
+    assert called <= 5  # 2 of 40 are expected; before the fix, all 40

@@ -58,7 +58,7 @@ def rate(folder, every):
 
 @pytest.mark.parametrize("every", [10, 80])
 def test_a_lag_of_the_device_is_part_of_every_step(device, tmp_path, every):
-    """Reading a GPU's metrics waits; it must not matter whether this is within a step or before an evaluation."""
+    """A reading of a GPU's metrics waits; it must not matter whether this is in a step or before an evaluation."""
     found = rate(write_tiny(tmp_path / "in", "bert"), every)
     # The device is idle only while its first step after a reading is queued: less than 1 % of the time.
     assert found == pytest.approx(CONFIG.batch_size / COMPUTED_S, rel=0.012)

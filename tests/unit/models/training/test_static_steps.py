@@ -73,7 +73,7 @@ def test_three_steps_are_those_of_packed_batches(tmp_path, taken, name, architec
 
 
 def test_an_interrupted_run_goes_on_to_the_bit(tmp_path):
-    """With dropout, a queue and several shapes: the memory of shapes is no part of the state."""
+    """With dropout, a queue and several shapes: the memory of a shape is not part of the state."""
     folder = write_tiny(tmp_path / "model")
     config = config_of(OBJECTIVES["bsl with a queue"], max_steps=6)
     whole = run(folder, config, static_shapes=True)

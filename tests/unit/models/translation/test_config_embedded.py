@@ -1,4 +1,4 @@
-"""The embedded translators give real sentences, and batch size does not change a translation."""
+"""The embedded translators translate real sentences, and batch size does not change a translation."""
 
 from functools import cache
 from pathlib import Path

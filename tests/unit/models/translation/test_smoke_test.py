@@ -1,4 +1,4 @@
-"""The smoke test stops a translator that runs but gives no language."""
+"""The smoke test stops a translator that runs but does not produce language."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -170,7 +170,7 @@ def test_a_stage_publishes_regular_files_alone(store):
 
 @pytest.fixture
 def open_store():
-    """Return a store that another user may enter, unlike pytest's own folders."""
+    """Return a store that another user may enter; pytest's own folders may deny that."""
     folder = Path(tempfile.mkdtemp(prefix="bsl-test-"))
     folder.chmod(0o755)
     yield Store(str(folder / "store"))

@@ -171,7 +171,7 @@ def test_an_object_that_claims_nothing_is_hashed(store, traffic):
     assert "manifest says" in store.defect(REF)
     put(store)
     path = table_of(store)
-    store.fs.pipe_file(path, store.fs.cat_file(path))  # a program that stores no checksum with the object
+    store.fs.pipe_file(path, store.fs.cat_file(path))  # as a program without checksum metadata writes it
     traffic.sent.clear()
     assert store.defect(REF) is None
     assert "views-00000.parquet" in traffic.sent

@@ -173,7 +173,7 @@ def test_a_task_that_is_learnt_perfectly_is_solved_too():
 
 
 def test_classes_of_very_unequal_size_on_features_of_very_unequal_width_are_solved():
-    """Like TREC on BERT-flow latents: steps by the mean curvature of the classes failed within a thousand."""
+    """Like TREC on BERT-flow latents: with the mean curvature of the classes, a thousand steps were too few."""
     random, widths = np.random.default_rng(0), np.geomspace(30, 0.1, 128)
     x = (random.standard_t(4, (1500, 128)) * widths).astype(np.float32)
     scores_NK = 0.9 * x @ (random.standard_normal((128, 6)) / widths[:, None]) + np.array([0, 0, 0, 0, 0, -6.0])

@@ -87,9 +87,7 @@ def test_it_is_the_published_decoder_of_bert_and_its_kin(kind, published, config
 
 
 def restated_modernbert(backbone, decoder, ids, vector):
-    """Return the states of a pre-norm ModernBERT: causal self-attention with rotary positions, and the vector's
-    projections.
-    """
+    """Return the states of ModernBERT's layers with causal self-attention and the vector's projections, restated."""
     x = backbone.embeddings(input_ids=ids[None])
     count, positions = len(ids), torch.arange(len(ids))[None]
     heads, width = backbone.config.num_attention_heads, x.shape[-1] // backbone.config.num_attention_heads
