@@ -1,4 +1,4 @@
-"""What a recipe reads from outside: what a mirror must hold for it."""
+"""List the models and datasets that a recipe reads from outside, which a mirror must contain."""
 
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured

@@ -1,4 +1,4 @@
-"""An encoder by every name that people give it."""
+"""An encoder is found by every kind of name: folder, checkpoint, report, Hub id."""
 
 from datetime import UTC, datetime, timedelta
 
