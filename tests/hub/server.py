@@ -105,8 +105,8 @@ class StandInHub:
 
     Attributes:
         log: Every request, as `METHOD path`.
-            sent: Bytes of files that were sent, by `METHOD path`.
-            uploaded: Uploaded contents by SHA-256; commits refer to them.
+        sent: Bytes of files that were sent, by `METHOD path`.
+        uploaded: Uploaded contents by SHA-256; commits refer to them.
     """
 
     def __init__(self) -> None:

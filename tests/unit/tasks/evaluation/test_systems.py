@@ -1,4 +1,4 @@
-"""An encoder is found by every kind of name: folder, checkpoint, report, Hub id."""
+"""An encoder is found by its checkpoint, its report or its folder."""
 
 from datetime import UTC, datetime, timedelta
 
