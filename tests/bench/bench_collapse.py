@@ -10,8 +10,8 @@ run records the first step with a finding.
 
 The collapse itself is judged independently of the detector, which sees dev: by STS-B *test* with the encoder of the
 last step, and with that of the first finding, since some runs recover. A run has collapsed if such an encoder's
-correlation is lower than the start's by more than LOST, or if its vectors form a cone (mean cosine of different
-sentences above CONE). Each finished run is one line of a JSONL file, and is not repeated.
+correlation is lower than the start's by more than LOST, or if its vectors form a cone: a mean cosine of different
+sentences above CONE. Each finished run is one line of a JSONL file, and is not repeated.
 """
 
 import argparse

@@ -6,7 +6,7 @@
 
 The peer is sentence-transformers as evaluations are usually scripted: one `encode` for each side of each set, default
 batch size. Ours embeds the union of unique sentences in one pass, in fp32 and in bf16. Variants run one after the other
-on the same threads, with models loaded before. Beside seconds the table shows the share of this machine's matrix
+on the same threads, with models loaded before. The table has seconds and the share of this machine's matrix
 multiplication rate at the encoder's width. fp32 vectors of both must agree, else the exit code is 1. The full run also
 compares the published scores of the STS sets with ours, and prints the change by bf16.
 """

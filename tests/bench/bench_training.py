@@ -6,7 +6,7 @@
 
 training_peers.py restates the released step plainly (two padded online forwards and two of the target, a newly
 allocated target, AdamW in a loop, fp32). Times count only if all compute the same loss. Variants alternate in one
-process. A useful token is not padding, so that batches of different lengths compare. Beside the ratio the table shows
+process. A useful token is not padding, so that batches of different lengths compare. The table has ratios and
 the share of this machine's matrix multiplication rate at the shape: operations that the method needs for useful tokens,
 without attention's own products. Weights are random; shapes, lengths and batch size are real.
 """
@@ -108,7 +108,7 @@ def difference(shape: str, profile: str, data: TokenCache, order: BatchOrder) ->
 
     Returns:
         |Δ| of the loss in fp32, scaled as equation 2; and the largest |Δ| of a gradient in float64 relative to the
-        largest gradient (not in fp32: batch normalisation of similar vectors from random weights amplifies rounding).
+        largest gradient (in fp32, batch normalisation of random weights' similar vectors would show only rounding).
     """
     torch.manual_seed(1)
     net = build_objective(encoder_of(shape, profile, dropout=0.0), released_config().objective)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 STARTS = ("embedded:mini-sentence", "embedded:bert-mini")
 EXAMPLES, DRAWS = 5, 20
-PAIRS = {"text": "sentence_1", "text_2": "sentence_2"}  # column names of labels
+PAIRS = {"text": "sentence_1", "text_2": "sentence_2"}  # columns of label files
 HEAD = "| text | start | seed | verdict | labels: before → after | difference | labels say |"
 
 

@@ -29,7 +29,7 @@ def changes(name: str, encoder: dict[str, object]) -> dict[str, object]:
         phase["training"] |= FEW
     return {
         # The corpus limit takes sentences by their ids, which separates most premises from their hypotheses: 96
-        # sentences have no whole pair, and 2,000 have none with a third hypothesis.
+        # sentences contain no whole pair, and 2,000 contain none with a third hypothesis.
         "ingest": {"corpus": {"limit": 2000 if base.needs_labels else 96}},
         "pairs": {"pairings": [base.pairs.pairings[0].model_dump()]},
         "encoder": encoder,

@@ -1,4 +1,4 @@
-"""`bsl doctor` reports the work pool, and every run has the tag by which a server's automations select it."""
+"""`bsl doctor` reports the work pool, and every run has the tag that a server's automations select by."""
 
 from uuid import uuid4
 

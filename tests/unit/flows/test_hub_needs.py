@@ -1,4 +1,4 @@
-"""List the models and datasets that a recipe reads from outside, which a mirror must contain."""
+"""Recipes list the models and datasets that they read from outside, which a mirror must contain."""
 
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured
