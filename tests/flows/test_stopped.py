@@ -15,7 +15,7 @@ BSL = (sys.executable, "-m", "flows.cli.main")
 
 @pytest.fixture(scope="module")
 def harmful(alone) -> dict[str, object]:
-    """Return overrides with a learning rate that collapses the encoder at once, and `select: best`, the published rule."""
+    """Return overrides with a learning rate that collapses the encoder at once, and the published `select: best`."""
     training = {**alone["training"], "lr": 1.0, "warmup": 0.0, "select": "best", "eval_every": 1}
     return {**alone, "training": {**training, "collapse": {"max_dev_drop": 0.01, "patience": 1}}}
 

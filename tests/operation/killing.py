@@ -4,10 +4,10 @@
     python tests/operation/killing.py --kills 10 --typed
 
 A life is one store: a run is started, one of its processes is killed, and it is started again, until a run ends by
-itself or five were killed; a last run then goes to its end. The artifacts must be those of the undisturbed run, byte for
-byte. No process may be alive, the temporary folder must be empty, and `gc` must leave no files of killed runs. At the
-end no run may be Running in Prefect's database. The corpus is short and the encoder tiny, but all stages run, with a
-translator and snapshots.
+itself or five were killed; a last run then goes to its end. The artifacts must be those of the undisturbed run, byte
+for byte. No process may be alive, the temporary folder must be empty, and `gc` must leave no files of killed runs. At
+the end no run may be Running in Prefect's database. The corpus is short and the encoder tiny, but all stages run, with
+a translator and snapshots.
 
 Runs are forks of this process, which has imported all modules, and share one server; with --typed each is a `bsl run`
 with its own server.

@@ -1,4 +1,4 @@
-"""The package `bsl`: its names, its imports and their time, and every example of its docstrings and the documents."""
+"""The package `bsl`: its names, its lazy imports, and every example of its docstrings and the documents."""
 
 import doctest
 import json

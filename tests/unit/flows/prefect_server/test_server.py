@@ -21,7 +21,7 @@ AUTH = "admin:of-the-server"
 
 
 class Guarded(BaseHTTPRequestHandler):
-    """Prefect's server with a password: /health answers everyone, all else only clients with the password."""
+    """Prefect's server with a password: /health answers everyone, other paths only clients with the password."""
 
     def do_GET(self):
         known = self.headers["Authorization"] == f"Basic {base64.b64encode(AUTH.encode()).decode()}"

@@ -1,4 +1,4 @@
-"""Every published row has a recipe, and a run that deviates from its row gets the reason."""
+"""Every recipe has a published row or says that it has none; a run that deviates from its row says why."""
 
 import shlex
 

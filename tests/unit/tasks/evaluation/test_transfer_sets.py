@@ -21,7 +21,7 @@ from tests.toy_sets import allow_any_rows
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
-# Set → files as SentEval's script writes them, and the same rows as tables: texts, then the table's label spelling.
+# Set → files as SentEval's script writes them, and the same rows as tables: texts, then the label in the table's form.
 ROWS = {
     "subj": (
         {"SUBJ/subj.subjective": "a moving film .\nsly and sad\n", "SUBJ/subj.objective": "he goes home .\n"},

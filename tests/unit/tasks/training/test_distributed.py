@@ -39,7 +39,7 @@ CONFIG = TrainingConfig(
     collapse=None,
 )
 ROOT = Path(__file__).parents[4]
-TOLERANCE = 5e-6  # of weights and losses after 8 steps in fp32: the same sums in another order (1e-6 seen)
+TOLERANCE = 5e-6  # for weights and losses after 8 steps in fp32: equal sums in another order (1e-6 seen)
 
 
 @pytest.fixture
