@@ -5,7 +5,8 @@
 
 Compared on the same rows: the original vectors; the vectors after the label training of `bsl adapt`, unmerged and
 interpolated half-way with the start; and with `--setfit` those of SetFit (Tunstall et al., 2022) with its own settings,
-in a Python that has it. All use the same head: scikit-learn's logistic regression on unit vectors of the labelled rows.
+in a Python that has it. All use the same head: scikit-learn's logistic regression with its default regularisation, on
+unit vectors of the labelled rows.
 """
 
 import argparse
