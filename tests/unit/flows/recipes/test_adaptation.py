@@ -1,4 +1,4 @@
-"""What `bsl adapt` refuses before any work."""
+"""`bsl adapt` refuses impossible settings before any work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes to other machines names nothing that is this machine's own."""
+"""Parameters for workers on other machines contain no setting of this machine alone."""
 
 from flows.recipes import recipe
 from flows.run_context import run_context_of
@@ -21,7 +21,7 @@ def test_a_point_on_a_pool_takes_along_what_all_machines_share(tmp_path, monkeyp
 
 
 def test_workers_are_told_the_store_that_the_sender_looks_into(tmp_path, monkeypatch):
-    """Also where a person left it to the environment of the sender."""
+    """This includes a store that the sender's environment sets."""
     monkeypatch.setenv("BSL_STORE", "s3://bucket/store")
     monkeypatch.setenv("BSL_CACHE", str(tmp_path))
     monkeypatch.setenv("BSL_CLUSTER", "tcp://here:8786")

@@ -1,4 +1,4 @@
-"""Foreign text on a page: shown as it is, obeyed in nothing."""
+"""Foreign text on a page is shown literally, and never interpreted."""
 
 import polars as pl
 import pytest
