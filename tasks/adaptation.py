@@ -142,7 +142,7 @@ class GeneralFigures(StageInputs):
     """Differences between the encoders."""
 
 
-@stage(ref=ProofRef, version=12)
+@stage(ref=ProofRef, version=13)
 def prove(
     work: StageContext,
     held_out: HeldOut,

@@ -1,4 +1,4 @@
-"""Fixtures that several rooms share."""
+"""Fixtures shared by several test packages."""
 
 import os
 
@@ -7,46 +7,46 @@ from hypothesis import settings
 
 from flows.cli.terminal.log_lines import QUIET
 
-# One thread for each of pytest's processes, and for those that tests start; read when torch is imported.
+# One thread for each pytest process and its subprocesses; read when torch is imported.
 os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["GOMP_SPINCOUNT"] = "2000"  # as tasks sets it, which tests may import after torch
+os.environ["GOMP_SPINCOUNT"] = "2000"  # the value that tasks sets; tests may import tasks after torch
 
-settings.register_profile("house", deadline=None)  # torch's first call alone takes longer than the default 200 ms
+settings.register_profile("house", deadline=None)  # the first call of torch takes longer than the default 200 ms
 settings.load_profile("house")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: a quarter of the time goes to waiting for servers to start and answer."""
+    """One process more than cores: a quarter of the time is waiting for servers to start and respond."""
     return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_this_machine(monkeypatch):
-    """A test says itself which store, mirror and device it uses; real-data tests read the mirror at import."""
+    """A test sets its own store, mirror and device; tests on real data read the mirror at import."""
     for name in [name for name in os.environ if name.startswith("BSL_")]:
         monkeypatch.delenv(name)
 
 
 @pytest.fixture(autouse=True)
 def _no_quiet_of_another_test(monkeypatch):
-    """A verb that runs in this process quiets Prefect through the environment, which processes of later tests have."""
+    """A command in this process sets Prefect's quiet variables, which later tests would inherit."""
     for name in QUIET:
-        monkeypatch.setenv(name, "")  # so that what the test sets goes with it
+        monkeypatch.setenv(name, "")  # so that teardown also removes a value set by the test
         monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="session")
 def shallow(tmp_path_factory):
-    """The folder of the embedded BERT's first layer, which learns from real text in a third of the whole's time."""
-    from tests.tiny_encoder import write_shallow  # transformers is slow to import, and most tests have no use for it
+    """The embedded BERT's first layer, which trains on real text in a third of the full model's time."""
+    from tests.tiny_encoder import write_shallow  # transformers is slow to import, and most tests do not need it
 
     return write_shallow(tmp_path_factory.mktemp("encoder") / "shallow")
 
 
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
-    """A Hub on loopback, empty, whose clients keep what they fetch in this test's folder and wait for nobody."""
-    from tests.hub.client import use  # the Hub's client is slow to import, and most tests have no use for it
+    """An empty Hub on loopback; its clients cache in this test's folder and wait only briefly between retries."""
+    from tests.hub.client import use  # the Hub's client is slow to import, and most tests do not need it
     from tests.hub.server import StandInHub, served
 
     stand_in = StandInHub()

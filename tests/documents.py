@@ -1,4 +1,4 @@
-"""The commands that a document tells people to type."""
+"""Extract the commands of a document."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ INLINE = re.compile(r"`(bsl [^`]+)`")
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """Each command of a page's blocks, as words, without remarks and what leaves it in the background."""
+    """Yield each command of a page's shell blocks as words, without comments and `&`."""
     for block in BLOCK.findall(page.read_text(encoding="utf-8")):
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
@@ -20,6 +20,6 @@ def commands(page: Path) -> Iterator[list[str]]:
 
 
 def mentions(page: Path) -> Iterator[list[str]]:
-    """Each `bsl …` in a page's prose, as words; what is left out of it (…) is left out."""
+    """Yield each `bsl …` in a page's prose as words, without ellipses (…)."""
     for told in INLINE.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
         yield [word for word in shlex.split(told)[1:] if word != "…"]

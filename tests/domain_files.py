@@ -1,4 +1,4 @@
-"""A few questions, papers and tweets in the very files of USEB's archive and the tables of MTEB's clustering tasks."""
+"""A few questions, papers and tweets in the formats of USEB's archive and MTEB's clustering tasks."""
 
 import json
 from pathlib import Path
@@ -8,11 +8,11 @@ import polars as pl
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
 GROUPS = [[*texts] for texts in zip(ORIGINALS, BACK_DE, BACK_FR, strict=True)]
-"""Texts that say the same, four times three."""
+"""Four groups of three texts with equal meaning."""
 
 
 def write_useb(mirror: Path) -> Path:
-    """The folder data-eval in a mirror, as the archive unpacks; returns the mirror."""
+    """Write the folder data-eval, as unpacked from the archive, into a mirror; return the mirror."""
     root = mirror / "data-eval"
     _write_askubuntu(root / "askubuntu")
     _write_cqadupstack(root / "cqadupstack")
@@ -22,7 +22,7 @@ def write_useb(mirror: Path) -> Path:
 
 
 def write_clusters(mirror: Path) -> Path:
-    """The two clustering tasks, two sets each; returns the mirror."""
+    """Write the two clustering tasks, two sets each; return the mirror."""
     texts = [text for group in GROUPS for text in group]
     labels = [f"group {number}" for number, group in enumerate(GROUPS) for _ in group]
     sets = [{"sentences": texts, "labels": labels}, {"sentences": texts[::-1][:9], "labels": labels[::-1][:9]}]
@@ -38,7 +38,7 @@ def _write_askubuntu(folder: Path) -> None:
     (folder / "text_tokenized.txt").write_text("\n".join(pool) + "\n")
     lines = [
         "0\t1 2\t11 1 22 2 31 32\t3.5 1.5 9.25 1.5 0.5 0.25",
-        "10\t\t1 2 11\t3 2 1",  # nobody has found a question like it
+        "10\t\t1 2 11\t3 2 1",  # no similar question is annotated
         "20\t22\t12 22 1\t1 2 3",
     ]
     (folder / "test.txt").write_text("\n".join(lines) + "\n")

@@ -1,10 +1,10 @@
-"""One test over a table: every row is checked, and all that fail are listed."""
+"""A test over a table: checks every row and lists all failures."""
 
 from collections.abc import Callable, Iterable
 
 
 def every(cases: Iterable[object]) -> Callable[[Callable[..., None]], Callable[[], None]]:
-    """Turn `check(case)` into a test of all cases; a tuple is given as several arguments.
+    """Turn `check(case)` into a test of all cases; a tuple is passed as several arguments.
 
     Args:
         cases: the rows, at least one.

@@ -1,4 +1,4 @@
-"""One process of several, without the others: what they would send is left out."""
+"""Simulate one process of several without the others; communication is a no-op."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What somebody who can write to a store may do to it."""
+"""Damage that a user with write access can do to a store."""
 
 import json
 import os
@@ -39,21 +39,21 @@ def folder_of(store: Store, ref: ArtifactRef) -> Path:
 
 
 def rewrite(store: Store, ref: ArtifactRef, **fields: object) -> None:
-    """Change top fields of a manifest; None takes one away."""
+    """Change top-level fields of a manifest; None removes a field."""
     path = folder_of(store, ref) / MANIFEST
     record = json.loads(path.read_text()) | fields
     path.write_text(json.dumps({name: value for name, value in record.items() if value is not None}))
 
 
 def a_pipe(path: Path) -> None:
-    """In the place of a file."""
+    """Replace a file with a named pipe."""
     path.unlink()
     os.mkfifo(path)
 
 
 @contextmanager
 def as_nobody():
-    """Without the rights of root, which reads everything; another user is nobody already."""
+    """Run without root's right to read everything; unchanged for other users."""
     if os.geteuid() != 0:
         yield
         return
@@ -65,7 +65,7 @@ def as_nobody():
 
 
 def made_long_ago(store: Store) -> None:
-    """All artifacts, none of which was used since."""
+    """Make all artifacts old and unused since."""
     for ref in store.refs():
         rewrite(store, ref, created_at="2020-01-01T00:00:00Z")
     shutil.rmtree(store.workplace / ".records", ignore_errors=True)

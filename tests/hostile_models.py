@@ -1,4 +1,4 @@
-"""Ways in which a model's folder can be damaged, by name: each takes a bare transformer's folder and spoils it."""
+"""Damages of a model folder by name; each changes the folder of a bare transformer."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def tensors(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]
 
 
 def modules(*listed: object, **settings: object) -> Callable[[Path], None]:
-    """The folder as one of sentence-transformers."""
+    """Turn the folder into one of sentence-transformers."""
 
     def spoil(folder: Path) -> None:
         (folder / "modules.json").write_text(json.dumps(listed))

@@ -1,4 +1,4 @@
-"""Random values for what comes from outside, as many as `BSL_FUZZ_INPUTS` says; `BSL_FUZZ_SEED=…` repeats them."""
+"""Random hostile values: `BSL_FUZZ_INPUTS` sets their number, `BSL_FUZZ_SEED=…` repeats them."""
 
 import os
 import random
@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-# Read at import: the house's fixture takes these away from tests.
+# Read at import: the shared fixture removes these variables from tests.
 INPUTS = int(os.environ.get("BSL_FUZZ_INPUTS", "0"))
-SECONDS = 2.0  # of the short form, for all tests together
+SECONDS = 2.0  # time limit of the short form, over all tests
 SEED = int(os.environ.get("BSL_FUZZ_SEED", "1"))
 
 VALUES: list[object] = [
@@ -19,11 +19,11 @@ VALUES: list[object] = [
 
 
 class Draw:
-    """Random numbers of a test's own.
+    """Seeded random numbers for one test.
 
     Attributes:
-        dice: the numbers.
-        counts: how often what became of an input.
+        dice: the random generator.
+        counts: number of inputs by outcome.
     """
 
     def __init__(self, seed: str) -> None:
@@ -32,7 +32,7 @@ class Draw:
         self.inputs = 0
 
     def rounds(self, share: float) -> Iterator[int]:
-        """Numbers until the test has had its share of the inputs, or of the time."""
+        """Yield numbers until the test has used its share of the inputs or of the time."""
         end = time.monotonic() + SECONDS * share
         while self.inputs < INPUTS * share if INPUTS else time.monotonic() < end:
             yield self.inputs
@@ -40,7 +40,7 @@ class Draw:
 
 
 def spoiled(value: object, dice: random.Random) -> object:
-    """A JSON value with one part exchanged, taken away or added."""
+    """Return a JSON value with a random part replaced, removed or added."""
     if isinstance(value, dict) and value and dice.random() < 0.85:
         name = dice.choice(list(value))
         rest = dict(value)

@@ -1,4 +1,4 @@
-"""Every layout of sentence-transformers without remote code, and how far our vectors are from the library's."""
+"""Every layout of sentence-transformers without remote code, and the distance of our vectors from the library's."""
 
 import json
 import warnings
@@ -62,7 +62,7 @@ def pooled(*modes):
 
 
 def layout(base, *kinds, pooling=("mean",), length=32, **files):
-    """A transformer's files with modules after it."""
+    """Return a transformer's files plus a list of modules and their settings."""
     described = {
         "modules.json": modules("Transformer", "Pooling", *kinds),
         "1_Pooling/config.json": pooling if isinstance(pooling, dict) else pooled(*pooling),
@@ -103,7 +103,7 @@ def network(tmp_path, model, tokenizer, dtype=torch.float32):
 
 
 def bpe(*, ends=True, left=True):
-    """A decoder's tokenizer: an end mark that pads too, padding on the left."""
+    """Return a decoder's tokenizer: its end token is also the padding token, with padding on the left."""
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     letters = pre_tokenizers.ByteLevel.alphabet()
@@ -269,7 +269,7 @@ def opened(folder):
 
 
 def compared(name, tmp_path):
-    """Width, and the largest difference of our vectors from theirs: of the folder, and of its export."""
+    """Return the width and the largest differences from the library's vectors: of the folder, and of its export."""
     folder = write(tmp_path / "model", LAYOUTS[name](tmp_path))
     config = saved_config(folder, "x")
     assert config is not None

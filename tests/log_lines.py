@@ -1,4 +1,4 @@
-"""What log lines in JSON say of the artifacts that were published."""
+"""Published artifacts in JSON log lines."""
 
 import json
 
@@ -6,7 +6,7 @@ JSON_LINES = {"PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER": "json"}
 
 
 def published(text: str) -> dict[str, tuple[str, str]]:
-    """Artifact → the run and stage that its line names; other programs' lines may stand between."""
+    """Return run and stage by artifact, from the lines of published artifacts; all other lines are ignored."""
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     told = [line for line in lines if line.get("message", "").startswith("published ")]
     assert all(line["artifact"].startswith(line["message"].removeprefix("published ")) for line in told)

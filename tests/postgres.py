@@ -1,4 +1,4 @@
-"""A PostgreSQL of a test's own, from Debian's packages, that can be killed and started again."""
+"""A PostgreSQL server for one test, from Debian's packages, that can be killed and restarted."""
 
 import os
 import shutil
@@ -12,11 +12,11 @@ INITDB = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), No
 
 
 class Postgres:
-    """A cluster in a folder whose parents its user may enter; it runs as that user where we are root.
+    """A cluster in a folder whose parents its user may enter; it runs as the user postgres if we are root.
 
     Attributes:
-        url: as a Prefect server's settings name its database `prefect`.
-        process: that serves it.
+        url: the database `prefect`, for the settings of a Prefect server.
+        process: the server process.
     """
 
     def __init__(self, folder: Path, password: str, port: int | None = None) -> None:
@@ -25,7 +25,7 @@ class Postgres:
         self.url = f"postgresql+asyncpg://prefect:{password}@127.0.0.1:{self._port}/prefect"
         self._how: dict[str, object] = {"cwd": folder}
         (folder / "database").mkdir()
-        if os.getuid() == 0:  # as whom it refuses to run
+        if os.getuid() == 0:  # PostgreSQL refuses to run as root
             self._how |= {"user": "postgres", "group": "postgres", "extra_groups": []}
             shutil.chown(folder / "database", "postgres", "postgres")
         secret = folder / "password"
@@ -36,17 +36,17 @@ class Postgres:
         self._when_it_answers("createdb", "prefect")
 
     def start(self) -> None:
-        """Serve, or serve again after a kill."""
+        """Start the server, also after a kill."""
         where = ["-D", str(self._folder / "database"), "-p", str(self._port), "-h", "127.0.0.1", "-k", ""]
         with (self._folder / "database.log").open("ab") as log:
             self.process = subprocess.Popen([INITDB.with_name("postgres"), *where], stdout=log, stderr=log, **self._how)
 
     def kill(self) -> None:
-        """As signal 9 does: its own processes see it and end; nothing is written down first."""
+        """Kill the server with signal 9: its child processes notice and end, without a checkpoint."""
         own = children(self.process.pid)
         self.process.kill()
         self.process.wait()
-        while any(map(is_alive, own)):  # as long as one is there, no other takes its memory over
+        while any(map(is_alive, own)):  # a new server cannot take over the shared memory while one of them lives
             time.sleep(0.1)
 
     def stop(self) -> None:
@@ -54,7 +54,7 @@ class Postgres:
         self.process.wait(60)
 
     def rows(self, query: str) -> list[str]:
-        """What a query gives, a line each."""
+        """Return the rows of a query, as lines."""
         return self._when_it_answers("psql", "-d", "prefect", "-Atc", query).splitlines()
 
     def _when_it_answers(self, program: str, *words: str) -> str:

@@ -1,4 +1,4 @@
-"""A source read to its end, for tests."""
+"""Read whole sources in tests."""
 
 import polars as pl
 

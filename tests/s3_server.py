@@ -1,4 +1,4 @@
-"""An S3 endpoint on loopback (moto), to which the environment points while it serves."""
+"""An S3 endpoint on loopback (moto), set in the environment while it serves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def s3_served(application: Callable[..., object], bucket: str) -> Iterator[str]:
-    """The address of an empty bucket."""
+    """Serve an empty bucket and yield its URL."""
     server = make_server("127.0.0.1", 0, application, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with pytest.MonkeyPatch.context() as environment:
@@ -26,9 +26,9 @@ def s3_served(application: Callable[..., object], bucket: str) -> Iterator[str]:
         environment.setenv("AWS_ACCESS_KEY_ID", "test")
         environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
         environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        S3FileSystem.clear_instance_cache()  # another server's connections
+        S3FileSystem.clear_instance_cache()  # drops connections to another server
         files = Store(f"s3://{bucket}").fs
-        if files.exists(bucket):  # moto's buckets are the process's: another file of tests left it
+        if files.exists(bucket):  # moto's buckets are global to the process: another test file may have left this one
             files.rm(bucket, recursive=True)
         files.mkdir(bucket)
         yield f"s3://{bucket}"

@@ -1,5 +1,5 @@
 # ruff: noqa: NPY002  the protocol draws from the legacy global generator
-"""SentEval's classifier protocol one fit at a time, as REFERENCE C describes it: what the batched one must equal."""
+"""SentEval's classifier protocol, a fit at a time, as in REFERENCE C: the reference for the batched one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 
 @dataclass(frozen=True)
 class Restated:
-    """The setting; the defaults are those of the literature."""
+    """The settings; the defaults are those of the literature."""
 
     seed: int = 1111
     folds: int = 10
@@ -25,7 +25,7 @@ class Restated:
     dtype: torch.dtype = torch.float32
 
     def fit(self, x, y, classes, decay, dev=None):
-        """One classifier: draws from the global generators, as the original does."""
+        """Fit a classifier, with draws from the global generators as in the original."""
         np.random.seed(self.seed)
         torch.manual_seed(self.seed)
         layer = torch.nn.Linear(x.shape[1], classes).to(self.dtype)
@@ -61,7 +61,7 @@ class Restated:
         return float((self.predict(layer, x) == y).mean())
 
     def best_of(self, cuts, classes):
-        """Rounded mean dev accuracy of each weight decay, and the first best."""
+        """Return the rounded mean dev accuracy of each weight decay, and the first best."""
         scores = [
             round(100 * np.mean([self.score(self.fit(x, y, classes, decay, dev), *dev) for x, y, dev in cuts]), 2)
             for decay in self.decays
@@ -73,7 +73,7 @@ class Restated:
         return [(x[fit], y[fit], (x[dev], y[dev])) for fit, dev in cutter.split(x, y)]
 
     def nested(self, x, y, classes, outer=None):
-        """For each of the first `outer` folds: scores of the search, choice, predicted test classes."""
+        """Return scores of the search, choice and predicted test classes of the first `outer` folds."""
         out = []
         for train_x, train_y, (test_x, _) in self.cuts(x, y, 1111)[:outer]:
             scores, decay = self.best_of(self.cuts(train_x, train_y, 1111), classes)

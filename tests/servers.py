@@ -1,4 +1,4 @@
-"""What tests start Prefect's servers and workers with, in processes of their own."""
+"""Start Prefect servers and workers as subprocesses of tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 def clients_of(port: int, home: Path) -> dict[str, str]:
-    """What a server and those who talk to it need in their environment; Prefect reads it on import."""
+    """Return the environment of a server and its clients; Prefect reads it on import."""
     return {
         "PREFECT_HOME": str(home),
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
@@ -37,13 +37,13 @@ def clients_of(port: int, home: Path) -> dict[str, str]:
 
 
 def runs_in(folder: Path) -> dict[str, str]:
-    """What `prefect deploy` and a worker need whose runs start in a folder."""
+    """Return the environment of `prefect deploy` and of a worker whose runs start in a folder."""
     # prefect.yaml takes the folder from PWD.
     return {"PWD": str(folder), "PYTHONPATH": str(ROOT), "PREFECT_WORKER_QUERY_SECONDS": "1", "NO_COLOR": "1"}
 
 
 def prepare(environment: Mapping[str, str]) -> None:
-    """Give a server its pool, queues and automations."""
+    """Give a server its work pool, queues and automations."""
     own = {**environment, "PATH": f"{PREFECT.parent}:{environment['PATH']}"}
     done = subprocess.run([ROOT / "docker" / "server-setup.sh"], env=own, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -65,11 +65,11 @@ def is_alive(process: int) -> bool:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state != "Z"  # whom nobody waits for in a container without an init
+    return state != "Z"  # a zombie, in a container without an init process
 
 
 def children(process: int) -> list[int]:
-    """Processes that a process has started, whichever thread did, and theirs."""
+    """Return the descendants of a process, whichever thread started them."""
     direct: list[int] = []
     for listed in Path(f"/proc/{process}/task").glob("*/children"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended

@@ -1,9 +1,10 @@
-"""Prefect's own command, `prefect …`, with the collector of cycles off, for servers that tests start.
+"""Run `prefect …` with the cyclic garbage collector off, for servers that tests start.
 
-Prefect 3.8.8 on SQLite stands still for a minute at times, and then answers 503. A request that is cancelled leaves a
-cursor with rows unread in a cycle of references. Collected in the event loop's thread, it waits in `sqlite3_reset`,
-which keeps the GIL, for a connection whose own thread waits for the write lock, whose holder waits for the loop: until
-SQLite's timeout of 60 s (py-spy's native stacks; docs/deploy.md). A server of PostgreSQL has no such cursors.
+Prefect 3.8.8 on SQLite sometimes hangs for a minute and then answers 503. A cancelled request leaves a cursor with
+unread rows in a reference cycle. If it is collected in the event loop's thread, `sqlite3_reset` waits, without
+releasing the GIL, for the connection. The connection's own thread waits for the write lock, whose owner waits for the
+event loop. Only SQLite's timeout of 60 s ends this (py-spy's native stacks; docs/deploy.md). PostgreSQL has no such
+cursors.
 """
 
 import gc

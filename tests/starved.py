@@ -1,4 +1,4 @@
-"""A stage that needs more memory than a limit leaves it: `python -m tests.starved STORE` is ended in its midst."""
+"""A stage that needs more memory than its limit: `python -m tests.starved STORE` fails halfway."""
 
 import resource
 import sys
@@ -15,7 +15,7 @@ NEEDED, LEFT = 256 << 20, 64 << 20  # bytes
 
 @stage(ref=ViewsRef, version=1)
 def hungry_views(work: StageContext, rows: int) -> None:
-    """Views, of which the second part takes much memory."""
+    """Write views whose second part needs much memory."""
     frame = pl.DataFrame({"sentence_id": range(rows), "method": "toy", "text": "A cat sits."})
     first = frame.cast({"sentence_id": pl.UInt64})
     work.draft.write(first)

@@ -44,7 +44,7 @@ WIDTH = 32
 
 
 def write_tiny(folder: Path, architecture: str = "bert", *, seed: int = 0, dropout: float = 0.1) -> Path:
-    """Write a 2-layer encoder of width 32 with a word tokenizer and give its folder back."""
+    """Write a 2-layer encoder of width 32 with a word tokenizer, and return its folder."""
     words = sorted({w for text in ORIGINALS + BACK_DE + BACK_FR for w in _words(text)})
     vocabulary = {word: number for number, word in enumerate([*SPECIALS, *words])}
     torch.manual_seed(seed)
@@ -61,7 +61,7 @@ def tiny_encoder(
 
 
 def write_shallow(folder: Path, asset: str = "bert-mini") -> Path:
-    """Write the first of the four layers of an embedded BERT, which reads any text and learns; give its folder back."""
+    """Write the first of four layers of an embedded BERT, which reads any text and learns; return its folder."""
     whole = embedded_path(asset)
     model = AutoModel.from_pretrained(whole)
     model.layers = model.layers[:1]
@@ -73,12 +73,12 @@ def write_shallow(folder: Path, asset: str = "bert-mini") -> Path:
 
 
 def pair_of(encoder: SentenceEncoder) -> tuple[Encoder, PreTrainedTokenizerBase]:
-    """Network and tokenizer, for tests of one of them."""
+    """Return network and tokenizer, for tests that need only one of them."""
     return encoder.network, encoder.tokenizer
 
 
 def reader(tokenizer: PreTrainedTokenizerBase, max_length: int) -> SentenceEncoder:
-    """An encoder of one number a text, for tests that tokenise."""
+    """Return an encoder with vectors of width 1, for tests of tokenisation."""
     table = StaticTable(torch.zeros(len(tokenizer), 1))
     return SentenceEncoder(Encoder(table, EncoderConfig(model="reader", max_length=max_length)), tokenizer)
 
@@ -113,7 +113,7 @@ def _network(architecture: str, vocabulary: int, dropout: float) -> PreTrainedMo
         "num_attention_heads": 4,
         "max_position_embeddings": 64,
     }
-    if architecture != "modernbert":  # BERT and its kin
+    if architecture != "modernbert":  # BERT-like architectures
         dropouts = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
         config = CONFIG_MAPPING[architecture](**sizes, **dropouts, intermediate_size=64, pad_token_id=0)
         model: PreTrainedModel = AutoModel.from_config(config)

@@ -1,7 +1,7 @@
-"""Stages that fine-tune a tiny encoder, which tests start, kill and run again.
+"""Stages that fine-tune a tiny encoder, for tests that start, kill and repeat them.
 
-Run as a program, `python -m tests.tiny_finetuning FOLDER KIND` runs the stage of that kind (`stsb`, `afs`, or
-`stsb-cross` for a cross-encoder) with a snapshot after every step, in the store `FOLDER/store`.
+As a program, `python -m tests.tiny_finetuning FOLDER KIND` runs the stage of that kind (`stsb`, `afs`, or `stsb-cross`
+for a cross-encoder) with a snapshot after every step, in the store `FOLDER/store`.
 """
 
 import sys
@@ -27,7 +27,7 @@ from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 FIRST = ORIGINALS * 3
 SECOND = BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
 GOLD = [5.0] * 4 + [0.0, 0.5, 1.0, 1.5] + [4.5] * 4
-# Enough steps to be killed among them: 24 and 12.
+# Enough steps to kill the run between them: 24 and 12.
 STSB = stsb_config().model_copy(update={"batch_size": 512, "epochs": 2, "lr": 3e-3})
 CROSS = stsb_cross_config().model_copy(update={"batch_size": 512, "epochs": 2, "lr": 3e-3})
 AFS = afs_config().model_copy(update={"epochs": 1, "lr": 3e-3})
@@ -35,7 +35,7 @@ NETWORK = EncoderConfig(model="tiny", max_length=24)
 
 
 def prepare(folder: Path) -> Path:
-    """The encoder, STS-B by its numbers of pairs, and the three files of AFS."""
+    """Write the encoder, STS-B with its declared numbers of pairs, and the three files of AFS."""
     write_tiny(folder / "tiny")
     (folder / "mirror" / "stsb").mkdir(parents=True)
     frame = pl.DataFrame({"sentence1": FIRST, "sentence2": SECOND, "score": GOLD})
@@ -50,7 +50,7 @@ def prepare(folder: Path) -> Path:
 
 
 def run(folder: Path, store: str, kind: str) -> tuple[RunContext, ArtifactRef]:
-    """Run a stage in a store of its own; the site, and what it made."""
+    """Run a stage in its own store; return the context and the artifact."""
     mirror = str(folder / "mirror")
     site = RunContext(store=str(folder / store), mirror=mirror, device="cpu", threads=1, save_every=1, keep_snapshots=2)
     config = {"afs": AFS, "stsb-cross": CROSS}.get(kind, STSB)

@@ -1,4 +1,4 @@
-"""A small encoder under each kind of heads, here and in sentence-transformers, and its folder."""
+"""A small encoder with each kind of heads, ours and sentence-transformers', and its folder."""
 
 import json
 
@@ -18,12 +18,12 @@ ROWS = np.array([5, 0, 9, 3, 3, 8])
 
 
 def their_relu(width):
-    """ReLU of token vectors in sentence-transformers, which has it in a dense layer only."""
+    """Return sentence-transformers' ReLU of token vectors, which exists only in a Dense layer."""
     same = {"bias": False, "init_weight": torch.eye(width), "module_input_name": TOKENS}
     return theirs.Dense(width, width, activation_function=torch.nn.ReLU(), **same)
 
 
-# Name → its heads on tokens and on sentences, here and in sentence-transformers, and the width that they make.
+# Name → heads on tokens and on sentences, ours and sentence-transformers', and the output width.
 KINDS = {
     "Dense": (lambda: ([], [Dense(WIDTH, 12)]), lambda: ([], [theirs.Dense(WIDTH, 12)]), 12),
     "Dense, residual": (

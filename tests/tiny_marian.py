@@ -1,7 +1,7 @@
 """A small but real MarianMT model in a folder: SentencePiece trained on sentences, weights from a seed.
 
-Random weights translate nothing; they are for mechanics: order, batches, caps, loading, resuming. They are spread
-wider than a fresh model's, so that greedy outputs differ between sentences and from step to step.
+Random weights translate nothing; they test order, batches, caps, loading and resuming. Their variance is larger than a
+fresh model's, so that greedy outputs differ between sentences and between steps.
 """
 
 import json
@@ -50,7 +50,7 @@ def build_tiny_marian(
     options = {"source_lang": "en", "target_lang": "de", "model_max_length": 512}
     (folder / "tokenizer_config.json").write_text(json.dumps(options), encoding="utf-8")
     _write_model(folder, vocab, seed, gain, end_bias, safetensors)
-    MarianTokenizer.from_pretrained(folder)  # the folder must be one that transformers itself can read
+    MarianTokenizer.from_pretrained(folder)  # checks that transformers itself can read the folder
     return folder
 
 
@@ -84,7 +84,7 @@ def _write_model(
             if weight.dim() > 1 and "embed_positions" not in name:
                 weight.mul_(gain)
         model.final_logits_bias[0, 0] = end_bias
-    model.generation_config = GenerationConfig(  # as OPUS-MT models carry it
+    model.generation_config = GenerationConfig(  # like that of OPUS-MT models
         num_beams=4, max_length=128, bad_words_ids=[[vocab["<pad>"]]], forced_eos_token_id=0, renormalize_logits=True,
         pad_token_id=vocab["<pad>"], eos_token_id=0, decoder_start_token_id=vocab["<pad>"],
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""One small training run that tests start, interrupt and kill.
+"""A small training run that tests start, interrupt and kill.
 
-Run as a program, `python -m tests.tiny_training WORK_FOLDER MODEL_FOLDER STEP SIGNAL` trains until that step and then
-sends itself the signal: SIGKILL, as a machine that loses power would, or SIGTERM, as one that is taken away.
+As a program, `python -m tests.tiny_training WORK_FOLDER MODEL_FOLDER STEP SIGNAL` trains until that step and then sends
+itself the signal: SIGKILL simulates a power loss, SIGTERM a preempted machine.
 """
 
 import os
@@ -37,7 +37,7 @@ PAIRS = pl.DataFrame(
 )
 TEACHER = TeacherVectors(np.arange(4, dtype=np.uint64), np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
 DEV = DevSet("tiny dev", ORIGINALS + ORIGINALS, BACK_DE + BACK_DE[::-1], [5, 5, 5, 5, 0.0, 1, 2, 1.5])
-# Dropout (torch's generator), running target statistics and several epochs: all that a resume could lose.
+# Dropout (torch's generator), running target statistics and several epochs: everything that a resume could lose.
 CONFIG = TrainingConfig(
     precision="fp32",
     objective=BSLConfig(k=2, momentum=0.9, momentum_schedule="cosine", target_norm="standardize", target_dropout=True),

@@ -1,4 +1,4 @@
-"""A WordNet database of a few words, in the format of wndb(5WN), so that the real reader can be tested anywhere."""
+"""A WordNet database of a few words in the format of wndb(5WN), so that the real reader can be tested anywhere."""
 
 from pathlib import Path
 
@@ -22,12 +22,12 @@ _LICENCE = "  1 This file has no licence header; two spaces mark lines that read
 
 
 def write_tiny_wordnet(folder: Path) -> Path:
-    """Write index, data and exception files, lexnames left out as Debian's package does, and give the folder back."""
+    """Write index, data and exception files, without lexnames as in Debian's package; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for part, synsets in SYNSETS.items():
         letter, data, senses = _LETTERS[part], _LICENCE, {}
         for words in synsets:
-            offset = len(data)  # readers seek to it
+            offset = len(data)  # readers seek to this offset
             members = " ".join(f"{word} 0" for word in words)
             frames = " 01 + 02 00" if part == "verb" else ""
             data += f"{offset:08} 00 {letter} {len(words):02x} {members} 000{frames} | a gloss  \n"

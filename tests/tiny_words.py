@@ -1,4 +1,4 @@
-"""A table of a few words as sentence-transformers has it."""
+"""A small word-embedding table in the format of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KNOWN = ("PADDING_TOKEN", "A", "a", "man", "dog", "woman", "is", "the", "on", ".
 
 
 def words(*, weighed: bool = False, lower: bool = False) -> list[torch.nn.Module]:
-    """The table, with marks among its words, words that are passed over and a row that no word has; its weights."""
+    """Return modules: a table with punctuation, stop words and an unused row, and optionally word weights."""
     table = torch.randn(len(KNOWN) + 1, WIDTH, generator=torch.Generator().manual_seed(1))
     cut = st.tokenizer.WhitespaceTokenizer(KNOWN, stop_words=["the", "on", "."], do_lower_case=lower)
     weights = st.WordWeights([*KNOWN, "[none]"], {"dog": 2.5, "man": 0.25, "is": 0.0}, unknown_word_weight=0.5)

@@ -1,4 +1,4 @@
-"""A kind of evaluation that the house does not have: whether a sentence finds its paraphrase among all others."""
+"""An example evaluation kind that the project lacks: the accuracy of finding a sentence's paraphrase."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,11 +19,11 @@ from tasks.stage.run_context import RunContext
 
 TOY: Final = "paraphrases"
 READ: Final[list[str]] = []
-"""The sets that were read from the disk, one by one."""
+"""The sets read from disk, in order."""
 
 
 class Paraphrases(EvaluationSet):
-    """Pairs of STS-B dev that mean the same."""
+    """Pairs of STS-B dev with equal meaning."""
 
     dataset: str = TOY
 
@@ -62,7 +62,7 @@ class ParaphraseKind(FrozenKind[Paraphrases]):
 def score_paraphrases(
     work: StageContext, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[Paraphrases, ...]
 ) -> None:
-    """The toy's own cached stage."""
+    """The example's own cached stage."""
     figures = paraphrase_figures(sets, open_vectors(work.store, embeddings))
     publish_scores(work, figures, model, checkpoint, 0, f"Paraphrases found by {model}")
 

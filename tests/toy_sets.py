@@ -1,4 +1,4 @@
-"""Data sets of a few rows under the name of a declared one, whose papers count more."""
+"""Small datasets under the name of a declared, larger one."""
 
 import pytest
 
@@ -6,6 +6,6 @@ from storage.datasets.registry import DATASETS
 
 
 def allow_any_rows(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Declare sets without their numbers of rows, for the length of a test."""
+    """Remove the declared row counts of datasets for the duration of a test."""
     for name in names:
         monkeypatch.setitem(DATASETS, name, DATASETS[name].model_copy(update={"rows": {}}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -30,24 +31,52 @@ if TYPE_CHECKING:
     from flows.sweep.method_settings import FieldSettings
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """Which methods are tried, and for how long."""
+
+    budget: Annotated[str, Parameter(help="training of each method: seconds 90s, minutes 10m or steps 200steps")] = "2m"
+    methods: Annotated[
+        str | None, Parameter(help="names separated by commas; a wrong name lists them [default: all]")
+    ] = None
+    seeds: Annotated[int, Parameter(help="runs of each method, with training.seed 0, 1, …")] = 1
+    sentences: Annotated[int, Parameter(help="maximum number of training sentences")] = 20_000
+    teacher: Annotated[
+        str | None, Parameter(help=f"of distillation: {ENCODER_FORMS} [default: by what --encoder can]")
+    ] = None
+    translators: Annotated[Literal["embedded", "opus-mt"], Parameter(help="models of round trips")] = "embedded"
+
+    def settings(self, changes: Mapping[str, Any]) -> FieldSettings:
+        """Return the settings of a call.
+
+        Args:
+            changes: those of other options and of `--set`, nested; they win.
+
+        Raises:
+            ValueError: a method, a field or a value is not known.
+        """
+        from flows.config import override
+        from flows.sweep.method_settings import FieldSettings, budget_of
+        from flows.sweep.methods import methods_of
+
+        names = self.methods.split(",") if self.methods else None
+        methods_of(names)
+        allowed, budget = budget_of(self.budget).model_dump(), changes.get("budget", {})
+        if isinstance(budget, dict):
+            # It is of seconds or of steps: the one that is set takes the place of the other.
+            said = any(value is not None for value in budget.values())
+            budget = (dict.fromkeys(allowed) if said else allowed) | budget
+        return override(FieldSettings(), {**asdict(self), "methods": names, **changes, "budget": budget})
+
+
 def field(
     texts: Annotated[tuple[str, ...], Parameter(help=TEXT_FORMS, required=True)],
     /,
     *,
     encoder: Annotated[str, Parameter(help=f"to start from: {ENCODER_FORMS}")] = "embedded:bert-mini",
     labels: Annotated[str | None, Parameter(help="file of texts with a class, or of scored pairs")] = None,
-    budget: Annotated[
-        str, Parameter(help="training of each method: seconds 90s, minutes 10m or steps 200steps")
-    ] = "2m",
-    methods: Annotated[
-        str | None, Parameter(help="names separated by commas; a wrong name lists them [default: all]")
-    ] = None,
-    seeds: Annotated[int, Parameter(help="runs of each method, with training.seed 0, 1, …")] = 1,
-    sentences: Annotated[int, Parameter(help="maximum number of training sentences")] = 20_000,
-    teacher: Annotated[
-        str | None, Parameter(help=f"of distillation: {ENCODER_FORMS} [default: by what --encoder can]")
-    ] = None,
-    translators: Annotated[Literal["embedded", "opus-mt"], Parameter(help="models of round trips")] = "embedded",
+    trial: Trial = Trial(),
     settings: Changes = (),
     precision: AskedPrecision = None,
     reading: Reading = Reading(),
@@ -57,51 +86,24 @@ def field(
     """Try every method on your text, and say which to use."""
     check_texts(texts, place)
     check_files(labels)
-    check_encoders([encoder, teacher], place)
-    options = {"seeds": seeds, "sentences": sentences, "teacher": teacher, "translators": translators}
+    check_encoders([encoder, trial.teacher], place)
     asked = {"precision": precision} if precision else {}
-    chosen = settings_of(budget, methods, {**options, **asked, **reading.given}, changes_of(settings))
+    chosen = trial.settings({**asked, **reading.given, **changes_of(settings)})
     start = begin(place, output)
     from flows.sweep.field import field as trying
-    from flows.sweep.field import located
+    from storage.sources.labels import label_source
     from tasks.embedding.encoders import check_there
 
-    files, labelled = located(start.site, texts, labels, chosen)
+    taken = [source.told for source in chosen.sources(texts, start.site.mirror)]
+    labelled = label_source(labels).told if labels else None
     for name in filter(None, (encoder, chosen.teacher)):
         check_there(start.site, name)
     if not output.json:
-        print_table(TAKEN, [source.told for source in files])
+        print_table(TAKEN, taken)
         if labelled is not None:
-            print(printable(labelled.told))
+            print(printable(labelled))
     ref = start.run(trying, [], texts=list(texts), encoder=encoder, labels=labels, settings=chosen)
     if ref is None:
         return 1
-    taken = [source.told for source in files]
-    show_sweep(start.site.open_store(), ref, output, taken=taken, labels=labelled.told if labelled else None)
+    show_sweep(start.site.open_store(), ref, output, taken=taken, labels=labelled)
     return 0
-
-
-def settings_of(budget: str, methods: str | None, options: Mapping[str, Any], changes: dict[str, Any]) -> FieldSettings:
-    """Return the settings of a call.
-
-    Args:
-        budget: of each method, as `--budget` takes it.
-        methods: names separated by commas; None for all.
-        options: other settings by their names.
-        changes: those of `--set`, nested; they win.
-
-    Raises:
-        ValueError: a method, a field or a value is not known.
-    """
-    from flows.config import override
-    from flows.sweep.method_settings import FieldSettings, budget_of
-    from flows.sweep.methods import methods_of
-
-    names = methods.split(",") if methods else None
-    methods_of(names)
-    allowed = budget_of(budget).model_dump()
-    if isinstance(own := changes.get("budget"), dict):
-        # It is of seconds or of steps: the one that is set takes the place of the other.
-        said = any(value is not None for value in own.values())
-        changes["budget"] = (dict.fromkeys(allowed) if said else allowed) | own
-    return override(FieldSettings(), {"budget": allowed, "methods": names, **options} | changes)

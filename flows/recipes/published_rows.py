@@ -243,4 +243,4 @@ def _leaves(fields: Mapping[str, object], place: str = "") -> Iterator[tuple[str
             members = ("+".join(map(str, member.values())) if isinstance(member, dict) else member for member in value)
             yield f"{place}{name}", f"({'; '.join(map(str, members))})"
         else:
-            yield f"{place}{name}", str(value)
+            yield f"{place}{name}", "none" if value is None else str(value)

@@ -1,13 +1,8 @@
-"""Which method helps on this text: a table of methods, one text, one budget each, proved on what none has seen.
-
-Methods share whatever they have in common, so one more costs itself alone, and a killed run goes on where it was. What
-a method cannot do is said on the page; it does not end the others.
-"""
+"""Which method helps on this text: a sweep over methods, one budget each, compared on what none of them has seen."""
 
 from __future__ import annotations
 
 import json
-import logging
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -15,10 +10,10 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.run_context import command_of, run_context_of, settled, tell_precision
-from flows.sweep.method_runs import MethodInputs, StartEncoder, inapplicable, run_method, start_encoder_of
-from flows.sweep.method_settings import FieldSettings
+from flows.sweep.method_runs import MethodInputs, MethodRun, StartEncoder, inapplicable, start_encoder_of
+from flows.sweep.method_settings import FieldSettings, augmentation
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
-from models.errors import InterruptedRunError, ModelError, TranslationStoppedError
+from flows.sweep.points import run_by_seed, with_runs
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
 from storage.sources.labels import LabelSource, label_source
@@ -42,8 +37,6 @@ if TYPE_CHECKING:
 
     from storage.artifacts.refs import PassagesRef, ViewsRef
     from storage.sources.own_text import TextSource
-
-logger = logging.getLogger(__name__)
 
 CHECKS: Final = ("embedded:stsb/test",)
 
@@ -74,22 +67,30 @@ def field(
     place, chosen = run_context_of(site), settings or FieldSettings()
     tell_precision(place, {"training and encoding": chosen.precision})
     chosen = settled(chosen, place)
-    files, labelled = located(place, texts, labels, chosen)
+    files, labelled = chosen.sources(texts, place.mirror), label_source(labels) if labels else None
     methods = contested(chosen, labelled)
-    origin = start_encoder_of(place, encoder)
-    reasons = inapplicable(methods, origin, chosen)
-    tried = tuple(method for method in methods if method.name not in reasons)
+    start = start_encoder_of(place, encoder)
+    reasons = inapplicable(methods, start, chosen)
+    tried = [method for method in methods if method.name not in reasons]
     if chosen.teacher is not None and any(method.taught for method in tried):
         start_encoder_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
-    shared = _shared(place, files, labelled, chosen, tried)
-    reasons |= _unproved(shared, tried)
+    shared = _shared(place, files, labelled, chosen, start, tried)
+    reasons |= _unproved(place, shared, tried)
     for name, reason in reasons.items():
         warn("%s is %s", name, reason)
-    tried = tuple(method for method in tried if method.name not in reasons)
-    systems = tuple(_tried(shared, origin, method, reasons.get(method.name)) for method in methods)
+    tried = [method for method in tried if method.name not in reasons]
+    _make_views(place, shared, tried)
+    here = place.model_copy(update={"pool": False})  # whose workers run recipes alone
+    ended = run_by_seed({method.title: _jobs(shared, method) for method in tried}, here)
+    systems = tuple(
+        SweepSystem(label=method.title, faults=(reasons[method.name],))
+        if method.name in reasons
+        else with_runs(SweepSystem(label=method.title), ended[method.title])
+        for method in methods
+    )
     learnt_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
     settings_of_page = SweepSettings(
-        title=f"Which method helps on {', '.join(source.name for source in files)}, from {origin.title}",
+        title=f"Which method helps on {', '.join(source.name for source in files)}, from {start.title}",
         config=chosen.bootstrap,
         own_text=OwnTextComparison(
             held_out=shared.text,
@@ -99,7 +100,7 @@ def field(
             may_forget=chosen.may_forget,
             sources=files,
         ),
-        notes=_notes(shared, origin, learnt_views),
+        notes=_notes(place, shared, learnt_views),
         settings=chosen.model_dump_json(indent=1),
     )
     command = RunCommand(command=_command(texts, encoder, labels, chosen))
@@ -110,17 +111,6 @@ def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: F
     changed = settings.model_dump(mode="json", exclude_defaults=True, exclude={"budget"})
     options = {"encoder": encoder, "labels": labels, "budget": re.sub("[ ,]", "", settings.budget.spelled)}
     return command_of("field", texts, options, [f"{name}={json.dumps(value)}" for name, value in changed.items()])
-
-
-def located(
-    site: RunContext, texts: Sequence[str], labels: str | None, settings: FieldSettings
-) -> tuple[tuple[TextSource, ...], LabelSource | None]:
-    """The files, and what is read of them.
-
-    Raises:
-        SourceError: one of them is nowhere to be had, or nothing in it is text or a label.
-    """
-    return settings.sources(texts, site.mirror), label_source(labels) if labels else None
 
 
 def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
@@ -142,26 +132,25 @@ def _shared(
     files: tuple[TextSource, ...],
     labels: LabelSource | None,
     settings: FieldSettings,
-    methods: tuple[Method, ...],
+    start: StartEncoder,
+    methods: Sequence[Method],
 ) -> MethodInputs:
     """What all methods have in common."""
     divided = read_passages(site, files, settings.hold_out)
-    corpus = learnt(
-        site, divided, labels, "field", 0
-    )  # first: labels that are too few end the run before it takes long
+    corpus = learnt(site, divided, labels, "field", 0)  # first: labels that are too few end the run at once
     text = HeldOutSet(
         passages=divided,
         trips=_trips(site, divided, settings, methods),
         labels=labels,
         questions=settings.questions,
-        store=site.store,
+        store=site.abroad().store,
     )
     if not site.open_store().defect(divided):  # of a dry run
         rows_of(text)  # too little text ends the run before anything is trained
     found = available(site, CHECKS).sets.values()
     return MethodInputs(
-        site=site,
         settings=settings,
+        start=start,
         text=text,
         corpus=corpus,
         checks=tuple(scored for scored in found if isinstance(scored, ScoredSet)),
@@ -169,7 +158,7 @@ def _shared(
 
 
 def _trips(
-    site: RunContext, divided: PassagesRef, settings: FieldSettings, methods: tuple[Method, ...]
+    site: RunContext, divided: PassagesRef, settings: FieldSettings, methods: Sequence[Method]
 ) -> ViewsRef | None:
     """Round trips of held-out sentences, where methods learn from round trips: it is seen whether they learnt it."""
     if all(method.views != "round trips" for method in methods):
@@ -178,10 +167,10 @@ def _trips(
     return augment(site, field_held(site, divided), first)
 
 
-def _unproved(shared: MethodInputs, methods: tuple[Method, ...]) -> dict[str, str]:
+def _unproved(site: RunContext, shared: MethodInputs, methods: Sequence[Method]) -> dict[str, str]:
     """Why methods that learn crops are not tried, by their names, where the text is asked nothing but crops."""
     text = shared.text
-    if text.labels is not None or shared.site.open_store().defect(text.passages):
+    if text.labels is not None or site.open_store().defect(text.passages):
         return {}
     if questions_of(text).keys() - PROBED.values():
         return {}
@@ -189,22 +178,21 @@ def _unproved(shared: MethodInputs, methods: tuple[Method, ...]) -> dict[str, st
     return {method.name: f"{reason} of several sentences, or labels" for method in methods if method.views == "crops"}
 
 
-def _tried(shared: MethodInputs, origin: StartEncoder, method: Method, reason: str | None) -> SweepSystem:
-    """A method with its artifacts, or with why it has none."""
-    if reason is not None:
-        return SweepSystem(label=method.title, faults=(reason,))
-    try:
-        return run_method(shared, origin, method)
-    except (InterruptedRunError, TranslationStoppedError):
-        raise
-    except ModelError as error:
-        logger.warning("%s is left without figures: %s", method.title, error)
-        return SweepSystem(label=method.title, faults=(str(error),))
+def _make_views(site: RunContext, shared: MethodInputs, methods: Sequence[Method]) -> None:
+    """Make the views that several methods learn from once, before workers would each make them."""
+    for views in dict.fromkeys(method.views for method in methods):
+        if views is not None and views != LABELS:
+            augment(site, shared.corpus, augmentation(views, shared.settings))
 
 
-def _notes(shared: MethodInputs, origin: StartEncoder, learnt_views: tuple[str, ...]) -> tuple[str, ...]:
-    store = shared.site.open_store()
-    counts = store.manifest(shared.corpus).figures
+def _jobs(shared: MethodInputs, method: Method) -> list[MethodRun]:
+    """A method with each seed; one that draws nothing once."""
+    seeds = shared.settings.seeds if method.steps else 1
+    return [MethodRun(inputs=shared, method=method.name, seed=seed) for seed in range(seeds)]
+
+
+def _notes(site: RunContext, shared: MethodInputs, learnt_views: tuple[str, ...]) -> tuple[str, ...]:
+    counts = site.open_store().manifest(shared.corpus).figures
     settings = shared.settings
     pace = (
         "" if settings.budget.seconds is None else ", as steps by each method's own pace, measured once by timed steps"
@@ -215,7 +203,7 @@ def _notes(shared: MethodInputs, origin: StartEncoder, learnt_views: tuple[str, 
         f"{counts['held_out']:,}, in whole documents.",
         f"Asked of the held-out text: {asked_of}. Each is answered among all texts of its kind.",
         f"Budget of each method that trains: {settings.budget.spelled}{pace}. The last step is kept.",
-        f"Rates are those for {origin.said}.",
+        f"Rates are those for {shared.start.said}.",
     ]
     if learnt_views:
         views = " and ".join(f"{name}s" for name in learnt_views)

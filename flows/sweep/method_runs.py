@@ -1,22 +1,24 @@
-"""Run one method from an encoder: pairs, step time, training or fit, vectors."""
+"""A method with a seed as a run of a sweep: pairs, step time, training or fit, vectors."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.run_context import computed
-from flows.sweep.method_settings import FieldSettings, augmentation, pairing
-from flows.sweep.methods import FOREVER, LABELS, SMALL, START, WORDS, Method, Start
+from flows.sweep.method_settings import Budget, FieldSettings, augmentation, pairing
+from flows.sweep.methods import FOREVER, LABELS, SMALL, WORDS, Method, Start, methods_of
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import BootstrapConfig
-from storage.sources.model_sources import settings_of
+from storage.artifacts.refs import CheckpointRef, CorpusRef
+from storage.record import Record
+from storage.sources.model_sources import ResolvedModel, settings_of
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.embed import embed, embed_tfidf
 from tasks.embedding.encoders import can_drop, described_folder, is_bare, resolve_encoder, saved_settings
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available
+from tasks.evaluation.own_text import HeldOutSet
 from tasks.evaluation.own_text_sets import pair_own_labels
 from tasks.evaluation.sts import score
 from tasks.reporting.sweep.system import SweepSystem
@@ -33,16 +35,8 @@ if TYPE_CHECKING:
 
     from models.runtime.precision import Computed
     from models.views.config import AugmentConfig
-    from storage.artifacts.refs import (
-        CheckpointRef,
-        CorpusRef,
-        EmbeddingsRef,
-        PairsRef,
-        TransformRef,
-    )
-    from storage.sources.model_sources import ResolvedModel
+    from storage.artifacts.refs import EmbeddingsRef, PaceRef, PairsRef, TransformRef
     from tasks.corpus.evaluation_sets import EvaluationSet
-    from tasks.evaluation.own_text import HeldOutSet
     from tasks.stage.run_context import RunContext
 
 JUDGE: Final = "embedded:stsb/dev"
@@ -55,25 +49,21 @@ _KINDS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class StartEncoder:
-    """An encoder that methods start from.
-
-    Attributes:
-        name: as a person names it.
-        encoder: where its files are.
-        config: how it is read.
-        start: what kind it is, which decides the learning rates.
-        heads: its modules after pooling; `truncate_dim` where it keeps the first dimensions alone.
-        drops: whether it has dropout to be set.
-    """
+class StartEncoder(Record):
+    """An encoder that methods start from."""
 
     name: str
+    """As a person names it."""
     encoder: CheckpointRef | ResolvedModel
+    """Where its files are."""
     config: EncoderConfig
+    """How it is read."""
     start: Start
+    """What kind it is, which decides the learning rates."""
     heads: tuple[str, ...] = ()
+    """Its modules after pooling; `truncate_dim` where it keeps the first dimensions alone."""
     drops: bool = True
+    """Whether it has dropout to be set."""
 
     @property
     def title(self) -> str:
@@ -100,10 +90,15 @@ def start_encoder_of(site: RunContext, name: str) -> StartEncoder:
         saved = read_saved(folder)
         heads = tuple(head.kind for head in saved.sentence_heads) + ("truncate_dim",) * (saved.kept is not None)
         return StartEncoder(
-            name, encoder, saved_settings(site, encoder, named), "trained", heads, can_drop(site, encoder)
+            name=name,
+            encoder=encoder,
+            config=saved_settings(site, encoder, named),
+            start="trained",
+            heads=heads,
+            drops=can_drop(site, encoder),
         )
     width = json.loads((settings_of(folder) / "config.json").read_text(encoding="utf-8")).get("hidden_size", SMALL + 1)
-    return StartEncoder(name, encoder, named, "small" if width <= SMALL else "raw")
+    return StartEncoder(name=name, encoder=encoder, config=named, start="small" if width <= SMALL else "raw")
 
 
 def inapplicable(methods: Iterable[Method], origin: StartEncoder, settings: FieldSettings) -> dict[str, str]:
@@ -127,105 +122,107 @@ def inapplicable(methods: Iterable[Method], origin: StartEncoder, settings: Fiel
     return reasons
 
 
-@dataclass(frozen=True)
-class MethodInputs:
-    """What all methods have in common.
+class MethodInputs(Record):
+    """What all methods have in common."""
 
-    Attributes:
-        site: where the run happens.
-        settings: what is tried, for how long.
-        text: the held-out text with its questions, and labels.
-        corpus: what may be learnt.
-        checks: scored pairs on which nothing should be lost.
-    """
-
-    site: RunContext
     settings: FieldSettings
+    """What is tried, for how long."""
+    start: StartEncoder
+    """What they start from."""
     text: HeldOutSet
+    """The held-out text with its questions, and labels."""
     corpus: CorpusRef
+    """What may be learnt."""
     checks: tuple[ScoredSet, ...]
+    """Scored pairs on which nothing should be lost."""
 
     @property
     def sets(self) -> tuple[EvaluationSet, ...]:
         """All that methods are scored on."""
         return (self.text, *self.checks)
 
-    @property
-    def precision(self) -> Computed:
-        """What encoders compute in here."""
-        return computed(self.settings.precision, self.site)
+
+class MethodRun(Record):
+    """A method with a seed."""
+
+    inputs: MethodInputs
+    """What it has in common with the others."""
+    method: str
+    """Its name."""
+    seed: int
+    """Of what it draws."""
+
+    def run(self, site: RunContext) -> SweepSystem:
+        """Train or fit the method, or find that done.
+
+        Raises:
+            ModelError: it cannot be trained from this encoder, or diverged.
+        """
+        inputs, start, method = self.inputs, self.inputs.start, methods_of([self.method])[-1]
+        if method.objective is not None:
+            return _trained(site, inputs, method, self.seed)
+        if method.transform is not None:
+            return _fitted(site, inputs, method, self.seed)
+        if method.name == WORDS:
+            vectors = embed_tfidf(site, inputs.corpus, inputs.sets)
+        else:
+            vectors = _vectors(site, inputs, start.encoder, start.config)
+        return SweepSystem(label=method.title, embeddings=(vectors,))
 
 
-def run_method(shared: MethodInputs, origin: StartEncoder, method: Method) -> SweepSystem:
-    """Return a method with its artifacts: it is trained or fitted here, or found so.
-
-    Raises:
-        ModelError: it cannot be trained from this encoder, or diverged.
-    """
-    if method.name == WORDS:
-        return SweepSystem(label=method.title, embeddings=(embed_tfidf(shared.site, shared.corpus, shared.sets),))
-    if method.objective is not None:
-        return _trained(shared, origin, method)
-    if method.transform is not None:
-        return _fitted(shared, origin, method)
-    assert method.name == START  # all others train or fit
-    return SweepSystem(label=method.title, embeddings=(_vectors(shared, origin.encoder, origin.config),))
-
-
-def _trained(shared: MethodInputs, origin: StartEncoder, method: Method) -> SweepSystem:
-    site, settings = shared.site, shared.settings
+def _trained(site: RunContext, inputs: MethodInputs, method: Method, seed: int) -> SweepSystem:
+    settings = inputs.settings
     views = augmentation(method.views, settings) if method.views and method.views != LABELS else None
-    pairs = _pairs(shared, method, views)
-    student, teacher, notes = _taught(shared, origin) if method.taught else (origin, None, ())
+    pairs = _pairs(site, inputs, method, views)
+    student, teacher, notes = _taught(site, inputs) if method.taught else (inputs.start, None, ())
     encoder = student.config.model_copy(update=dict(method.encoder))
-    steps, pace = settings.budget.steps, None
-    if settings.budget.seconds is not None:
+    pace = None
+    if settings.budget.steps is None:
         trial = method.configured(student.start, _TRIAL, precision=settings.precision)
         pace = pace_training(site, pairs, student.encoder, encoder, trial, device_of(site), teacher)
-        steps = affordable(settings.budget.seconds, seconds_a_step(site.open_store(), pace))
-    assert steps is not None  # a budget is one or the other
-    configs = [method.configured(student.start, steps, seed, settings.precision) for seed in range(settings.seeds)]
-    checkpoints = tuple(train(site, pairs, student.encoder, None, encoder, config, teacher) for config in configs)
-    vectors = tuple(_vectors(shared, checkpoint, encoder) for checkpoint in checkpoints)
-    memories = _memories(site, views) if views else ()
-    taken = _steps_of(site, checkpoints[0])
+    steps = _steps_for(site, settings.budget, pace)
+    config = method.configured(student.start, steps, seed, settings.precision)
+    checkpoint = train(site, pairs, student.encoder, None, encoder, config, teacher)
+    taken = _steps_of(site, checkpoint)
     return SweepSystem(
         label=method.title,
-        embeddings=vectors,
-        checkpoints=checkpoints,
+        embeddings=(_vectors(site, inputs, checkpoint, encoder),),
+        checkpoints=(checkpoint,),
         steps=taken,
         pace=pace,
-        translators=memories,
+        translators=_memories(site, views) if views else (),
         notes=(*notes, *_ended(method, taken, steps)),
     )
 
 
-def _fitted(shared: MethodInputs, origin: StartEncoder, method: Method) -> SweepSystem:
-    site, settings = shared.site, shared.settings
-    store = site.open_store()
-    own = embed(site, origin.encoder, shared.corpus, origin.config, shared.precision)
-    before = _vectors(shared, origin.encoder, origin.config)
-    width = store.manifest(own).figures["dimensions"]
+def _fitted(site: RunContext, inputs: MethodInputs, method: Method, seed: int) -> SweepSystem:
+    start = inputs.start
+    own = embed(site, start.encoder, inputs.corpus, start.config, computed(inputs.settings.precision, site))
+    before = _vectors(site, inputs, start.encoder, start.config)
+    width = site.open_store().manifest(own).figures["dimensions"]
     assert isinstance(width, int)
-    steps, pace = 0, None
-    if method.steps:
-        pace = pace_fit(site, own, method.fitted(width, _TRIAL), device_of(site))
-        a_step = seconds_a_step(store, pace)
-        steps = settings.budget.steps or affordable(settings.budget.seconds or a_step, a_step)
-    seeds = range(settings.seeds if method.steps else 1)
-    fits = [fit_transform(site, own, method.fitted(width, steps, seed)) for seed in seeds]
-    taken = _steps_of(site, fits[0]) if method.steps else 0
-    after = tuple(transform(site, before, fit) for fit in fits)
-    folds = method.transform is not None and method.transform.folds
-    folded = tuple(fold_transform(site, origin.encoder, origin.config, fit) for fit in fits) if folds else ()
+    pace = pace_fit(site, own, method.fitted(width, _TRIAL), device_of(site)) if method.steps else None
+    steps = _steps_for(site, inputs.settings.budget, pace) if method.steps else 0
+    config = method.fitted(width, steps, seed)
+    fit = fit_transform(site, own, config)
+    taken = _steps_of(site, fit) if method.steps else 0
     return SweepSystem(
         label=method.title,
-        embeddings=after,
-        checkpoints=folded,
+        embeddings=(transform(site, before, fit),),
+        checkpoints=(fold_transform(site, start.encoder, start.config, fit),) if config.folds else (),
         steps=taken,
         pace=pace,
         notes=_ended(method, taken, steps),
     )
+
+
+def _steps_for(site: RunContext, budget: Budget, pace: PaceRef | None) -> int:
+    """The steps of a budget, or those that its seconds buy at a measured pace."""
+    if budget.steps is not None:
+        return budget.steps
+    assert budget.seconds is not None  # a budget is one or the other
+    assert pace is not None  # measured for it
+    return affordable(budget.seconds, seconds_a_step(site.open_store(), pace))
 
 
 def _steps_of(site: RunContext, made: CheckpointRef | TransformRef) -> int:
@@ -242,46 +239,47 @@ def _ended(method: Method, taken: int, steps: int) -> tuple[str, ...]:
     return (f"{method.title}: {FOREVER:,} passes over so little end it after {taken:,} of {steps:,} steps.",)
 
 
-def _pairs(shared: MethodInputs, method: Method, views: AugmentConfig | None) -> PairsRef:
+def _pairs(site: RunContext, inputs: MethodInputs, method: Method, views: AugmentConfig | None) -> PairsRef:
     if views is None:
-        assert shared.text.labels is not None  # or the method is not tried
-        return pair_own_labels(shared.site, shared.text.passages, shared.text.labels, "field", 0)
+        assert inputs.text.labels is not None  # or the method is not tried
+        return pair_own_labels(site, inputs.text.passages, inputs.text.labels, "field", 0)
     assert method.views is not None  # it trains
-    return pair(shared.site, augment(shared.site, shared.corpus, views), pairing(method.views, shared.settings))
+    return pair(site, augment(site, inputs.corpus, views), pairing(method.views, inputs.settings))
 
 
-def _taught(shared: MethodInputs, origin: StartEncoder) -> tuple[StartEncoder, EmbeddingsRef | None, tuple[str, ...]]:
+def _taught(site: RunContext, inputs: MethodInputs) -> tuple[StartEncoder, EmbeddingsRef | None, tuple[str, ...]]:
     """Who learns, the teacher's vectors, and a note of who taught whom.
 
     An encoder that is better than the embedded one teaches that, which is smaller; a worse one learns from it.
     """
-    site = shared.site
-    student, teacher = origin, shared.settings.teacher
+    student, teacher = inputs.start, inputs.settings.teacher
+    precision = computed(inputs.settings.precision, site)
     if teacher is None:
         mini = start_encoder_of(site, MINI_SENTENCE)
-        if _judged(shared, origin) > _judged(shared, mini):
-            student, teacher = mini, origin.name
+        if _judged(site, student, precision) > _judged(site, mini, precision):
+            student, teacher = mini, student.name
         else:
-            student, teacher = origin, MINI_SENTENCE
+            teacher = MINI_SENTENCE
     if student.name == teacher:
         student = start_encoder_of(site, MINI_BERT)
     found = find_teachers(site, [EncoderConfig(model=teacher)])
-    vectors = teach(site, shared.corpus, found, shared.precision)
+    vectors = teach(site, inputs.corpus, found, precision)
     return student, vectors, (f"Distillation: {EncoderConfig(model=teacher).short_name} teaches {student.title}.",)
 
 
-def _judged(shared: MethodInputs, origin: StartEncoder) -> float:
+def _judged(site: RunContext, origin: StartEncoder, precision: Computed) -> float:
     """Spearman on the set by which it is decided who teaches."""
-    site = shared.site
     sets = tuple(found for found in available(site, (JUDGE,)).sets.values() if isinstance(found, ScoredSet))
-    vectors = embed(site, origin.encoder, sets, origin.config, shared.precision)
+    vectors = embed(site, origin.encoder, sets, origin.config, precision)
     scores = score(site, vectors, origin.title, "", sets, BootstrapConfig(resamples=100))
     table = site.open_store().scan(scores).filter(metric="spearman", protocol="all", subset="all").collect()
     return float(table["value"].item())
 
 
-def _vectors(shared: MethodInputs, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EmbeddingsRef:
-    return embed(shared.site, encoder, shared.sets, config, shared.precision)
+def _vectors(
+    site: RunContext, inputs: MethodInputs, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig
+) -> EmbeddingsRef:
+    return embed(site, encoder, inputs.sets, config, computed(inputs.settings.precision, site))
 
 
 def _memories(site: RunContext, views: AugmentConfig) -> tuple[str, ...]:

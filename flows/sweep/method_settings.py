@@ -6,7 +6,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from flows.recipes.adaptation import ReadingConfig
 from flows.recipes.shared import CROPS, NO_VIEWS, trips_of
@@ -19,6 +19,7 @@ from models.translation.config import CATALOGS
 from models.translation.filters import UNFILTERED
 from models.views.config import ORIGINAL, AugmentConfig, CropView, DeletedView
 from models.views.pairs import PairConfig, ViewPair
+from storage.record import Record
 
 if TYPE_CHECKING:
     from flows.sweep.methods import Views
@@ -29,10 +30,8 @@ else:
     MethodName = Literal[NAMES]  # so that the UI's form offers them
 
 
-class Budget(BaseModel):
+class Budget(Record):
     """What each method may take."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     seconds: float | None = Field(None, gt=0)
     """Of training steps; the pace of each method is measured once (`tasks/training/step_timing.py`)."""

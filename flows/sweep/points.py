@@ -1,7 +1,8 @@
 """The runs of a sweep: one that cannot be trained or scored is reported, and the others go on.
 
-A run is made in this process, in processes of this machine, on a Dask cluster or on a work pool. Wherever it was made,
-this process then runs the same configuration and finds its artifacts, so all ways give the same result.
+A run is one seed of a point: of a configuration, or of a method on a person's text. It is made in this process, in
+processes of this machine, on a Dask cluster or, of a configuration, on a work pool. Wherever it was made, this process
+then makes the same run and finds its artifacts, so all ways give the same result.
 """
 
 from __future__ import annotations
@@ -9,34 +10,77 @@ from __future__ import annotations
 import contextvars
 import logging
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from threading import Event
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from flows.config import difference
 from flows.pipeline import Run, run
-from flows.pool import FailedRunError, Job, Order, PoolError, run_on_pool
+from flows.recipes import recipe
 from flows.run_context import settled
 from models.errors import InterruptedRunError, ModelError, TrainingError, TranslationStoppedError
 from models.evaluation.verdict import STOPPED
+from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.device import cores
 from tasks.stage.lanes import DiedError, StoppedError, run_apart
-from tasks.stage.progress import announce, is_planning, planning, warn
+from tasks.stage.pool import FailedRunError, Order, PoolError, run_on_pool
+from tasks.stage.progress import announce, planning, warn
 from tasks.stage.shards import ClusterError, on_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from flows.config import PipelineConfig
     from tasks.stage.run_context import RunContext
 
 Of = TypeVar("Of")
 Made = TypeVar("Made")
-Result = TypeVar("Result", bound="Run | ModelError | None")
+Outcome: TypeAlias = Run | SweepSystem | ModelError
+"""What a run made, or why it left nothing."""
 
 logger = logging.getLogger(__name__)
 
 _ENDING = (InterruptedRunError, TranslationStoppedError, PoolError, ClusterError, StoppedError)  # no point can go on
 _ON_POOL = 256  # runs that wait or work at a time
+
+
+class PointJob(Protocol):
+    """What one run makes; other processes and machines receive it as it is."""
+
+    def run(self, site: RunContext) -> Run | SweepSystem:
+        """Make all artifacts of the run, or find them."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A recipe's configuration with changes.
+
+    Attributes:
+        recipe: its name.
+        config: the configuration.
+    """
+
+    recipe: str
+    config: PipelineConfig
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """The changes by which `flows.config.override` makes this configuration of the recipe's."""
+        return difference(recipe(self.recipe), self.config)
+
+    def run(self, site: RunContext) -> Run:
+        """Run the configuration to its report."""
+        return run(self.config, site)
+
+    def parameters(self, site: RunContext) -> dict[str, Any]:
+        """The parameters of the run on a work pool, whose workers share store, mirror and kind of device.
+
+        The rest of the site (cache, number of the GPU, processes) is each worker's own.
+        """
+        shared = site.abroad().model_dump(mode="json", exclude_unset=True)
+        return {"recipe_name": self.recipe, "overrides": self.overrides, "site": shared}
 
 
 @dataclass(frozen=True)
@@ -49,21 +93,19 @@ class PointRun:
     """
 
     name: str
-    job: Job
+    job: PointJob
 
 
-def runs_of(label: str, recipe: str, config: PipelineConfig, seeds: int, site: RunContext) -> list[PointRun]:
-    """Return a configuration's runs, one per seed.
+def jobs_of(recipe: str, config: PipelineConfig, seeds: int, site: RunContext) -> list[Job]:
+    """Return a configuration with each seed.
 
     Args:
-        label: name of the configuration in messages.
         recipe: the recipe behind it.
         config: the configuration; settled here, so that workers with other processors make what this one expects.
         seeds: how many, if the configuration draws anything.
         site: the processor whose precision `auto` means.
     """
-    runs = settled(config, site).runs(seeds)
-    return [PointRun(f"{label}, seed {seed}", Job(recipe, own)) for seed, own in enumerate(runs)]
+    return [Job(recipe, own) for own in settled(config, site).runs(seeds)]
 
 
 def is_fault(error: BaseException) -> bool:
@@ -81,12 +123,56 @@ def _own(kind: type[ModelError]) -> Iterator[type[ModelError]]:
             yield from _own(narrower)
 
 
-def run_points(attempts: Sequence[PointRun], site: RunContext, lanes: int | None = None) -> list[Run | ModelError]:
+def run_by_seed(
+    points: Mapping[str, Sequence[PointJob]], site: RunContext, lanes: int | None = None
+) -> dict[str, list[Outcome]]:
+    """Make the runs of all points, each with its first seed before any with its second.
+
+    Args:
+        points: label → what its runs make, one per seed.
+        site: as of `run_points`.
+        lanes: as of `run_points`.
+
+    Returns:
+        Label → the outcome of each of its runs.
+
+    Raises:
+        Exception: as `run_points`.
+    """
+    every = ((seed, label, job) for label, jobs in points.items() for seed, job in enumerate(jobs))
+    ordered = sorted(every, key=itemgetter(0))
+    runs = [PointRun(f"{label}, seed {seed}", job) for seed, label, job in ordered]
+    ended: dict[str, list[Outcome]] = {label: [] for label in points}
+    for (_, label, _), outcome in zip(ordered, run_points(runs, site, lanes), strict=True):
+        ended[label].append(outcome)
+    return ended
+
+
+def with_runs(point: SweepSystem, outcomes: Sequence[Outcome]) -> SweepSystem:
+    """Return a point with the artifacts of its runs, and what ended the others."""
+    runs = [_artifacts(made) for made in outcomes if not isinstance(made, ModelError)]
+    faults = [f"seed {seed}: {found}" for seed, found in enumerate(outcomes) if isinstance(found, ModelError)]
+    own = {
+        field: tuple(value for made in runs for value in getattr(made, field))
+        for field in ("embeddings", "scores", "checkpoints")
+    }
+    shared = {field: getattr(runs[0], field) for field in ("steps", "pace", "translators") if runs}
+    notes = tuple(dict.fromkeys(note for made in runs for note in made.notes))
+    return point.model_copy(update={**own, **shared, "notes": notes, "faults": tuple(faults)})
+
+
+def _artifacts(made: Run | SweepSystem) -> SweepSystem:
+    if isinstance(made, SweepSystem):
+        return made
+    return SweepSystem(label="", embeddings=(made.system.embeddings,), scores=made.scores)
+
+
+def run_points(attempts: Sequence[PointRun], site: RunContext, lanes: int | None = None) -> list[Outcome]:
     """Make all runs of a sweep.
 
     Args:
         attempts: the runs; the first is made alone, since it makes what the others share.
-        site: store and device; on its cluster or on a work pool if it says so.
+        site: store and device; on its cluster or, of configurations, on a work pool if it says so.
         lanes: runs at a time, each in a process of this machine; on a pool the most that are sent; None for one here,
             many there.
 
@@ -100,63 +186,65 @@ def run_points(attempts: Sequence[PointRun], site: RunContext, lanes: int | None
         return _on_pool(attempts, site, lanes or _ON_POOL)
     first, others = attempts[0], attempts[1:]
     outcomes = [_said(first, _outcome(first, site))]
-    faults = _made_elsewhere(others, site, lanes or 1)
-    if faults is None:
+    if site.cluster is not None:
+        made = on_cluster(site, run_point, [(attempt.job,) for attempt in others])
+        elsewhere = list(map(_said, others, made))
+    elif lanes is not None and lanes > 1:
+        elsewhere = _in_lanes(others, site, lanes)
+    else:
         return outcomes + [_said(each, _outcome(each, site)) for each in others]
     # What is there is found by the same way.
-    return outcomes + [fault or run(each.job.config, site) for each, fault in zip(others, faults, strict=True)]
+    ended = zip(others, elsewhere, strict=True)
+    return outcomes + [found if isinstance(found, ModelError) else _outcome(each, site) for each, found in ended]
 
 
-def without_stopped(
-    attempts: Sequence[PointRun], outcomes: Sequence[Run | ModelError], site: RunContext
-) -> list[Run | ModelError]:
-    """The outcomes, with the reason in place of each run whose training was stopped: its figures are of the start."""
-    return [_unless_stopped(each, outcome, site) for each, outcome in zip(attempts, outcomes, strict=True)]
-
-
-def _unless_stopped(attempt: PointRun, outcome: Run | ModelError, site: RunContext) -> Run | ModelError:
-    if isinstance(outcome, ModelError) or is_planning():
+def unless_stopped(name: str, outcome: Outcome, site: RunContext) -> Outcome:
+    """The outcome of a run, or why its training was stopped: then its figures are of the start."""
+    store = site.open_store()
+    if not isinstance(outcome, Run) or store.defect(outcome.report):  # of a dry run
         return outcome
-    figures = site.open_store().manifest(outcome.report).figures
+    figures = store.manifest(outcome.report).figures
     if figures.get("verdict") != STOPPED:
         return outcome
     fault = TrainingError(str(figures["reason"]))
-    warn("%s is left without a figure: %s", attempt.name, fault)
+    warn("%s is left without a figure: %s", name, fault)
     return fault
 
 
-def run_point(site: RunContext, config: PipelineConfig) -> ModelError | None:
-    """Run a point to its report, in another process; its own fault is returned.
+def run_point(site: RunContext, job: PointJob) -> Outcome:
+    """Make a run, perhaps in another process; its own fault is returned.
 
     Args:
         site: where that process runs.
-        config: the point's.
+        job: the run.
 
     Raises:
         Exception: whatever ended it that is no fault of its own.
     """
-    outcome = _run_or_fault(config, site)
-    return outcome if isinstance(outcome, ModelError) else None
-
-
-def _run_or_fault(config: PipelineConfig, site: RunContext) -> Run | ModelError:
     try:
-        return run(config, site)
+        return job.run(site)
     except ModelError as error:
         if is_fault(error):
             return error
         raise
 
 
-def _outcome(attempt: PointRun, site: RunContext) -> Run | ModelError:
+def _outcome(attempt: PointRun, site: RunContext) -> Outcome:
+    with _named(attempt):
+        return run_point(site, attempt.job)
+
+
+@contextmanager
+def _named(attempt: PointRun) -> Iterator[None]:
+    """Log which run an error ended that no other would survive."""
     try:
-        return _run_or_fault(attempt.job.config, site)
+        yield
     except Exception as error:
         logger.error("%s: %s", attempt.name, error)  # noqa: TRY400 - who catches it shows the rest
         raise
 
 
-def _said(attempt: PointRun, outcome: Result) -> Result:
+def _said(attempt: PointRun, outcome: Of) -> Of:
     """Log how a run ended."""
     if isinstance(outcome, ModelError):
         warn("%s is left without a figure: %s", attempt.name, outcome)
@@ -165,49 +253,46 @@ def _said(attempt: PointRun, outcome: Result) -> Result:
     return outcome
 
 
-def _made_elsewhere(attempts: Sequence[PointRun], site: RunContext, lanes: int) -> list[ModelError | None] | None:
-    """Make runs in other processes; what ended those that left nothing, or None where there are no such processes."""
-    if is_planning():
-        return None
-    if site.cluster is not None:
-        return list(map(_said, attempts, on_cluster(site, run_point, [(attempt.job.config,) for attempt in attempts])))
-    if lanes == 1:
-        return None
+def _in_lanes(attempts: Sequence[PointRun], site: RunContext, lanes: int) -> list[Outcome | None]:
+    """Make runs in processes of this machine."""
     share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)})
     off = Event()
 
-    def make(attempt: PointRun) -> ModelError | None:
-        try:
-            fault = run_apart(run_point, share, (attempt.job.config,), off)
-        except DiedError as error:
-            fault = error
-        except Exception as error:
-            logger.error("%s: %s", attempt.name, error)  # noqa: TRY400 - who catches it shows the rest
-            raise
-        return _said(attempt, fault)
+    def make(attempt: PointRun) -> Outcome | None:
+        with _named(attempt):
+            try:
+                return _said(attempt, run_apart(run_point, share, (attempt.job,), off))
+            except DiedError as error:
+                return _said(attempt, error)
 
     return side_by_side(attempts, make, lanes, off)
 
 
-def _on_pool(attempts: Sequence[PointRun], site: RunContext, at_once: int) -> list[Run | ModelError]:
+def _on_pool(attempts: Sequence[PointRun], site: RunContext, at_once: int) -> list[Outcome]:
     """Send runs to a work pool; one that cannot even be planned is not sent."""
     with planning():
         outcomes = [_outcome(attempt, site) for attempt in attempts]
     for attempt, outcome in zip(attempts, outcomes, strict=True):
         if isinstance(outcome, ModelError):
             _said(attempt, outcome)
-    sent = [(number, outcome) for number, outcome in enumerate(outcomes) if isinstance(outcome, Run)]
+    sent = [number for number, outcome in enumerate(outcomes) if not isinstance(outcome, ModelError)]
     for some in (sent[:1], sent[1:]):
 
-        def end(position: int, fault: PoolError | None, some: Sequence[tuple[int, Run]] = some) -> None:
-            number, made = some[position]
+        def end(position: int, fault: PoolError | None, some: Sequence[int] = some) -> None:
+            number = some[position]
             if fault is not None and not is_fault(fault):
                 raise fault
-            outcomes[number] = _said(attempts[number], fault or made)
+            outcomes[number] = _said(attempts[number], fault or outcomes[number])
 
-        orders = [Order(attempts[number].job, plan) for number, plan in some]
+        orders = [_order(attempts[number].job, outcomes[number], site) for number in some]
         run_on_pool(orders, site, at_once, end)
     return outcomes
+
+
+def _order(job: PointJob, planned: Outcome, site: RunContext) -> Order:
+    assert isinstance(job, Job)  # workers of a pool run recipes alone
+    assert isinstance(planned, Run)
+    return Order(job.parameters(site), (planned.report, planned.system.embeddings, *planned.scores))
 
 
 def side_by_side(attempts: Sequence[Of], make: Callable[[Of], Made], lanes: int, off: Event) -> list[Made]:

@@ -8,7 +8,7 @@ that cannot be trained or scored leaves its point without that seed, and the tab
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from prefect import flow
 from prefect.runtime import flow_run
@@ -20,8 +20,8 @@ from flows.recipes import recipe
 from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
 from flows.run_context import command_of, run_context_of, tell_precision
 from flows.sweep.grid import Grid, grid
-from flows.sweep.points import PointRun, run_points, runs_of, without_stopped
-from models.errors import EvaluationError
+from flows.sweep.points import jobs_of, run_by_seed, unless_stopped, with_runs
+from models.errors import EvaluationError, ModelError
 from models.evaluation.reproduction import MARGIN
 from storage.artifacts.refs import ReproductionRef, SweepRef
 from tasks.corpus.evaluation_sets import ScoredSet
@@ -36,9 +36,7 @@ from tasks.stage.run_context import RunContext
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.errors import ModelError
     from tasks.corpus.evaluation_sets import EvaluationSet
-    from tasks.reporting.sweep.system import SweepSystem
 
 
 def _run_name() -> str:
@@ -74,15 +72,17 @@ def ablation(
     asked = grid(name, over or {}, overrides or {}, against or ())
     available(place, _shared_sets(asked))  # raises before any training if none of them can be had
     tell_precision(place, asked.configs[0].precisions)
-    attempts = _attempts(asked, seeds, place)
-    each = list(attempts.values())
-    outcomes = without_stopped(each, run_points(each, place, lanes), place)
-    ended = dict(zip(attempts, outcomes, strict=True))
-    finished = [outcome for outcome in outcomes if isinstance(outcome, Run)]
+    points = zip(asked.points, asked.recipes, asked.configs, strict=True)
+    jobs = {point.label: jobs_of(behind, config, seeds, place) for point, behind, config in points}
+    ended = {
+        label: [unless_stopped(f"{label}, seed {seed}", made, place) for seed, made in enumerate(outcomes)]
+        for label, outcomes in run_by_seed(jobs, place, lanes).items()
+    }
+    every = [made for outcomes in ended.values() for made in outcomes]
+    finished = [made for made in every if isinstance(made, Run)]
     if not finished:
-        raise next(outcome for outcome in outcomes if not isinstance(outcome, Run))
-    groups = [[ended[at] for at in sorted(ended) if at.point == point] for point in range(len(asked.points))]
-    systems = tuple(_with_runs(point, group) for point, group in zip(asked.points, groups, strict=True))
+        raise next(made for made in every if isinstance(made, ModelError))
+    systems = tuple(with_runs(point, ended[point.label]) for point in asked.points)
     settings = SweepSettings(
         title=f"{asked.title}; {seeds} seed{'s' if seeds > 1 else ''}",
         axis=asked.axis,
@@ -105,13 +105,6 @@ def _command(
     return command_of("sweep", [name, *axes, *references], options, list(changed_settings(changes)))
 
 
-class _Place(NamedTuple):
-    """A run's place in the sweep; all points have their first seed first."""
-
-    seed: int
-    point: int
-
-
 def _shared_sets(asked: Grid) -> list[str]:
     """Names of what every point is scored on.
 
@@ -128,29 +121,6 @@ def _shared_sets(asked: Grid) -> list[str]:
             "with evaluation.sets"
         )
     return shared
-
-
-def _attempts(asked: Grid, seeds: int, site: RunContext) -> dict[_Place, PointRun]:
-    points = zip(asked.points, asked.recipes, asked.configs, strict=True)
-    attempts = {
-        _Place(seed, number): attempt
-        for number, (point, recipe, config) in enumerate(points)
-        for seed, attempt in enumerate(runs_of(point.label, recipe, config, seeds, site))
-    }
-    return dict(sorted(attempts.items(), key=lambda item: item[0]))
-
-
-def _with_runs(point: SweepSystem, outcomes: Sequence[Run | ModelError]) -> SweepSystem:
-    """The point with the artifacts of its runs, and what ended the others."""
-    runs = [outcome for outcome in outcomes if isinstance(outcome, Run)]
-    faults = [f"seed {seed}: {found}" for seed, found in enumerate(outcomes) if not isinstance(found, Run)]
-    return point.model_copy(
-        update={
-            "embeddings": tuple(run.system.embeddings for run in runs),
-            "scores": tuple(figures for run in runs for figures in run.scores),
-            "faults": tuple(faults),
-        }
-    )
 
 
 def _compared_sets(runs: Sequence[Run]) -> dict[str, EvaluationSet]:
@@ -194,8 +164,8 @@ def reproduction(
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
     tell_precision(place, config.precisions)
-    outcomes = run_points(runs_of(published, name, config, seeds, place), place)
-    if fault := next((outcome for outcome in outcomes if not isinstance(outcome, Run)), None):
+    outcomes = run_by_seed({published: jobs_of(name, config, seeds, place)}, place)[published]
+    if fault := next((outcome for outcome in outcomes if isinstance(outcome, ModelError)), None):
         raise fault
     reports = tuple(outcome.report for outcome in outcomes if isinstance(outcome, Run))
     why = deviations(config, published)

@@ -41,7 +41,7 @@ JUDGING: Final = 0.3  # share of the rows that are drawn
 FEWEST: Final = 20  # rows of a part that judges
 FOLDS: Final = 5  # of the probe that learns classes: each of them wants a teaching row of every class
 _OF_A_CLASS: Final = 7  # rows of a half, so that each of the probe's folds within folds holds one
-PARTNERS: Final = 4  # of its own class, and as many of others, for each text
+PARTNERS: Final = 8  # of its own class, and as many of others, for each text
 _PAIR: Final = 2  # rows of a class, one to stand beside the other
 _CLASSES: Final = 2  # fewer tell nothing apart
 _OTHERS: Final[Mapping[Use, float]] = {"field": JUDGING, "adapt": 0.5, "judge": 1.0}
@@ -126,7 +126,8 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
             wanted = " and ".join(f"{need.of_a_class} that {part}" for part, need in needs.items() if need.of_a_class)
             raise EvaluationError(
                 f"{found}: {classes} of {rows['label'].n_unique()} classes have rows enough, expected {_CLASSES} or "
-                f"more with {wanted}; {_who_judges(use)}: label more rows of each class, {_OR_ELSE[use]}"
+                f"more with {wanted}; {_who_judges(use)}: label {_ROWS[use] // 2} rows "
+                f"of each class or more, {_OR_ELSE[use]}"
             )
     for part, need in needs.items():
         own = kept.filter(part=part)

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 Word = Literal["BETTER", "NO DIFFERENCE", "WORSE", "NOT PROVED", "NOT TESTED", "STOPPED"]
 STOPPED: Final = "STOPPED"
 _GENTLER: Final = (
-    "The start is kept. Train more gently: lower training.lr, a larger training.objective.anchor_weight (raw_lr and "
-    "raw_anchor for a bare transformer), fewer training.max_steps, or more text."
+    "The start is kept. Train more gently: lower training.lr, fewer training.max_steps (of label_training where labels "
+    "teach), a larger training.objective.anchor_weight (raw_lr and raw_anchor for a bare transformer), or more text."
 )
-_MORE: Final = "More text, or labels (--labels), may show one."
 _TOLD_APART: Final = 0.02  # difference that labels should detect
 _FEWEST_ROWS: Final = 400  # minimum to recommend: such a difference is then eight rows
 _UNTESTED: Final = "no set of scored pairs was evaluated but the one that chose the encoder"
@@ -181,7 +180,7 @@ def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
         return Verdict("BETTER", _told(deciding), "Use the adapted encoder on text of this kind.")
     if deciding.ci_high < 0:
         return Verdict("WORSE", _told(deciding), _GENTLER)
-    return Verdict("NO DIFFERENCE", _told(deciding), f"The start is kept. {_MORE}")
+    return Verdict("NO DIFFERENCE", _told(deciding), "The start is kept. More labelled rows may show one.")
 
 
 def _not_proved(asked: Sequence[BeforeAfter]) -> Verdict:

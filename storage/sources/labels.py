@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
@@ -28,7 +29,7 @@ _MISSING: Final = (
     "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA",
 )  # fmt: skip
 """Spellings of a missing value by pandas, Python's json, R, SQL and spreadsheets; `none` counts as a class."""
-_INFINITE: Final = ("inf", "-inf", "+inf", "Inf", "-Inf", "Infinity", "-Infinity")
+_INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
 """A missing value in a column of classes; an error in a column of scores."""
 _LARGEST_SCORE: Final = 1e6
 """Above any scale of similarity; a larger value is a mistake or an id."""
@@ -47,7 +48,7 @@ class LabelSource(Record):
     """Text columns: two for pairs, one for classes."""
     label: str
     """Column of scores or classes."""
-    rule: Literal[2] = 2
+    rule: Literal[3] = 3
     """Version of the rule that distinguishes labels from missing values; a new version gives new keys."""
     path: Annotated[str, NotInKey]
     """Path of the file."""
@@ -82,8 +83,9 @@ def label_source(path: str) -> LabelSource:
         kind, texts, label = found
         if kind == "pairs":
             _require_scores(path, table[label])
+        place = path if "://" in path else str(Path(path).expanduser().absolute())  # for workers, who stand elsewhere
         source = LabelSource(
-            digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=path
+            digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=place
         )
         return source.model_copy(update={"left_out": table.height - _labelled(source, table).height})
     require_header(path, form, table.head(SAMPLE))
@@ -142,7 +144,7 @@ def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
     second = pl.col(source.texts[1]) if len(source.texts) == 2 else pl.lit(None, pl.String)
     rows = table.drop_nulls([*source.texts, source.label])
     if source.kind == "classes":
-        rows = rows.filter(~pl.col(source.label).is_in(_INFINITE))
+        rows = rows.filter(~pl.col(source.label).str.contains(_INFINITE))
     return rows.select(text_1=pl.col(source.texts[0]), text_2=second, label=pl.col(source.label))
 
 
@@ -160,7 +162,8 @@ def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
 
 def _classes(values: pl.Series) -> pl.Series:
     """Return the class labels of a column without missing values."""
-    return values.drop_nulls().filter(~values.drop_nulls().is_in(_INFINITE))
+    known = values.drop_nulls()
+    return known.filter(~known.str.contains(_INFINITE))
 
 
 def _strange(values: pl.Series) -> str | None:

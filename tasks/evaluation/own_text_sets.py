@@ -27,7 +27,7 @@ def field_held(work: StageContext, passages: PassagesRef) -> None:
     work.draft.note({"sentences": unique.height})
 
 
-@stage(ref=PairsRef, version=5)
+@stage(ref=PairsRef, version=6)
 def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
     """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
 

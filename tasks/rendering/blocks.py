@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from tasks.rendering.escaping import code, fenced, grid, plain
+from tasks.rendering.escaping import code, fenced, grid, plain, sentence
 from tasks.rendering.numbers import shown
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class Block(Protocol):
     """A part of a page that renders itself."""
 
     template: ClassVar[str]
-    """Jinja2 template of the HTML, with the variable `block`. Strings are escaped; it has the filters `drawn` and
-    `split_interval`, and the function `show`, which renders another block."""
+    """Jinja2 template of the HTML, with the variable `block`. Strings are escaped; it has the filters `drawn`,
+    `sentence` and `split_interval`, and the function `show`, which renders another block."""
 
     def markdown(self, *, pictures: bool) -> Iterator[str]:
         """Yield paragraphs of Markdown.
@@ -148,13 +148,13 @@ class Charts:
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph; with `under` a heading within a part, with `note` in small print."""
+    """A paragraph; text between backticks is code. `under`: a heading within a part; `note`: small print."""
 
     template: ClassVar[str] = """\
 {% if block.under %}
 <h3>{{ block.text }}</h3>
 {% else %}
-<p{% if block.note %} class="note"{% endif %}>{{ block.text }}</p>
+<p{% if block.note %} class="note"{% endif %}>{{ block.text | sentence }}</p>
 {% endif %}
 """
     text: str
@@ -163,7 +163,7 @@ class Prose:
 
     def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
         """Yield the paragraph."""
-        yield f"### {plain(self.text)}" if self.under else plain(self.text)
+        yield f"### {plain(self.text)}" if self.under else sentence(self.text)
 
 
 @dataclass(frozen=True)

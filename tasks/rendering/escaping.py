@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from markupsafe import Markup, escape
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 # underscores, except inside a word, where they mean nothing.
 _ACTIVE: Final = re.compile(r"[\\`*<>|~&]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])")
 _INVISIBLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SPAN: Final = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _SPACE: Final = re.compile("[\t\n\r\u2028\u2029]+")
 
 
@@ -26,6 +29,17 @@ def plain(text: str) -> str:
     Line ends become spaces; control characters are replaced as in `visible`.
     """
     return _ACTIVE.sub(r"\\\g<0>", _line(text))
+
+
+def sentence(text: str) -> str:
+    """One line of Markdown as `plain`, in which words between single backticks are code."""
+    others, words = _SPAN.split(text)[::2], _SPAN.findall(text)
+    return "".join(map("".join, zip(map(plain, others), [*map(code, words), ""], strict=True)))
+
+
+def html_sentence(text: str) -> Markup:
+    """Escaped HTML, in which words between single backticks are code."""
+    return Markup(_SPAN.sub(r"<code>\1</code>", str(escape(visible(text)))))
 
 
 def code(text: str) -> str:

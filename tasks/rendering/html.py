@@ -12,7 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from tasks.rendering.blocks import split_interval
-from tasks.rendering.escaping import visible
+from tasks.rendering.escaping import html_sentence, visible
 from tasks.rendering.svg import template
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         finalize=_plain,
     )
-    environment.filters |= {"drawn": Markup, "split_interval": split_interval}
+    environment.filters |= {"drawn": Markup, "sentence": html_sentence, "split_interval": split_interval}
     environment.globals["show"] = lambda block: Markup(_block(block.template).render(block=block))
     return environment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tasks.rendering.escaping import grid, plain
+from tasks.rendering.escaping import grid, plain, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ def markdown(page: Page, *, pictures: bool = True) -> str:
         page: The page.
         pictures: Whether charts are linked as files next to the page; the Prefect UI cannot open them.
     """
-    found = " ".join(filter(None, [f"**{page.word}**" if page.word else "", plain(page.sentence)]))
+    found = " ".join(filter(None, [f"**{page.word}**" if page.word else "", sentence(page.sentence)]))
     sections = [f"# {plain(page.title)}", found, *_rendered(page.lead, pictures=pictures)]
     for part in page.parts:
         if part.blocks and not part.html_only:

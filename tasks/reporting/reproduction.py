@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.published import AVERAGE, columns_of, rows_of
-from models.evaluation.reproduction import MOST
+from models.evaluation.reproduction import MOST, average, compare, measured, overall
+from models.evaluation.signature import joint_signature
 from models.evaluation.verdict import STOPPED
 from storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
 from storage.artifacts.schemas import REPRODUCTION
@@ -69,8 +70,6 @@ def reproduce(work: StageContext, reports: tuple[ReportRef, ...], asked: RowComp
         reports: a run a seed.
         asked: the row, and how runs are compared with it.
     """
-    from models.evaluation.reproduction import compare, overall
-
     row, cells = asked.row, asked.cells
     scores = pl.concat([work.store.scan(ref, "scores").filter(model=asked.system).collect() for ref in reports])
     why = [*asked.deviations, *_partial(work.store, reports[0], asked.records), *_stopped(work.store, reports)]
@@ -111,9 +110,6 @@ def _lines(
     scores: pl.DataFrame, published: PublishedRow, row: str, cells: tuple[str, ...], test: Test | None
 ) -> pl.DataFrame:
     """A row of `reproduction` for each cell that is wanted, and for the average if that is printed and all are."""
-    from models.evaluation.reproduction import average
-    from models.evaluation.signature import joint_signature
-
     values = {name: value for name, value in published.values.items() if not cells or name in cells}
     own = [name for name in values if name != AVERAGE]
     # Of some rows the mean alone is printed: then it is of all sets of the table.
@@ -138,8 +134,6 @@ def _lines(
 
 def _measured(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple[Measured, str] | None:
     """A cell's figure over seeds and its signature; of another form of the set's text where the set's own is absent."""
-    from models.evaluation.reproduction import measured
-
     dataset, _, split = name.partition("/")
     place = pl.col("subset").is_in(["all", "mean"]) & pl.col("split").is_in([split] if split else ["test", "all"])
     protocol = _OVER_SEEDS.get(published.protocol, published.protocol)

@@ -72,7 +72,7 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
         step = StageRun(stage.name, ref)
         tell("begins", step)
         tell("ends", step)
-        yield ref
+        yield expected
 
 
 T = TypeVar("T")
@@ -86,8 +86,8 @@ class ClusterError(ModelError):
     """A cluster cannot be reached, or its workers did not finish."""
 
 
-def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Generator[T]:
-    """Call `function(site, *arguments)` on the workers of the run context's cluster.
+def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Generator[T | None]:
+    """Call `function(site, *arguments)` on the workers of the run context's cluster; a dry run calls nothing.
 
     If the iteration ends early (an error, Ctrl-C), unfinished calls are cancelled.
 
@@ -97,7 +97,7 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
         calls: The arguments of each call.
 
     Yields:
-        The results, in the order of the calls.
+        The results, in the order of the calls; None for each of a dry run.
 
     Raises:
         ClusterError: The cluster cannot be reached or lost the calls, or `distributed` is not installed.
@@ -105,6 +105,9 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
     """
     from concurrent.futures import CancelledError
 
+    if is_planning():
+        yield from [None] * len(calls)
+        return
     with _client(str(site.cluster)) as client:
         from distributed import KilledWorker, as_completed
 

@@ -1,11 +1,11 @@
-"""Encoders on UKP ASPECT (Reimers et al., 2019), whose labels no adaptation has read.
+"""Score encoders on UKP ASPECT (Reimers et al., 2019); no adaptation uses its labels.
 
     python tests/bench/bench_arguments.py UKP_ASPECT.tsv --text arguments.txt
     bsl adapt arguments.txt --encoder ENCODER
     python tests/bench/bench_arguments.py UKP_ASPECT.tsv ENCODER report/KEY
 
-The file has the columns topic, sentence_1, sentence_2 and label; it is not in the package. Printed is Spearman × 100 of
-the cosine with the grade, over all pairs and as the mean of topics.
+The file has the columns topic, sentence_1, sentence_2 and label; it is not in the package. Scores are Spearman
+× 100 of cosine and grade, over all pairs and as the mean over topics.
 """
 
 import argparse
@@ -22,7 +22,7 @@ GRADES = {"DTORCD": 0, "NS": 0, "SS": 1, "HS": 2}  # different topic, no, some a
 
 
 def main() -> int:
-    """Write the sentences, a line each, or score encoders."""
+    """Write the sentences, one per line, or score encoders."""
     parser = argparse.ArgumentParser()
     parser.add_argument("pairs", type=Path)
     parser.add_argument("encoders", nargs="*", metavar="ENCODER", help="as of `bsl export`: folder, embedded:, report/")

@@ -1,4 +1,4 @@
-"""Embedded models on all of the held-out text: `bsl assets verify` takes 200 sentences a figure, this takes them all.
+"""Score the embedded models on all held-out text; `bsl assets verify` uses 200 sentences per score.
 
 python tests/bench/bench_assets.py                       translators by beam and precision, round trips, masked LMs
 BSL_DATA_MIRROR=... python tests/bench/bench_assets.py   Multi30k test2016 too
@@ -28,7 +28,7 @@ GOALS = {"en-de": 33, "en-fr": 33, "de-en": 40, "fr-en": 40}
 
 
 class Translators:
-    """The embedded translators of one search, each model converted once."""
+    """The embedded translators with given search settings; each model is converted once."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
@@ -41,7 +41,7 @@ class Translators:
 
 
 def parallel(direction: str) -> dict[str, tuple[list[str], list[str]]]:
-    """Held-out pairs by set: sources and references."""
+    """Return the held-out pairs of each set: sources and references."""
     source, target = direction.split("-")
     files = {"Tatoeba": embedded_path("held-out") / f"tatoeba-{target if source == 'en' else source}.parquet"}
     mirror = os.environ.get("BSL_DATA_MIRROR")
@@ -52,7 +52,7 @@ def parallel(direction: str) -> dict[str, tuple[list[str], list[str]]]:
 
 
 def directions(translators: Translators) -> bool:
-    """BLEU / chrF of every direction and search; whether int8, beam 4, meets the goals."""
+    """Print BLEU / chrF of every direction and search; return whether int8 with beam 4 meets the goals."""
     met = True
     print("| direction | set | pairs | " + " | ".join(f"{p}, beam {b}" for p, b in SEARCHES) + " |")
     print("|---|---|--:|" + "--:|" * len(SEARCHES))
@@ -70,7 +70,7 @@ def directions(translators: Translators) -> bool:
 
 
 def round_trips(translators: Translators) -> bool:
-    """chrF, share of exact copies and loops of EN→pivot→EN; whether Tatoeba sentences meet the goals."""
+    """Print chrF, exact copies and loops of EN→pivot→EN; return whether Tatoeba sentences meet the goals."""
     held = embedded_path("held-out")
     texts = {
         "Tatoeba": pl.read_parquet(held / "tatoeba-de.parquet")["en"].to_list(),
@@ -90,7 +90,7 @@ def round_trips(translators: Translators) -> bool:
 
 
 def main() -> int:
-    """Print the tables; exit code 1 if a goal is missed."""
+    """Print the tables; return 1 if a goal is missed."""
     with tempfile.TemporaryDirectory() as scratch:
         translators = Translators(Path(scratch))
         met = directions(translators)

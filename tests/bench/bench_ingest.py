@@ -1,12 +1,12 @@
-"""Ingest: NLI-shaped JSON lines to a deduplicated, published corpus, against datasets.map and against bare Polars.
+"""Ingest: NLI-shaped JSON lines to a deduplicated, published corpus, compared with datasets.map and bare Polars.
 
     python tests/bench/bench_ingest.py                  1 M rows, three variants interleaved, ratios in one run
-    python tests/bench/bench_ingest.py --memory         10 M rows through ours alone: peak memory
-    python tests/bench/bench_ingest.py --hub            5 M rows from a stand-in Hub through ours alone: peak memory
+    python tests/bench/bench_ingest.py --memory         10 M rows, ours only: peak memory
+    python tests/bench/bench_ingest.py --hub            5 M rows from a stand-in Hub, ours only: peak memory
 
-Every variant runs in a process of its own, so that its peak memory (VmHWM) is its own, and must find the same sentence
-ids before any time is believed. Imports are not timed. Text is pseudo-words with NLI's lengths; each premise occurs
-three times, as in SNLI.
+Every variant runs in its own process, so that its peak memory (VmHWM) is its own. Times count only if all variants find
+the same sentence ids. Imports are not timed. Text is pseudo-words with NLI's lengths; each premise occurs three times,
+as in SNLI.
 """
 
 import argparse
@@ -37,7 +37,7 @@ SCHEMA = {"gold_label": pl.String, "sentence1": pl.String, "sentence2": pl.Strin
 
 
 def write_rows(path: Path, rows: int) -> None:
-    """NLI-shaped JSON lines, about 270 bytes a row."""
+    """Write NLI-shaped JSON lines, about 270 bytes per row."""
     random = np.random.default_rng(7)
     words = _words(random)
     with path.open("wb") as file:
@@ -59,7 +59,7 @@ def _words(random: np.random.Generator) -> pl.Series:
 
 
 def _sentences(random: np.random.Generator, words: pl.Series, count: int, mean: int, spread: int) -> pl.Series:
-    """Sentences of Zipf-distributed words, `mean` ± `spread` of them each."""
+    """Return sentences of Zipf-distributed words, `mean` ± `spread` words each."""
     lengths = np.clip(random.normal(mean, spread, count).round().astype(int), 2, 60)
     picks = np.minimum(random.zipf(1.25, int(lengths.sum())), len(words)) - 1
     row = np.repeat(np.arange(count), lengths)
@@ -70,7 +70,7 @@ def _sentences(random: np.random.Generator, words: pl.Series, count: int, mean: 
 
 
 def ours(source: Path, out: Path) -> Iterator[pl.Series]:
-    """The stage itself, without a Prefect server around it."""
+    """Run the stage itself, without a Prefect server."""
     from storage.sources.sources import SourceSpec
     from tasks.corpus.config import IngestConfig
     from tasks.corpus.ingest import ingest, locate_sources
@@ -86,7 +86,7 @@ def ours(source: Path, out: Path) -> Iterator[pl.Series]:
 
 
 def bare_polars(source: Path, out: Path) -> Iterator[pl.Series]:
-    """The same query on Polars' streaming engine: no counts, no checks, no artifact."""
+    """Run the same query on Polars' streaming engine: no counts, no checks, no artifact."""
     from models.corpus.normalize import normalize, sentence_ids
 
     yield pl.Series(dtype=pl.UInt64)
@@ -103,7 +103,7 @@ def bare_polars(source: Path, out: Path) -> Iterator[pl.Series]:
 
 
 def datasets_map(source: Path, out: Path) -> Iterator[pl.Series]:
-    """As it is usually scripted with datasets: map a row at a time, drop what was seen, write Parquet."""
+    """Run the usual script with datasets: map row by row, drop duplicates, write Parquet."""
     import datasets
     import xxhash
 
@@ -147,7 +147,7 @@ VARIANTS: dict[str, Callable[[Path, Path], Iterator[pl.Series]]] = {
 
 
 def child(name: str, source: Path) -> None:
-    """Run one variant and print its seconds, its peak memory and a digest of the ids it published."""
+    """Run one variant, and print its seconds, its peak memory and a digest of the published ids."""
     with tempfile.TemporaryDirectory(dir=source.parent) as folder:
         steps = VARIANTS[name](source, Path(folder))
         next(steps)  # imports
@@ -175,9 +175,9 @@ def run(name: str, source: Path) -> dict[str, float]:
 
 
 def compare(source: Path, rows: int, rounds: int) -> bool:
-    """Time all variants and print their ratios; whether the goals are met."""
+    """Time all variants and print their ratios; return whether the goals are met."""
     order = [name for _ in range(rounds) for name in ("ours", "polars")]
-    order.insert(len(order) // 2, "datasets.map")  # a minute each: once, between the others
+    order.insert(len(order) // 2, "datasets.map")  # takes a minute: once, between the others
     results: dict[str, list[dict[str, float]]] = {name: [] for name in VARIANTS}
     for name in order:
         results[name].append(run(name, source))
@@ -204,7 +204,7 @@ def compare(source: Path, rows: int, rounds: int) -> bool:
 
 
 def from_hub(folder: Path, rows: int) -> float:
-    """Peak memory of ours on sentences in Parquet shards of a stand-in Hub, as the Hub has large sets."""
+    """Return our peak memory on a stand-in Hub's sentences in Parquet shards, the usual form of large sets."""
     from tests.hub.cluster import of_the_hub
     from tests.hub.server import StandInHub
 
@@ -226,7 +226,7 @@ def from_hub(folder: Path, rows: int) -> float:
 
 
 def main() -> int:
-    """Exit status 1 if a goal is missed."""
+    """Return exit status 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=None)
     parser.add_argument("--rounds", type=int, default=5)

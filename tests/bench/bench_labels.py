@@ -1,12 +1,12 @@
-"""What some labelled rows teach an encoder: accuracy of a logistic regression on test rows that no training read.
+"""How much labelled rows improve an encoder: accuracy of a logistic regression on test rows outside all training.
 
     python tests/bench/bench_labels.py ENCODER --set trec/train.parquet trec/test.parquet text coarse_label
     python tests/bench/bench_labels.py ENCODER --set … --setfit venv/bin/python
 
-Beside each other, on the same rows: the vectors as they are, the vectors after the label training of `bsl adapt`, whole
-and merged with the start at half, and with `--setfit` those of SetFit (Tunstall et al., 2022) with its own settings, in
-a Python that has it. The head is the same for all: scikit-learn's logistic regression with its own settings, on unit
-vectors of the rows that teach.
+Compared on the same rows: the original vectors; the vectors after the label training of `bsl adapt`, unmerged and
+interpolated half-way with the start; and with `--setfit` those of SetFit (Tunstall et al., 2022) with its own settings,
+in a Python that has it. All use the same head: scikit-learn's logistic regression with its default regularisation, on
+unit vectors of the labelled rows.
 """
 
 import argparse
@@ -28,7 +28,7 @@ PEER = Path(__file__).with_name("setfit_peer.py")
 
 
 def main() -> int:
-    """Print a row for each set, number of rows a class and system."""
+    """Print a line for each set, number of rows per class, and system."""
     parser = argparse.ArgumentParser()
     parser.add_argument("encoder", help="as of `bsl export`: folder, embedded:, report/")
     parser.add_argument("--set", nargs=4, action="append", required=True, metavar=("TRAIN", "TEST", "TEXT", "LABEL"))
@@ -43,7 +43,7 @@ def main() -> int:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     found: dict[tuple[str, int, str], list[tuple[float, float]]] = {}
-    # Seed by seed: a command that is stopped has figures of all cells.
+    # Seed by seed, so that an interrupted command has results of all cells.
     for seed in range(arguments.seeds):
         for train, test, text, label in arguments.set:
             known, asked = (
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def few(known: pl.DataFrame, rows: int, seed: int) -> pl.DataFrame:
-    """So many rows of each class."""
+    """Draw this number of rows from each class."""
     return pl.concat(
         own.sample(rows, seed=seed, shuffle=True)
         for _, own in known.sort("label").group_by("label", maintain_order=True)
@@ -76,7 +76,7 @@ def few(known: pl.DataFrame, rows: int, seed: int) -> pl.DataFrame:
 def figures(
     arguments: argparse.Namespace, known: pl.DataFrame, asked: pl.DataFrame, seed: int
 ) -> dict[str, tuple[float, float]]:
-    """System → accuracy × 100 and CPU seconds of its training."""
+    """Return system → accuracy × 100 and CPU seconds of its training."""
     from flows.recipes.adaptation import AdaptConfig
     from flows.run_context import computed, run_context_of
     from models.corpus.labels import class_pairs
@@ -116,14 +116,14 @@ def figures(
 
 
 def accuracy(known_ND: np.ndarray, asked_MD: np.ndarray, known: pl.DataFrame, asked: pl.DataFrame) -> float:
-    """Accuracy × 100 of a logistic regression on unit vectors."""
+    """Return accuracy × 100 of a logistic regression on unit vectors."""
     unit = [vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (known_ND, asked_MD)]
     head = LogisticRegression(max_iter=2000).fit(unit[0], known["label"].to_list())
     return 100 * float(head.score(unit[1], asked["label"].to_list()))
 
 
 def setfit(python: str, folder: Path, known: pl.DataFrame, asked: pl.DataFrame, seed: int) -> tuple[float, float]:
-    """The same of SetFit, whose body is trained in another Python."""
+    """Return SetFit's accuracy × 100 and CPU seconds; its body is trained in another Python."""
     with tempfile.TemporaryDirectory() as scratch:
         job = Path(scratch) / "job.json"
         texts = {"known": known["text"].to_list(), "asked": asked["text"].to_list()}

@@ -1,13 +1,13 @@
-"""Memory at scale: every stage before training, and the report's examples, on one, five and twenty million sentences.
+"""Peak memory at scale: every stage before training, and the report's examples, on 1, 5 and 20 million sentences.
 
     python tests/bench/bench_memory.py                                  1 M, 5 M and 20 M sentences; 18 GB of disk
     python tests/bench/bench_memory.py --sentences 50000 200000         other sizes
-    python tests/bench/bench_memory.py --folder /large/disk             where the store lies meanwhile
+    python tests/bench/bench_memory.py --folder /large/disk             folder of the temporary store
 
-Each step runs in a process of its own, so that its peak memory (VmHWM) is its own; imports are not timed, cost is CPU
-time. Sentences are pseudo-words of which few are frequent, as in real text (Zipf). Their translations are laid into the
-four memories of two round trips, in the size of a GPU's shards and in the order of the sources; nothing is translated.
-Views are filtered as in the recipes of published rows: telling languages, where it is asked for, costs 0.2 ms a text.
+Each step runs in its own process, so that its peak memory (VmHWM) is its own; imports are not timed, cost is CPU time.
+Sentences are pseudo-words with Zipf frequencies, as in real text. Their translations are written to the four memories
+of two round trips, in shards of a GPU's size and in source order; nothing is translated. Views are filtered as in the
+recipes of published rows; language identification, which is optional, would cost 0.2 ms per text.
 """
 
 import argparse
@@ -33,11 +33,11 @@ GOAL_GIB, GOAL_GROWTH = 4.0, 1.3
 SIZES = (1_000_000, 5_000_000, 20_000_000)
 LANGS = ("de", "fr")
 WORD_LOST = {"de": r"^\S+ ", "fr": r" \S+$"}
-LOT = 262_144  # sentences that are made at once
+LOT = 262_144  # sentences generated at once
 
 
 def write_sentences(folder: Path, count: int) -> None:
-    """Files of sentences in no order, 72 characters each in the mean."""
+    """Write files of sentences in random order, 72 characters on average."""
     import numpy as np
 
     random = np.random.default_rng(3)
@@ -47,7 +47,7 @@ def write_sentences(folder: Path, count: int) -> None:
         rows = min(LOT, count - start)
         lengths = random.poisson(8, rows) + 2
         picks = np.minimum(random.zipf(1.3, int(lengths.sum())), len(words)) - 1
-        rare = random.integers(0, len(words), rows)  # or short sentences would be the same few
+        rare = random.integers(0, len(words), rows)  # else short sentences would repeat
         text = pl.DataFrame({"row": np.repeat(np.arange(rows), lengths), "word": words.gather(picks)})
         joined = text.group_by("row", maintain_order=True).agg(pl.col("word").str.join(" "))
         texts = words.gather(rare) + " " + joined["word"] + "."
@@ -55,7 +55,7 @@ def write_sentences(folder: Path, count: int) -> None:
 
 
 def publish_translations(folder: Path, _count: int) -> None:
-    """What four translators have translated: there as "de …", back again without the first or the last word."""
+    """Fill the memories of four translators: forward as "de …", back without the first or the last word."""
     from models.corpus.normalize import sentence_ids
     from storage.artifacts.manifest import Provenance
     from storage.artifacts.refs import ArtifactRef
@@ -80,7 +80,7 @@ def publish_translations(folder: Path, _count: int) -> None:
 
 
 def ingest(folder: Path, _count: int, source: str = "source") -> str:
-    """Normalised, unique, in the order of ids."""
+    """Make the corpus: normalised, unique, sorted by id."""
     from storage.sources.sources import SourceSpec
     from tasks.corpus.config import IngestConfig
     from tasks.corpus.ingest import ingest as stage
@@ -91,14 +91,14 @@ def ingest(folder: Path, _count: int, source: str = "source") -> str:
 
 
 def ingest_few(folder: Path, _count: int) -> str:
-    """A small corpus beside the large one."""
+    """Make a small corpus in addition to the large one."""
     (folder / "few").mkdir()
     pl.scan_parquet(folder / "source").head(1000).sink_parquet(folder / "few" / "0.parquet")
     return ingest(folder, 1000, "few")
 
 
 def plan(folder: Path, count: int) -> None:
-    """A memory that holds nothing yet: all sentences sorted by length, cut into shards and written."""
+    """Plan the shards for an empty memory: sort all sentences by length, cut them into shards, and write these."""
     from models.runtime.partitions import bits_for, in_range
     from tasks.stage.shards import plan_shards
     from tasks.translation.translate import CPU_SHARD_ROWS
@@ -113,7 +113,7 @@ def plan(folder: Path, count: int) -> None:
 
 
 def augment(folder: Path, _count: int) -> str:
-    """Two round trips that the memories hold, joined, filtered and put in order, beside the originals."""
+    """Make views of two round trips from the memories: join, filter and sort them, with the originals."""
     from models.translation.filters import UNFILTERED
     from tasks.translation.route import Route
     from tasks.views.augment import make_views
@@ -125,7 +125,7 @@ def augment(folder: Path, _count: int) -> str:
 
 
 def pair(folder: Path, _count: int) -> str:
-    """The two round trips of a sentence side by side, shuffled."""
+    """Pair the two round trips of each sentence, shuffled."""
     from models.views.pairs import PairConfig
     from tasks.views.pairs import pair as stage
 
@@ -133,7 +133,7 @@ def pair(folder: Path, _count: int) -> str:
 
 
 def pair_thinned(folder: Path, _count: int) -> str:
-    """The same, with frequent words thinned out."""
+    """Pair as `pair` does, with frequent words subsampled."""
     from models.views.pairs import PairConfig
     from tasks.views.pairs import pair as stage
 
@@ -142,7 +142,7 @@ def pair_thinned(folder: Path, _count: int) -> str:
 
 
 def tfidf(folder: Path, _count: int) -> str:
-    """TF-IDF fitted on the corpus, of the sentences of a small one."""
+    """Fit TF-IDF on the corpus, and embed a small corpus."""
     from tasks.embedding.embed import embed_tfidf
 
     arguments = {"corpus": made(folder, "corpus"), "sets": made(folder, "small corpus")}
@@ -150,7 +150,7 @@ def tfidf(folder: Path, _count: int) -> str:
 
 
 def report(folder: Path, _count: int) -> None:
-    """The examples of views that a report shows."""
+    """Make the examples of views in a report."""
     from tasks.reporting.run.report import _examples
 
     if len(_examples(site(folder).open_store(), made(folder, "views"))) != 5:
@@ -176,14 +176,14 @@ MADE = {"ingest": "corpus", "augment": "views", "small corpus": "small corpus"}
 
 
 def site(folder: Path) -> "RunContext":
-    """A store in the folder."""
+    """Return a run context whose store is in the folder."""
     from tasks.stage.run_context import RunContext
 
     return RunContext(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
 
 
 def hop_of(name: str) -> "ResolvedTranslator":
-    """A translator that is never loaded."""
+    """Return a translator that is never loaded."""
     from models.translation.config import TranslatorConfig
     from storage.sources.model_sources import ResolvedModel
     from tasks.translation.translator import ResolvedTranslator
@@ -194,14 +194,14 @@ def hop_of(name: str) -> "ResolvedTranslator":
 
 
 def made(folder: Path, what: str) -> "ArtifactRef":
-    """What a step made."""
+    """Return the artifact of a step."""
     from storage.artifacts.refs import CorpusRef, ViewsRef
 
     return {"views": ViewsRef}.get(what, CorpusRef)(key=(folder / what).read_text())
 
 
 def run_step(name: str, folder: Path, count: int) -> None:
-    """The child's part: imports first, then the clock."""
+    """Run a step in the child process and print its cost; imports are not timed."""
 
     started = time.process_time()
     key = (BEFORE | STEPS)[name](folder, count)
@@ -213,7 +213,7 @@ def run_step(name: str, folder: Path, count: int) -> None:
 
 
 def measure(count: int, folder: Path) -> dict[str, dict[str, float]]:
-    """CPU seconds and peak GiB of each step on so many sentences."""
+    """Return CPU seconds and peak GiB of each step for a number of sentences."""
     (folder / "source").mkdir()
     figures = {}
     for name in BEFORE | STEPS:
@@ -228,7 +228,7 @@ def measure(count: int, folder: Path) -> dict[str, dict[str, float]]:
 
 
 def table(figures: dict[int, dict[str, dict[str, float]]]) -> str:
-    """Peak memory and cost by step and size, and what a hundred million would take if they went on so."""
+    """Return a table of peak memory and cost by step and size, with peaks extrapolated linearly to 100 million."""
     sizes = sorted(figures)
     head = " | ".join(f"{size:,}" for size in sizes)
     lines = [f"| step | peak GiB: {head} | 100 M, computed | µs of CPU a sentence: {head} |"]
@@ -244,7 +244,7 @@ def table(figures: dict[int, dict[str, dict[str, float]]]) -> str:
 
 
 def main() -> int:
-    """Measure every size; exit code 1 if a goal is missed."""
+    """Measure every size; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--folder", type=Path, default=None)

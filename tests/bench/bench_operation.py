@@ -1,13 +1,13 @@
-"""What the engines cost: shards that do next to nothing through the real flow and store, and a run found made.
+"""Overhead of the engines: nearly empty shards through the real flow and store, and a fully cached run.
 
     python tests/bench/bench_operation.py                        500 shards by threads; a cached run of a million rows
     python tests/bench/bench_operation.py --shards 10000         as many shards, by threads
     python tests/bench/bench_operation.py --workers 2            by two workers of a Dask cluster of this machine
     python tests/bench/bench_operation.py --shards 0 --s3        the cached run alone, on an S3 endpoint of this machine
 
-A shard is one sentence through a translator of random weights: all but Prefect, store and memory is small. It is
-then looked for again: the memory is listed, each part checked, and the corpus joined with it. The cached run walks
-recipe `tiny` over artifacts that are as large as those of recipe `nli`. Each step runs in a process of its own.
+A shard is one sentence through a translator of random weights, so that the cost is Prefect's, the store's and the
+memory's. The flow then runs again: it lists the memory, checks each part, and joins the corpus with it. The cached run
+goes through recipe `tiny` with artifacts of the size of recipe `nli`'s. Each step runs in its own process.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 ROWS = {"corpus": 1_000_000, "views": 3_000_000, "pairs": 1_000_000, "embeddings": 20_000}
-CHECKPOINT_BYTES = 1_760_000_000  # BERT-base: online, target and the optimizer's two moments, in fp32
+CHECKPOINT_BYTES = 1_760_000_000  # BERT-base: online, target, two optimizer moments, in fp32
 _BLOCK = 1 << 24
 
 
 def served() -> None:
-    """Start the server that a command has, before Prefect is imported."""
+    """Start the server of a command, before Prefect is imported."""
     from flows.prefect_server.server import start_server
 
     server = start_server()
@@ -45,7 +45,7 @@ def served() -> None:
 
 
 def shards(folder: Path, workers: int, count: int) -> str:
-    """Translate `count` sentences, one a shard, twice."""
+    """Translate `count` sentences, one per shard, twice."""
     served()
     from prefect import flow
 
@@ -81,7 +81,7 @@ def shards(folder: Path, workers: int, count: int) -> str:
 
 @contextmanager
 def s3_endpoint(folder: Path) -> Iterator[str]:
-    """moto's S3 on loopback; yields a store's address in it, to which this environment has the keys."""
+    """Start moto's S3 on loopback; yield a store's address, with the keys in this environment."""
     from tests.servers import free_port
 
     port = free_port()
@@ -114,7 +114,7 @@ def s3_endpoint(folder: Path) -> Iterator[str]:
 
 
 def prepare(site: RunContext) -> None:
-    """Artifacts of the names that recipe `tiny` gives, with the sizes of `nli`."""
+    """Publish artifacts with the keys of recipe `tiny` and the sizes of `nli`."""
     from flows.pipeline import run
     from flows.recipes import recipe
     from storage.artifacts.manifest import Provenance
@@ -136,7 +136,7 @@ def prepare(site: RunContext) -> None:
 
 
 def rows_of(table: str, rows: int) -> pl.DataFrame:
-    """Rows of the declared columns."""
+    """Return rows with the declared columns."""
     from storage.artifacts import schemas
 
     schema: pl.Schema = getattr(schemas, table.upper())
@@ -154,7 +154,7 @@ def rows_of(table: str, rows: int) -> pl.DataFrame:
 
 
 def warm(site: RunContext) -> str:
-    """The whole run from the shell, all of it found made."""
+    """Time the whole cached run from the shell."""
     started = time.perf_counter()
     command = [sys.executable, __file__, "--step", site.model_dump_json(exclude_unset=True)]
     told = subprocess.run(
@@ -168,14 +168,14 @@ def warm(site: RunContext) -> str:
 
 
 def walk(site: RunContext) -> str:
-    """Walk the run in this process."""
+    """Run the cached pipeline in this process."""
     served()
     from flows.pipeline import pipeline
 
     store = site.open_store()
     stages = len(store.refs())
     started = time.perf_counter()
-    for ref in store.refs():  # as each hit is checked, by a process that has not read it yet
+    for ref in store.refs():  # the check of each hit, in a process that has not read it yet
         store.defect(ref)
     checking = time.perf_counter() - started
     started = time.perf_counter()
@@ -187,7 +187,7 @@ def walk(site: RunContext) -> str:
 
 
 def cached_run(folder: Path, url: str) -> str:
-    """Prepare it, then walk it."""
+    """Prepare the cached run and time it."""
     from tasks.stage.run_context import RunContext
 
     site = RunContext(store=url, cache=str(folder / "cache"), device="cpu", threads=1)
@@ -211,7 +211,7 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        os.environ.setdefault("PREFECT_HOME", str(folder / "prefect"))  # a database of its own
+        os.environ.setdefault("PREFECT_HOME", str(folder / "prefect"))  # its own database
         print("| step | seconds | | |\n|---|--:|---|---|")
         if arguments.shards:
             print(shards(folder / "shards", arguments.workers, arguments.shards), flush=True)

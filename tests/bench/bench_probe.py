@@ -1,12 +1,12 @@
-"""Linear probes of MR's size, nested 10 x 10: one batched problem against one fit at a time and scikit-learn.
+"""Linear probes of MR's size, nested 10 x 10: one batched problem compared with single fits and scikit-learn.
 
     python tests/bench/bench_probe.py            10,662 rows x 768 and x 384, and how time grows up to SST-2's size
-    python tests/bench/bench_probe.py --quick    1,500 rows x 96, 4 x 4 folds: that it runs; its ratios mean little
+    python tests/bench/bench_probe.py --quick    1,500 rows x 96, 4 x 4 folds: a smoke test without useful ratios
 
-Ours run whole. What they are compared with would take minutes to hours, so a few of its fits are timed, one of each
-regularisation, and multiplied by their number; the table says so. Before a time is believed, the same fits must agree.
-Features have the spectrum and the mean of real sentence vectors, and about a fifth of the rows cannot be told right.
-CPU seconds stand beside wall seconds: on a machine with neighbours their ratios are the ones to read.
+Ours run completely. The peers would take minutes to hours, so a few of their fits are timed, one for each
+regularisation, and extrapolated; the table says so. Times count only if the same fits agree. Features have the spectrum
+and the mean of real sentence vectors, and about a fifth of the rows cannot be classified correctly. On a machine with
+other load, read the ratios of CPU seconds, not of wall seconds.
 """
 
 import argparse
@@ -38,7 +38,7 @@ WIDEST_AXIS, NARROWEST_AXIS, MEAN_NORM = 1.6, 0.04, 11.2
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of some work: of the clock, and of all cores."""
+    """Wall seconds, and CPU seconds of all cores."""
 
     wall: float
     cpu: float
@@ -54,7 +54,7 @@ def timed(work: Callable[[], object]) -> tuple[object, Cost]:
 
 
 def draw(rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two classes that overlap, on axes and around a mean like those of the embedded bert-mini's vectors of MR."""
+    """Draw two overlapping classes, with axes and mean like those of the embedded bert-mini's vectors of MR."""
     random = np.random.default_rng(0)
     labels = random.integers(0, 2, rows)
     direction, mean = random.normal(size=(2, width))
@@ -73,7 +73,7 @@ def nested(rows: int, width: int, folds: int) -> Problem:
 
 
 def restated(problem: Problem, plain: Restated, fits: int) -> tuple[list[float], Cost]:
-    """Dev accuracy of the first inner fold under each weight decay, and what all fits would cost."""
+    """Return dev accuracy of the first inner fold for each weight decay, and the extrapolated cost of all fits."""
     inner = problem.folds[0].inner[0]
     fit, dev = ((problem.features[rows], problem.labels[rows]) for rows in (inner.fit, inner.dev))
     found, cost = timed(lambda: [plain.score(plain.fit(*fit, 2, decay, dev), *dev) for decay in DECAYS])
@@ -81,10 +81,10 @@ def restated(problem: Problem, plain: Restated, fits: int) -> tuple[list[float],
 
 
 def scikit_learn(problem: Problem, grid: Sequence[float], fits: int) -> tuple[list[np.ndarray], Cost]:
-    """Predictions on the first inner dev fold for each C, and what all fits would cost.
+    """Return predictions on the first inner dev fold for each C, and the extrapolated cost of all fits.
 
-    Timed are fits as one writes them, with default tolerance in float32. They stop short of the optimum by up to a
-    hundredth of the predictions, so the predictions are those of tight fits in float64, which are not timed.
+    The timed fits are the usual ones: default tolerance, float32. They stop before the optimum and differ in up to a
+    hundredth of the predictions. So the predictions come from tight fits in float64, which are not timed.
     """
     inner = problem.folds[0].inner[0]
     x, y = problem.features[inner.fit], problem.labels[inner.fit]
@@ -95,7 +95,7 @@ def scikit_learn(problem: Problem, grid: Sequence[float], fits: int) -> tuple[li
 
 
 def agree(problem: Problem, config: ProbeConfig, theirs: list[np.ndarray], plain: list[float]) -> bool:
-    """Whether our fits of the first inner fold are those that were timed: predictions, and dev accuracies."""
+    """Whether our fits of the first inner fold equal the timed fits in predictions and dev accuracies."""
     inner = problem.folds[0].inner[0]
     x, y = torch.from_numpy(problem.features), torch.from_numpy(problem.labels)
     grid = STRENGTHS["nested"]
@@ -113,12 +113,12 @@ def agree(problem: Problem, config: ProbeConfig, theirs: list[np.ndarray], plain
         f"  agreement: predictions with scikit-learn {min(same):.4f}; dev accuracy with the restatement within "
         f"{100 * max(gaps):.2f} points (float32)"
     )
-    slack = max(2 / len(inner.dev), 0.005)  # rows on the boundary
+    slack = max(2 / len(inner.dev), 0.005)  # rows on the decision boundary
     return min(same) >= 1 - slack and max(gaps) <= slack
 
 
 def compare(rows: int, width: int, config: ProbeConfig) -> bool:
-    """Time both protocols and what they are compared with; whether the goals are met."""
+    """Time both protocols and their peers; return whether the goals are met."""
     problem, folds = nested(rows, width, config.folds), config.folds
     grid = STRENGTHS["nested"]
     print(f"\n{rows:,} x {width}, nested {folds} x {folds}", flush=True)
@@ -151,7 +151,7 @@ def compare(rows: int, width: int, config: ProbeConfig) -> bool:
 
 
 def growth(sizes: Sequence[int], width: int, config: ProbeConfig) -> bool:
-    """Layout `split` at growing sizes: the time of a row must not grow. Adam runs one round, so that work is equal."""
+    """Time layout `split` at growing sizes; the time per row must not grow. Adam runs one round, for equal work."""
     one_round = config.model_copy(update={"max_epoch": 0})
     met = True
     for protocol in config.protocols:
@@ -173,7 +173,7 @@ def growth(sizes: Sequence[int], width: int, config: ProbeConfig) -> bool:
 
 
 def main() -> int:
-    """Exit status 1 if a goal is missed; `--quick` only has to run."""
+    """Return exit status 1 if a goal is missed; `--quick` has no goals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     wanted = parser.parse_args()

@@ -1,9 +1,9 @@
-"""Search: milliseconds of one query over a million sentences that are loaded, beside sentence-transformers.
+"""Search: milliseconds of one query over a million loaded sentences, compared with sentence-transformers.
 
     python tests/bench/bench_search.py            1 M vectors of 256 and of 384 numbers, 20 queries each
     python tests/bench/bench_search.py --rows N   another number
 
-Vectors are random: exact search takes as long whatever they say. The query's text is embedded by `mini-sentence`.
+Vectors are random, because the time of exact search does not depend on them. `mini-sentence` embeds the query.
 """
 
 import argparse
@@ -33,7 +33,7 @@ QUERY = "A man is playing a guitar."
 
 
 def milliseconds(work: Callable[[], object]) -> tuple[float, float]:
-    """Median and slowest of the calls after the first."""
+    """Return median and slowest time of the calls after the first."""
     taken = []
     for _ in range(QUERIES + 1):
         began = time.perf_counter()
@@ -43,7 +43,7 @@ def milliseconds(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Exit status 1 if the goal is missed."""
+    """Return exit status 1 if the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     rows = parser.parse_args().rows

@@ -1,13 +1,13 @@
-"""Training: milliseconds a step of each system of systems/ beside its peer's, as one Markdown table.
+"""Training: milliseconds per step of each system of systems/ and of its peer, as one Markdown table.
 
     python tests/bench/bench_systems.py                  all systems, both encoders, 5 rounds: half an hour
     python tests/bench/bench_systems.py --quick          one encoder, 2 rounds: minutes
     python tests/bench/bench_systems.py --only tsdae mlm
 
-A file of systems/ has `steps(encoder_folder, pairs)`, which gives two callables: our whole optimizer step on the next
-batch (forward, backward, clip, AdamW), and the peer's on the same pairs; each gives its loss. `PEER` names the peer,
-else the first line of the file does. The two take turns, so that what else the machine does falls on both; a first
-round warms up and does not count. fp32, real sentences; `6x384` is a BERT of 6 layers, width 384, with random weights.
+A file of systems/ has `steps(encoder_folder, pairs)`, which returns two callables: our whole optimizer step on the next
+batch (forward, backward, clip, AdamW), and the peer's on the same pairs; each returns its loss. `PEER`, or else the
+first line of the file, names the peer. The two alternate, so that other load affects both; a first round warms up and
+does not count. fp32, real sentences; `6x384` is a BERT of 6 layers, width 384, with random weights.
 """
 
 import argparse
@@ -39,7 +39,7 @@ Step = Callable[[], float]
 
 
 def encoder_folder(name: str, scratch: Path) -> Path:
-    """A model folder: the embedded encoder's, or one with random weights under the same tokenizer."""
+    """Return a model folder: the embedded encoder's, or one with random weights and the same tokenizer."""
     if name == MINI:
         return embedded_path(MINI)
     layers, width = (int(number) for number in name.split("x"))
@@ -59,7 +59,7 @@ def encoder_folder(name: str, scratch: Path) -> Path:
 
 
 def milliseconds(pair: tuple[Step, Step], rounds: int, count: int, clock: Step) -> tuple[list[float], list[float]]:
-    """Of a step, of both, in each round."""
+    """Return the milliseconds per step of both callables, for each round."""
     taken: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds + 1):
         for step, times in zip(pair, taken, strict=True):
@@ -72,13 +72,13 @@ def milliseconds(pair: tuple[Step, Step], rounds: int, count: int, clock: Step) 
 
 
 def rows(folder: Path, names: list[str], pairs: pl.DataFrame, rounds: int, count: int, clock: Step) -> Iterator[str]:
-    """A line of the table for each system; one that cannot run says why."""
+    """Yield a line of the table for each system."""
     for name in names:
         module = importlib.import_module(f"tests.bench.systems.{name}")
         peer = getattr(module, "PEER", (module.__doc__ or "").splitlines()[0])
         pair = module.steps(folder, pairs)
         ours, theirs = milliseconds(pair, rounds, count, clock)
-        # Round by round: what slows a round down slows both of its halves.
+        # Ratios per round: a slow round slows both halves.
         ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
         yield f"| {name} | {statistics.median(ours):,.0f} | {statistics.median(theirs):,.0f} | {ratio:.2f} | {peer} |"
         del pair
@@ -86,7 +86,7 @@ def rows(folder: Path, names: list[str], pairs: pl.DataFrame, rounds: int, count
 
 
 def main() -> int:
-    """Prints; asserts nothing."""
+    """Print the table; no goals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="+", choices=SYSTEMS, default=SYSTEMS)

@@ -1,11 +1,12 @@
-"""Should the target run with dropout, which the paper leaves unsaid and the released code does? Both, on `bert-mini`.
+"""Compare training with and without dropout in the target, on `bert-mini`.
 
     bsl run tiny --set ingest.corpus.limit=null                         makes the pairs
     python tests/bench/bench_target_dropout.py PAIRS.parquet            200 steps, seeds 0 and 1
 
-Pairs are the round trips through German beside those through French of a run's pairs, by which the paper trains; the
-preset is the paper's, its target standardised, since `bert-mini` collapses otherwise (bench_collapse.py). STS-B dev
-selects among the evaluations, each fiftieth step; test is that encoder's.
+The released code uses this dropout; the paper does not mention it. Pairs are a sentence's round trips through German
+and French, as in the paper, from a run's pairs. The preset is the paper's, with a standardised target, because
+`bert-mini` collapses otherwise (bench_collapse.py). STS-B dev, evaluated every fifty steps, selects the encoder that is
+scored on test.
 """
 
 import argparse

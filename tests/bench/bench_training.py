@@ -1,15 +1,14 @@
-"""Training: useful tokens a second of the product's step against the released code's and sentence-transformers'.
+"""Training: useful tokens per second of the product's step, the released code's, and sentence-transformers'.
 
     python tests/bench/bench_training.py                 both shapes, both length profiles, 5 rounds: about an hour
     python tests/bench/bench_training.py --quick         the small shape on NLI lengths, 2 rounds: minutes
     python tests/bench/bench_training.py --flat          10,000 tiny steps: growth of memory, drift of the step time
 
-The released step is restated plainly in training_peers.py (two padded online forwards and two of the target, a target
-that is allocated anew, AdamW in a loop, fp32). That all compute the same loss is shown before any time is believed.
-Variants take turns in one process; a useful token is one that is not padding, so batches of other lengths compare.
-Beside the ratio stands the share of the products that this machine computes at the shape in question: of what the
-method needs for useful tokens, without attention's own products.
-Weights are random; shapes, lengths and batch size are real.
+training_peers.py restates the released step plainly (two padded online forwards and two of the target, a newly
+allocated target, AdamW in a loop, fp32). Times count only if all compute the same loss. Variants alternate in one
+process. A useful token is not padding, so that batches of different lengths compare. The table has ratios and
+the share of this machine's matrix multiplication rate at the shape: operations that the method needs for useful tokens,
+without attention's own products. Weights are random; shapes, lengths and batch size are real.
 """
 
 import argparse
@@ -62,7 +61,7 @@ BUCKET = 32
 
 @dataclass
 class Goal:
-    """A figure and its bound."""
+    """A result and its bound."""
 
     name: str
     found: float
@@ -76,10 +75,10 @@ class Goal:
 
 @dataclass
 class Variant:
-    """Something that trains on batch number i and says how many useful tokens that had.
+    """Trains on batch number i and returns its number of useful tokens.
 
     Attributes:
-        limit: useful tokens a second that the machine's products would allow.
+        limit: Useful tokens per second at the machine's matrix multiplication rate.
     """
 
     name: str
@@ -90,7 +89,7 @@ class Variant:
 def product_steps(
     run: TrainingState, data: TokenCache, order: BatchOrder, config: TrainingConfig
 ) -> Callable[[int], int]:
-    """The product's step."""
+    """Return the product's step."""
 
     def step(number: int) -> int:
         batch = data.take(order.rows(number))
@@ -105,11 +104,11 @@ def live(net: Objective, config: TrainingConfig) -> TrainingState:
 
 
 def difference(shape: str, profile: str, data: TokenCache, order: BatchOrder) -> tuple[float, float]:
-    """How far the product's step is from the released one on one batch without dropout.
+    """Compare the product's step with the released one on one batch without dropout.
 
     Returns:
-        |Δ| of the loss in fp32 in the scale of equation 2, and the largest |Δ| of a gradient in float64 beside the
-        largest gradient (in fp32, batch normalisation over the like vectors of random weights shows rounding only).
+        |Δ| of the loss in fp32, scaled as equation 2; and the largest |Δ| of a gradient in float64 relative to the
+        largest gradient (in fp32, batch normalisation of random weights' similar vectors would show only rounding).
     """
     torch.manual_seed(1)
     net = build_objective(encoder_of(shape, profile, dropout=0.0), released_config().objective)
@@ -126,7 +125,7 @@ def difference(shape: str, profile: str, data: TokenCache, order: BatchOrder) ->
 
 
 def compare(variants: list[Variant], rounds: int, steps: int) -> dict[str, list[float]]:
-    """Useful tokens a second of each variant in each round; a first round warms up and does not count."""
+    """Return useful tokens per second of each variant in each round; a first round warms up and does not count."""
     rates: dict[str, list[float]] = {variant.name: [] for variant in variants}
     for number in range(rounds + 1):
         for variant in variants:
@@ -138,14 +137,14 @@ def compare(variants: list[Variant], rounds: int, steps: int) -> dict[str, list[
 
 
 def flops_a_token(net: Objective, data: TokenCache, order: BatchOrder) -> float:
-    """What the method needs for a useful token, in the mean over some batches."""
+    """Return the method's operations per useful token, averaged over some batches."""
     batches = [data.take(order.rows(number)) for number in range(1, 33)]
     tokens = sum(len(batch.tokens.ids) for batch in batches)
     return Throughput(net).flops(tokens, sum(map(len, batches))) / tokens
 
 
 def table(title: str, variants: list[Variant], rates: dict[str, list[float]], base: str) -> dict[str, float]:
-    """Print the table; each variant's median ratio to the base, round by round."""
+    """Print the table; return each variant's median over rounds of its ratio to the base."""
     limits = {variant.name: variant.limit for variant in variants}
     ratios = {
         name: statistics.median(one / other for one, other in zip(found, rates[base], strict=True))
@@ -161,7 +160,7 @@ def table(title: str, variants: list[Variant], rates: dict[str, list[float]], ba
 
 
 def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]:
-    """Print the tables of one shape on one profile."""
+    """Print the tables of one shape and one profile, and yield the goals."""
     frame = sentences(profile)
     tokenizer = AutoTokenizer.from_pretrained(embedded_path("bert-mini"))
     fp32 = released_config().model_copy(update={"lr": RATE, "warmup": 0.0})
@@ -202,7 +201,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         encoder = encoder_of(shape, profile)
         peer = sentence_transformers_steps(encoder, frame, random, Path(folder))
         run = live(build_objective(encoder, config.objective), config)
-        rivals = [  # the peer trains one network forwards and backwards, and has no target
+        rivals = [  # the peer trains one network, without a target
             Variant("sentence-transformers", peer, card.flops["fp32"] / (6 * matrices(encoder))),
             Variant(
                 "BSL, paper preset",
@@ -222,7 +221,7 @@ def _padding(data: TokenCache, order: BatchOrder) -> str:
 
 
 def flat(steps: int) -> Iterator[Goal]:
-    """A run of many tiny steps through the real loop, snapshots and evaluations included."""
+    """Run many tiny steps through the real loop, with snapshots and evaluations, and yield the goals."""
     from tests.tiny_encoder import write_tiny
 
     seen: list[tuple[int, float, float]] = []
@@ -255,7 +254,7 @@ def flat(steps: int) -> Iterator[Goal]:
 
 
 def _step_s(part: list[tuple[int, float, float]]) -> float:
-    """Median over the stretches between two reports: snapshots and evaluations fall into few of them."""
+    """Return the median step time between two reports: snapshots and evaluations fall between few of them."""
     return statistics.median((b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(part))
 
 
@@ -265,7 +264,7 @@ def _rss_mib() -> float:
 
 
 def main() -> int:
-    """Exit status 1 if a goal is missed."""
+    """Return exit status 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--flat", action="store_true")

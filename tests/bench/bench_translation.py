@@ -1,15 +1,15 @@
-"""Translation: ours against a plain `generate` loop and CTranslate2 called directly; parity of the backends.
+"""Translation: ours compared with a plain `generate` loop and with direct calls of CTranslate2; parity of the backends.
 
     python tests/bench/bench_translation.py                   ratios on opus-mt shapes and on an embedded model
     python tests/bench/bench_translation.py --quick           the same with few sentences and one round
     python tests/bench/bench_translation.py --parity          greedy outputs of both backends on 2,000 real sentences
-    python tests/bench/bench_translation.py --orchestration   what Prefect adds to a shard
+    python tests/bench/bench_translation.py --orchestration   Prefect's overhead per shard
 
-The opus-mt model has the real shapes and random weights whose end mark can never win, so every batch is decoded for as
-many steps as its longest source has pieces, in every variant; its output means nothing. The embedded model ends where
-it likes, and its output is compared. Sentences are SNLI captions and hypotheses, held out from all training. Variants
-are interleaved; a cell is the median over the rounds, with the spread (slowest / fastest). The loop, thirty times
-slower, takes every fourth sentence; the others take all, so that none gains by how few batches happen to fall on cores.
+The opus-mt model has the real shapes and random weights that never produce the end token. So every variant decodes each
+batch for as many steps as its longest source has pieces, and the output is meaningless. The embedded model ends by
+itself, and its output is compared. Sentences are SNLI captions and hypotheses, held out from all training. Variants
+alternate; a cell is the median over the rounds, with the spread (slowest / fastest). The loop, thirty times slower,
+takes every fourth sentence; the others take all, so that none profits from an uneven division of batches among cores.
 """
 
 import argparse
@@ -36,7 +36,7 @@ Variant = Callable[[], list[str]]
 
 
 def sentences(count: int) -> list[str]:
-    """Premises and hypotheses in random order, as a corpus has them."""
+    """Return premises and hypotheses in random order, as in a corpus."""
     from storage.assets.embedded import embedded_path
 
     captions = pl.read_parquet(embedded_path("held-out") / "snli.parquet")["text"]
@@ -46,7 +46,7 @@ def sentences(count: int) -> list[str]:
 
 
 def naive(folder: Path, texts: Sequence[str], *, forced: bool) -> Variant:
-    """What a tutorial shows: batches of 32 in input order, the model card's beam of 4, full precision."""
+    """Translate as in tutorials: batches of 32 in input order, the model card's beam of 4, full precision."""
     import torch
     from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
 
@@ -73,7 +73,7 @@ def naive(folder: Path, texts: Sequence[str], *, forced: bool) -> Variant:
 
 
 def ours(folder: Path, converted: Path, texts: Sequence[str], beam: int, *, forced: bool) -> Variant:
-    """The backend as the pipeline calls it: text in, text out."""
+    """Translate with the backend as the pipeline calls it: text in, text out."""
     from models.translation.config import TranslatorConfig
     from models.translation.loading import load_translator
     from tasks.stage.device import cores
@@ -87,7 +87,7 @@ def ours(folder: Path, converted: Path, texts: Sequence[str], beam: int, *, forc
 
 
 def direct(folder: Path, converted: Path, texts: Sequence[str], beam: int, budget: int, *, forced: bool) -> Variant:
-    """CTranslate2 by hand: pieces prepared beforehand, sorted batches, a thread each, no text made of the result."""
+    """Call CTranslate2 directly: pieces prepared before, sorted batches, one thread each, no output text."""
     import ctranslate2
 
     from models.translation.vocabulary import Vocabulary
@@ -117,7 +117,7 @@ def direct(folder: Path, converted: Path, texts: Sequence[str], beam: int, budge
 
 
 def compare(name: str, folder: Path, converted: Path, count: int, rounds: int, *, forced: bool) -> bool:
-    """Time all variants in turn and print them as a table; whether the goals are met."""
+    """Time all variants in turn and print them as a table; return whether the goals are met."""
     texts = sentences(count)
     loop = "generate loop, beam 4, fp32, batch 32, input order"
     variants: dict[str, Variant] = {loop: naive(folder, texts[::LOOP_EVERY], forced=forced)}
@@ -127,7 +127,7 @@ def compare(name: str, folder: Path, converted: Path, count: int, rounds: int, *
             by_hand = direct(folder, converted, texts, beam, budget, forced=forced)
             variants[f"CTranslate2 directly, beam {beam}, int8, {budget} tokens"] = by_hand
     for variant in list(variants.values())[1:]:
-        variant()  # the first call of an engine is slower than all others
+        variant()  # an engine's first call is slower than the others
     seconds: dict[str, list[float]] = {label: [] for label in variants}
     for _ in range(rounds):
         for label, variant in variants.items():
@@ -153,7 +153,7 @@ def compare(name: str, folder: Path, converted: Path, count: int, rounds: int, *
 
 
 def parity(count: int) -> bool:
-    """Share of sentences that both backends translate alike, greedy and at full precision, in four directions."""
+    """Print the share of sentences that both backends translate alike, greedily, in fp32, in four directions."""
     from models.translation.config import MINI as DIRECTIONS
     from models.translation.loading import load_translator
     from storage.assets.embedded import embedded_path
@@ -179,7 +179,7 @@ def parity(count: int) -> bool:
 
 
 def orchestration(shards: int, rows: int) -> bool:
-    """Seconds that a shard costs beyond its translating: reading, writing, hashing, publishing, Prefect."""
+    """Print the seconds per shard besides translation: reading, writing, hashing, publishing, Prefect."""
     from prefect import flow
     from prefect.testing.utilities import prefect_test_harness
 
@@ -220,7 +220,7 @@ def _told(what: str, value: float, goal: float) -> bool:
 
 
 def main() -> int:
-    """Measure what was asked for; exit code 1 if a goal is missed."""
+    """Run the requested measurement; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few sentences, one round")
     parser.add_argument("--parity", action="store_true", help="compare the outputs of both backends instead")

@@ -1,13 +1,13 @@
-"""What `bsl adapt` says of encoders, beside what labels say of them that no run has read.
+"""Compare the verdicts of `bsl adapt` with the change of encoders on labels that no run has read.
 
     python tests/bench/bench_verdict.py FOLDER [--starts ENCODER…] [--seeds 2] [--labels 0.6] [--set …]
 
-FOLDER holds a text a file, `NAME.parquet`: `text` and `label` (classes), or `text`, `text_2` and `score` (pairs), with
-`document` or `title` where the text has them. Each text is adapted to without its labels, or with `--labels` by that
-share of its rows, after which only the other rows are asked. Then start and trained encoder are asked of labels:
-for classes the mean accuracy of the nearest neighbour and of the nearest centroid of five examples a class (20 draws),
-for pairs Spearman of the cosine. An interval is of 1,000 draws of rows. A line is printed as soon as it is known, and
-what the store has is not computed again.
+FOLDER has one text per file, `NAME.parquet`: `text` and `label` (classes), or `text`, `text_2` and `score` (pairs),
+with `document` or `title` where the text has them. The encoder is adapted to each text without its labels; with
+`--labels`, to that share of its rows with labels, and only the other rows are scored. Then the start and the trained
+encoder are scored by labels. Classes: mean accuracy of the nearest neighbour and of the nearest centroid of five
+examples per class (20 draws). Pairs: Spearman of the cosine. Intervals use 1,000 draws of rows. Each line is printed as
+soon as it is known; artifacts in the store are not computed again.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
 
 STARTS = ("embedded:mini-sentence", "embedded:bert-mini")
 EXAMPLES, DRAWS = 5, 20
-PAIRS = {"text": "sentence_1", "text_2": "sentence_2"}  # as columns of labels
+PAIRS = {"text": "sentence_1", "text_2": "sentence_2"}  # columns of label files
 HEAD = "| text | start | seed | verdict | labels: before → after | difference | labels say |"
 
 
 @dataclass(frozen=True)
 class Said:
-    """A word, and the encoder that it is about."""
+    """A verdict and the trained encoder it judges."""
 
     word: str
     trained: CheckpointRef
 
 
 def main() -> int:
-    """Print a row an adaptation, then how often each word was followed by which finding of labels."""
+    """Print a row per adaptation, then the number of cases for each verdict and finding of labels."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--starts", nargs="+", default=STARTS)
@@ -119,7 +119,7 @@ def _case(
 
 
 def _written(table: pl.DataFrame, folder: Path, name: str) -> str:
-    """The text without its labels: a table where it has titles or documents, else a list in random order."""
+    """Write the text without its labels: a CSV if it has titles or documents, else lines in random order."""
     if columns := [column for column in ("document", "title") if column in table.columns]:
         table.select(*columns, "text").write_csv(folder / f"{name}.csv")
         return str(folder / f"{name}.csv")
@@ -137,7 +137,7 @@ def _said(store: Store, report: ReportRef) -> Said:
 
 
 def _outcomes(encoder: SentenceEncoder, table: pl.DataFrame) -> NDArray[np.float64]:
-    """Of each row the cosine of a pair, or the mean of how often both classifiers are right: (N,)."""
+    """Return for each row the pair's cosine, or the mean accuracy of both classifiers: (N,)."""
     if "score" in table.columns:
         return cosine_scores(*(encoder.encode(table[side].to_list()) for side in ("text", "text_2")))
     vectors = encoder.encode(table["text"].to_list())

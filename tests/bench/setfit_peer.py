@@ -1,6 +1,6 @@
-"""SetFit's body on labelled rows, for bench_labels.py: `python setfit_peer.py JOB.json`, in a Python that has it.
+"""Train SetFit's body on labelled rows for bench_labels.py: `python setfit_peer.py JOB.json`, in a Python that has it.
 
-Settings are SetFit's: 16 pairs a step, learning rate 2e-5, one epoch, 20 pairs of each kind a row (its paper's R = 20).
+Settings are SetFit's: 16 pairs per step, learning rate 2e-5, one epoch, 20 pairs of each kind per row (R in its paper).
 """
 
 import json
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def main() -> int:
-    """Train on the job's rows, and leave the vectors of all texts beside it."""
+    """Train on the job's rows, and save the vectors of all texts to the job's folder."""
     import torch
     from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments

@@ -1,4 +1,4 @@
-"""One optimizer step as the product takes it, and as a plain training script does: what systems/ is made of."""
+"""Build one optimizer step of the product, and one of a plain training script, for the files in systems/."""
 
 import itertools
 import tempfile
@@ -22,14 +22,14 @@ from tests.tiny_encoder import pair_of
 
 RATE, BATCH, SEED = 1e-5, 64, 0  # the weights hardly move, so all rounds time the same work
 Step = Callable[[], float]
-"""Takes a step on the next batch and gives its loss."""
+"""Takes a step on the next batch and returns its loss."""
 
 
 def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingConfig) -> Step:
-    """The product's."""
+    """Return the product's step."""
     start = SentenceEncoder.load(Path(encoder.model), encoder)
     online, tokenizer = pair_of(start)
-    folder = tempfile.TemporaryDirectory()  # lives as long as the step, which reads the tokens from it
+    folder = tempfile.TemporaryDirectory()  # exists as long as the step, which reads the tokens from it
     needs = needs_of(config.objective)
     data = open_token_cache(Path(folder.name), pairs.lazy(), start, needs)
     order = BatchOrder(len(data), config, data.lengths_of)
@@ -45,7 +45,7 @@ def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingCo
 
 
 def batches(pairs: pl.DataFrame, config: TrainingConfig) -> Iterator[pl.DataFrame]:
-    """The pairs of each step in the product's order, as texts."""
+    """Yield the pairs of each step as texts, in the product's order."""
     order = BatchOrder(len(pairs), config, lambda rows: rows)
     return (pairs[order.rows(number)] for number in itertools.count(1))
 
@@ -53,7 +53,7 @@ def batches(pairs: pl.DataFrame, config: TrainingConfig) -> Iterator[pl.DataFram
 def plain_step(
     learning: list[torch.nn.Parameter], loss: Callable[[], torch.Tensor], after: Callable[[], None] | None = None
 ) -> Step:
-    """Backward, clip and fused AdamW around a loss that takes the next batch by itself; `after` follows each step."""
+    """Return a step: backward, clip and fused AdamW of a loss that takes its own batches; `after` follows each step."""
     optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.01, fused=True)
 
     def step() -> float:
@@ -70,7 +70,7 @@ def plain_step(
 
 
 def sentence_transformer(encoder: EncoderConfig):
-    """The same encoder as sentence-transformers loads it, in training mode."""
+    """Return the same encoder loaded by sentence-transformers, in training mode."""
     from sentence_transformers import SentenceTransformer
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Steps on annotated pairs for tests/bench/systems: settings of both sides, and sentence-transformers' of one loss."""
+"""Steps on annotated pairs for tests/bench/systems: common settings, and steps of sentence-transformers' losses."""
 
 import warnings
 from pathlib import Path
@@ -15,7 +15,7 @@ LENGTH, ROWS = 64, 32
 
 
 def annotated(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Pairs with label, score and group, made up by row where they are missing: three rows of a group in a row."""
+    """Derive label, score and group from row numbers where they are missing: three consecutive rows form a group."""
     row = pl.int_range(pl.len())
     made = {
         "label": (row % 3).cast(pl.Int8),
@@ -27,30 +27,30 @@ def annotated(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def encoder_of(folder: Path) -> EncoderConfig:
-    """The encoder of a folder, mean-pooled."""
+    """Return the settings of a folder's encoder with mean pooling."""
     return EncoderConfig(model=str(folder), max_length=LENGTH)
 
 
 def config_of(objective: AnyObjective) -> TrainingConfig:
-    """Equal settings for both sides, which keep rows of a group in one batch."""
+    """Return equal settings for both sides; they leave the rows of a group in one batch."""
     return training(objective).model_copy(update={"batch_size": ROWS, "order": "given"})
 
 
 def sentence_transformers_step(
     encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingConfig, loss: str, column: str, **options: int
 ) -> Step:
-    """A step of sentence-transformers' loss of that name, with its own tokenisation and padding.
+    """Return a step with a loss of sentence-transformers, with its own tokenisation and padding.
 
     Args:
-        encoder: Both sides'.
-        pairs: With `column`.
-        config: Of the product's step.
+        encoder: Encoder of both sides.
+        pairs: Pairs with `column`.
+        config: Settings of the product's step.
         loss: A class of `sentence_transformers.losses`.
-        column: What the loss learns of a pair.
+        column: Column of the targets.
         options: Further arguments of the class.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the library's own imports
+        warnings.simplefilter("ignore")  # raised by the library's own imports
         from sentence_transformers.sentence_transformer import losses
 
         model = sentence_transformer(encoder)

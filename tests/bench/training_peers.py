@@ -1,4 +1,4 @@
-"""Whom bench_training.py times the product's step against: the released code, and sentence-transformers' trainer."""
+"""Peers of the product's step in bench_training.py: the released code, and sentence-transformers' trainer."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,7 @@ from models.training.batches import BatchOrder
 from models.training.token_cache import TokenCache
 from storage.assets.embedded import embedded_path
 
-RATE = 1e-5  # of learning: the weights hardly move, so all rounds time the same work
+RATE = 1e-5  # learning rate: the weights hardly change, so all rounds time the same work
 
 
 def released_loss(net: Objective, batch: Batch) -> torch.Tensor:
@@ -29,7 +29,7 @@ def released_loss(net: Objective, batch: Batch) -> torch.Tensor:
 
 
 def released_steps(net: Objective, data: TokenCache, order: BatchOrder) -> Callable[[int], int]:
-    """The released code's step."""
+    """Return the released code's step."""
     learning = net.learning_parameters()
     optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.0, foreach=False, fused=False)
 
@@ -50,7 +50,7 @@ def released_steps(net: Objective, data: TokenCache, order: BatchOrder) -> Calla
 def sentence_transformers_steps(
     encoder: Encoder, frame: pl.DataFrame, order: BatchOrder, folder: Path
 ) -> Callable[[int], int]:
-    """A step of SentenceTransformerTrainer with MultipleNegativesRankingLoss, its own collator and fused AdamW."""
+    """Return a SentenceTransformerTrainer's step with MultipleNegativesRankingLoss, its collator and fused AdamW."""
     from datasets import Dataset
     from sentence_transformers import (
         SentenceTransformer,
@@ -68,7 +68,7 @@ def sentence_transformers_steps(
     texts = Dataset.from_dict({"anchor": frame["text_1"].to_list(), "positive": frame["text_2"].to_list()})
     trainer = SentenceTransformerTrainer(model, arguments, texts, loss=MultipleNegativesRankingLoss(model))
     trainer.create_optimizer_and_scheduler(10**6)
-    trainer.current_gradient_accumulation_steps = 1  # what train() would set
+    trainer.current_gradient_accumulation_steps = 1  # as train() would set it
 
     def step(number: int) -> int:
         inputs = trainer.data_collator([texts[int(row)] for row in order.rows(number)])

@@ -1,4 +1,4 @@
-"""What bench_training.py trains: encoders of real shapes with random weights, and pairs of real lengths."""
+"""Encoders of real shapes with random weights, and pairs of real lengths, for bench_training.py."""
 
 import numpy as np
 import polars as pl
@@ -10,12 +10,12 @@ from models.encoder.network import Encoder
 from storage.assets.embedded import embedded_path
 
 SHAPES = {"6x384": (6, 384, 12), "base": (12, 768, 12)}
-PROFILES = {"nli": 64, "lognormal": 128}  # longest sentence in tokens: as released; as in the first measurements
+PROFILES = {"nli": 64, "lognormal": 128}  # maximum length in tokens: as released; as in the first measurements
 PAIRS = 4096
 
 
 def sentences(profile: str) -> pl.DataFrame:
-    """Pairs of texts: real NLI sentences and one with a word dropped, or words of one token in log-normal number."""
+    """Return pairs: real NLI sentences and copies without a word, or words of one token with log-normal lengths."""
     random = np.random.default_rng(1)
     if profile == "nli":
         frame = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")

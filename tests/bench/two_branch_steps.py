@@ -1,8 +1,8 @@
-"""Steps in BSL's two branches for tests/bench/systems: the product's, and the authors' code restated plainly.
+"""Steps with BSL's two branches for tests/bench/systems: the product's, and the authors' code restated plainly.
 
-The plain one is what BYOLoss.py comes to with the predictor of the paper: each batch is tokenised in its step and each
-view padded to its longest sentence; the views pass transformers' model one after the other, online and target; the
-target's weights are averaged parameter by parameter into new tensors. AdamW is fused, which the code's is not.
+The plain step is that of BYOLoss.py with the paper's predictor. Each step tokenises its batch and pads each view to its
+longest sentence. The views pass transformers' model one after the other, online and target; the target's weights are
+averaged parameter by parameter into new tensors. AdamW is fused, unlike the released code's.
 
 Shapes: B pairs, T tokens of the longest sentence, D width.
 """
@@ -23,13 +23,13 @@ from tests.bench.stepping import SEED, Step, batches, plain_step, product_step, 
 LENGTH = 64
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""Of a view's predictions (B, D) and the target's vectors of the other view (B, D)."""
+"""Loss of a view's predictions (B, D) and the target's vectors of the other view (B, D)."""
 
 
 def two_branch_steps(
     encoder_folder: Path, pairs: pl.DataFrame, objective: TwoBranchConfig, loss: Loss
 ) -> tuple[Step, Step]:
-    """Ours, and the plain one, whose loss is the sum of `loss` over both views."""
+    """Return our step, and the plain one with the sum of `loss` over both views."""
     encoder = EncoderConfig(model=str(encoder_folder), max_length=LENGTH)
     return product_step(encoder, pairs, training(objective)), _plain(encoder_folder, pairs, objective, loss)
 

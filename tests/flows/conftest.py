@@ -1,4 +1,4 @@
-"""One Prefect server for all flow tests, and `tiny` made small."""
+"""Fixtures of all flow tests: one Prefect server, and small settings of recipe `tiny`."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ def prefect_server():
 
 @pytest.fixture(scope="session", autouse=True)
 def migrated(prefect_server, tmp_path_factory) -> Path:
-    """The database of a server that has done nothing yet, to which Prefect's migrations take six seconds."""
+    """Return the database of a server that has done nothing yet; Prefect's migrations of it take six seconds."""
     url = get_current_settings().server.database.connection_url
     assert url is not None
     path = tmp_path_factory.mktemp("migrated") / "prefect.db"
@@ -54,7 +54,7 @@ def migrated(prefect_server, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def new_home(migrated) -> Callable[[Path], Path]:
-    """A PREFECT_HOME for a server of a test's own."""
+    """Return a function that makes a PREFECT_HOME, with a migrated database, for a server of the test's own."""
 
     def make(folder: Path) -> Path:
         folder.mkdir()
@@ -66,31 +66,31 @@ def new_home(migrated) -> Callable[[Path], Path]:
 
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory) -> dict[str, object]:
-    """Two layers of width 32: five times STS-B through `bert-mini` take longer than all else of such a run."""
+    """Write an encoder of two layers, width 32: with `bert-mini`, scoring STS-B five times dominates such a run."""
     return {"model": str(write_tiny(tmp_path_factory.mktemp("encoder"))), "max_length": 24}
 
 
 @pytest.fixture(scope="session")
 def small(encoder) -> dict[str, object]:
-    """Overrides that take recipe `tiny` the same way in seconds."""
+    """Return overrides with which recipe `tiny` runs every stage in seconds."""
     return {**SMALL, "encoder": encoder}
 
 
 @pytest.fixture(scope="session")
 def alone(encoder) -> dict[str, object]:
-    """The same in fewer steps on sentences beside themselves: nothing is translated."""
+    """Return overrides like `small` with fewer steps and each sentence paired with itself: nothing is translated."""
     return {**ALONE_SMALL, "encoder": encoder}
 
 
 @pytest.fixture(scope="session")
 def environment(prefect_server) -> dict[str, str]:
-    """The environment of a process that talks to the tests' server."""
+    """Return the environment of a process that uses the tests' server."""
     return {**os.environ, "PREFECT_API_URL": str(get_current_settings().api.url), "OMP_NUM_THREADS": "2"}
 
 
 @pytest.fixture(scope="session")
 def contents() -> Callable[[Store], dict[str, str]]:
-    """Artifact → digest of its files: equal for byte-identical stores."""
+    """Return a function: store → digest of each artifact's files; equal for byte-identical stores."""
 
     def digests(store: Store) -> dict[str, str]:
         manifests: list[Manifest] = [store.check(ref) for ref in store.refs()]
@@ -101,7 +101,7 @@ def contents() -> Callable[[Store], dict[str, str]]:
 
 @pytest.fixture
 def spearman() -> Callable[[pl.DataFrame, str, str], float]:
-    """The figure of a system on a split."""
+    """Return a function that looks up a system's Spearman correlation on a split."""
 
     def figure(scores: pl.DataFrame, model: str, split: str) -> float:
         rows = scores.filter(model=model, split=split, metric="spearman", protocol="all", subset="all")

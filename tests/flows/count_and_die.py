@@ -1,6 +1,6 @@
-"""Stages made, found and failed, as a flow and as a worker make them; then SIGKILL: `count_and_die.py STORE`.
+"""Run stages that are made, cached or fail, in a flow and as a worker does; then SIGKILL: `count_and_die.py STORE`.
 
-Nothing is sent as the process ends; what a receiver hears was sent as each stage ended.
+The killed process sends nothing at its end, so a receiver has only the metrics sent after each stage.
 """
 
 import logging

@@ -1,8 +1,8 @@
-"""Runs that kill themselves with SIGKILL, one inside each of some stages: `run_and_die.py STORE KINDS OVERRIDES`.
+"""Run a pipeline that kills itself with SIGKILL, once in each of some stages: `run_and_die.py STORE KINDS OVERRIDES`.
 
-KINDS are separated by commas; in the last run, whose kind is "", nothing is killed. Each dies after its stage has
-written its first bytes and before it publishes; in training, after a snapshot. What is imported serves all of them:
-each is a fork, and this process computes nothing.
+KINDS are separated by commas; a last run, with kind "", is not killed. Each run dies after its stage has written its
+first bytes and before it publishes; a training dies after a snapshot. Every run is a fork, so this process imports the
+modules once for all of them, and computes nothing.
 """
 
 import json
@@ -10,18 +10,18 @@ import os
 import signal
 import sys
 
-import models.training.loop  # noqa: F401  which stages import
+import models.training.loop  # noqa: F401  stages import it
 from flows.pipeline import pipeline
 from models.training import snapshots
 from storage.artifacts.draft import Draft
 from tasks.stage.run_context import RunContext
 
-appended = Draft._append  # which all of Draft's ways to write come to
+appended = Draft._append  # all methods of Draft that write call it
 saved = snapshots.save_snapshot
 
 
 def run_dying_in(kind: str, store: str, overrides: dict[str, object]) -> None:
-    """A run of this process; it does not come back unless `kind` is ""."""
+    """Run the pipeline in this process; it returns only if `kind` is ""."""
 
     def append_and_die(draft: Draft, *args) -> None:
         appended(draft, *args)
@@ -39,7 +39,7 @@ def run_dying_in(kind: str, store: str, overrides: dict[str, object]) -> None:
 
 
 def outcome(kind: str, store: str, overrides: dict[str, object]) -> int:
-    """How a forked run ended, as `subprocess` says it."""
+    """Return the exit code of a forked run, as `subprocess` gives it."""
     child = os.fork()
     if child == 0:
         run_dying_in(kind, store, overrides)

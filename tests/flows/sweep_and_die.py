@@ -1,7 +1,7 @@
-"""A sweep that kills itself with SIGKILL: `sweep_and_die.py EVENT NAME OVER OVERRIDES STORE…`, in each store in turn.
+"""Run a sweep that kills itself with SIGKILL: `sweep_and_die.py EVENT NAME OVER OVERRIDES STORE…`, once per store.
 
-An event is a table that a stage has written and not yet published, or a snapshot of a training; it dies at the EVENT-th
-of this process, or not at all at 0.
+An event is a table that a stage has written but not yet published, or a training snapshot. The process dies at event
+number EVENT, counted over all stores; EVENT 0 kills nothing.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""A sweep of two long trainings in two lanes: `sweep_in_lanes.py OVERRIDES STORE`; says what advances."""
+"""Run a sweep of long trainings in two lanes and print their progress: `sweep_in_lanes.py OVERRIDES STORE`."""
 
 import json
 import signal
@@ -10,13 +10,13 @@ from tasks.stage.run_context import RunContext
 
 
 def show(event, value):
-    """Print what advances, a line a time."""
+    """Print each progress event as a line."""
     if event == "advances":
         sys.stdout.write(f"{value.what}: {value.done} of {value.total}\n")
         sys.stdout.flush()
 
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore SIGINT
 overrides, store = json.loads(sys.argv[1]), sys.argv[2]
 overrides["training"] |= {"epochs": 1000}
 with listening(show):

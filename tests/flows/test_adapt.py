@@ -1,4 +1,4 @@
-"""`bsl adapt`: from own files to the better encoder, and to the start where nothing is better."""
+"""`bsl adapt` reads own files and exports the adapted encoder if it is BETTER, else the original encoder."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ READING = EncoderConfig(model="embedded:bert-mini")
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory) -> Path:
-    """Hypotheses with their premises as titles, in files of two formats."""
+    """Write NLI hypotheses, with their premises as titles, to a CSV and a JSONL file."""
     folder = tmp_path_factory.mktemp("own")
     nli = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True)
     rows = nli.head(700).select(title="premise", body="hypothesis", label=pl.int_range(pl.len()) % 3)
@@ -87,7 +87,7 @@ def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) ->
     assert proof.filter(evidence="title")["role"].to_list() == ["shown"]
     exported = store.fetch(CheckpointRef(key=made_of(site, ref, "adapted"))) / ENCODER
     start = files(embedded_path("bert-mini"))
-    del start["manifest.json"]  # of the asset, not of the encoder
+    del start["manifest.json"]  # part of the asset, not of the encoder
     unchanged = files(exported) == start
     assert unchanged is (figures["verdict"] != "BETTER")
     page = (store.fetch(ref) / "report.md").read_text()
@@ -103,7 +103,7 @@ def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) ->
     assert {str(found) for found in store.refs()} == before
 
     runtime = site.model_dump(exclude_unset=True)
-    scripted = bsl.adapt([own], "embedded:bert-mini", changes=SMALL, **runtime)  # finds the artifacts of the flow
+    scripted = bsl.adapt([own], "embedded:bert-mini", changes=SMALL, **runtime)  # cache hits, made by the flow
     assert scripted.ref == ref
     assert scripted.page.name == "report.html"
     assert scripted.encoder.encode(["A dog."]).tolist() == SentenceEncoder.load(exported).encode(["A dog."]).tolist()
@@ -157,7 +157,7 @@ def test_labels_that_only_judge_are_not_learnt(own, site) -> None:
 
 
 def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, tmp_path) -> None:
-    """200 labelled rows and no other text."""
+    """200 labelled rows are the only text."""
     rows, path = pl.read_csv(own / "first.csv").select("body", "label").head(200), tmp_path / "rows.csv"
     rows.with_columns(label=pl.col("label") % 2).write_csv(path)
     ref = adapt([str(path)], "embedded:bert-mini", str(path), SMALL | {"label_training": {"max_steps": 3}}, site)
@@ -193,7 +193,7 @@ def test_what_goes_not_with_labels_is_refused() -> None:
 
 @stage(ref=PairsRef, version=1)
 def mismatched(work: StageContext, passages: PassagesRef) -> None:
-    """Sentences beside others that have nothing to do with them, as pairs."""
+    """Pair each sentence with an unrelated one."""
     texts = work.store.scan(passages).filter(pl.col("part") == "train").collect()["text"]
     numbers = pl.int_range(len(texts), dtype=pl.UInt64, eager=True)
     frame = pl.DataFrame({"pair_id": numbers, "sentence_id": numbers, "text_1": texts, "text_2": texts.shuffle(seed=1)})
@@ -237,7 +237,7 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
     store = site.open_store()
     assert store.manifest(proof).figures["verdict"] == "WORSE"
     start_s_own = files(embedded_path("bert-mini"))
-    del start_s_own["manifest.json"]  # of the pack, not of the encoder
+    del start_s_own["manifest.json"]  # part of the asset, not of the encoder
     assert files(store.fetch(adapted) / ENCODER) == start_s_own
     assert store.manifest(weighing).figures["share"] == 1.0
 

@@ -1,4 +1,4 @@
-"""`bsl-assets` for real at the smallest size: a mirror of a few hundred sentences, models of one layer."""
+"""`bsl-assets` builds all assets at the smallest size: a mirror of a few hundred sentences, models of one layer."""
 
 import random
 from pathlib import Path
@@ -97,7 +97,7 @@ def test_assets_are_built_described_and_loadable(mirror, tmp_path):
         assert manifest.training["artifact"] == keys[name]
     assert AutoModel.from_pretrained(embedded_path(ENCODER, tmp_path / "assets")).config.hidden_size == 16
     taught = SentenceTransformer(str(embedded_path(STUDENT, tmp_path / "assets")), device="cpu")
-    assert taught.encode(SENTENCES[:2]).shape == (2, 256)  # as wide as its teacher, from 16
+    assert taught.encode(SENTENCES[:2]).shape == (2, 256)  # as wide as its teacher; the student's own width is 16
     assert MarianMTModel.from_pretrained(embedded_path(BACK, tmp_path / "assets")).config.vocab_size == 88
 
 

@@ -1,4 +1,4 @@
-"""Corpus to views to pairs as stages, with a translator whose every word can be predicted."""
+"""Stages make views and pairs of a corpus, with a translator whose output can be predicted word by word."""
 
 import shutil
 import subprocess
@@ -32,7 +32,7 @@ PAIRS = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-nb"),), drop
 def views_and_pairs(
     site: RunContext, corpus: CorpusRef, config: AugmentConfig, pairing: PairConfig
 ) -> tuple[ViewsRef, PairsRef]:
-    """The two stages in their order."""
+    """Run both stages, in order."""
     views = augment(site, corpus, config)
     return views, pair(site, views, pairing)
 
@@ -64,7 +64,7 @@ def publish(site: RunContext, texts: list[str]) -> CorpusRef:
 
 
 def through(models: tuple[Path, Path], **settings: object) -> AugmentConfig:
-    """A round trip whose languages have no smoke test, judged mildly: random weights do loop."""
+    """Round trip of languages without a smoke test, with lenient filters: random weights do loop."""
     out, back = (
         TranslatorConfig.model_validate({"model": str(folder), "source_lang": one, "target_lang": two} | settings)
         for folder, one, two in zip(models, ("sv", "nb"), ("nb", "sv"), strict=True)

@@ -1,4 +1,4 @@
-"""A stage is Cached while its artifact is whole, and made again, alone, when it is not."""
+"""A stage is a cache hit while its artifact is intact; a damaged artifact is made again, and no other."""
 
 import errno
 import logging
@@ -94,7 +94,7 @@ def test_a_watcher_hears_what_is_made_and_what_is_found(run):
     made = [(event, stage) for stage in ("sentences", "doubled") for event in ("begins", "makes", "ends")]
     assert heard == made + [event for event in made if event[0] != "makes"]
     run(4)
-    assert len(heard) == 10  # nobody listens any more
+    assert len(heard) == 10  # listening has ended
 
 
 def test_second_run_computes_nothing(run):
@@ -121,7 +121,7 @@ def test_flipped_byte_is_made_again_and_nothing_else(run, caplog):
     victim.write_bytes(content)
     with caplog.at_level(logging.WARNING, logger="tasks"):
         made, again, _ = run()
-    assert made == ["sentences"]  # its content came out the same, so what was made from it still holds
+    assert made == ["sentences"]  # its content is unchanged, so the pairs made from it stay valid
     assert again == ref
     assert "making corpus/" in caplog.text
     assert "sha256" in caplog.text
@@ -142,7 +142,7 @@ def test_input_with_other_content_makes_what_depends_on_it_again(run):
     corpus = store.refs("corpus")[0]
     manifest = store.manifest(corpus)
     store.remove(corpus)
-    with store.draft(corpus, manifest.provenance) as draft:  # as a run on other hardware might have made it
+    with store.draft(corpus, manifest.provenance) as draft:  # simulates a run on other hardware
         draft.write(
             pl.DataFrame(
                 {"sentence_id": [7], "text": ["x"], "source": ["t"], "lang": ["en"]},

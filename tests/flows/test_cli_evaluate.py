@@ -1,4 +1,4 @@
-"""`bsl evaluate` as people call it: what it prints, for a set of the papers' tables and for one that is not."""
+"""`bsl evaluate` prints scores, intervals and missing sets, with a set of the papers' tables and with another."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_figures_intervals_and_what_is_missing(tmp_path, capsys, split):
     assert f"stsb {split}" in out
     assert f"{tmp_path.name}/tiny" in out
     assert "missing: sst5: " in out
-    assert ("Semantic textual similarity" in out) == (split == "test")  # no dev figure in a paper's table
+    assert ("Semantic textual similarity" in out) == (split == "test")  # no paper's table has a dev column
     assert "bsl artifacts export evaluation/" in out
 
 

@@ -1,11 +1,13 @@
 """Work on a Dask cluster leaves the bytes of one process; work on a pool is refused before it would wait for ever."""
 
+import itertools
 import signal
 import sys
 import threading
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 from distributed import Client, LocalCluster
 from prefect import flow
@@ -13,21 +15,26 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import FlowRunFilter
 
-from flows import pool
 from flows.pipeline import pipeline
-from flows.pool import Job, Order, PoolError, run_on_pool
 from flows.recipes import recipe
+from flows.sweep.field import field
+from flows.sweep.method_settings import Budget, FieldSettings
+from flows.sweep.points import Job
 from flows.sweep.sweep import ablation
 from models.encoder.config import EncoderConfig
 from models.errors import ModelError
+from models.evaluation.config import BootstrapConfig
 from storage.errors import SourceError
 from storage.sources.model_sources import resolve_model
 from tasks.embedding import shards as embed_shards
 from tasks.embedding.embed import embed
+from tasks.stage import pool
+from tasks.stage.pool import Order, PoolError, run_on_pool
 from tasks.stage.progress import planning
 from tasks.stage.run_context import RunContext
 from tasks.stage.shards import ClusterError, calls_at_once, found_here, on_cluster
 from tests.cluster import dask_cluster
+from tests.flows.test_field import WORDS
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.tiny_encoder import write_tiny
 from tests.tiny_marian import SENTENCES, build_tiny_marian
@@ -85,6 +92,32 @@ def test_a_sweep_on_a_cluster_has_the_figures_of_one_process(tmp_path, alone, cl
     assert tables[0]["seeds"].to_list() == [1, 1, 0]
 
 
+def test_a_field_on_a_cluster_has_the_figures_of_one_process(tmp_path, cluster, monkeypatch):
+    """Its store has a relative path, which on a worker is another folder."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"text": f"The {a} beside the {b} was {word}.", "label": word}
+        for number, (a, b) in enumerate(itertools.product(WORDS, WORDS))
+        for word in [("good", "bad")[number % 2]]
+    ]
+    pl.DataFrame(rows).write_csv("reviews.csv")
+    settings = FieldSettings(
+        methods=("tfidf", "whitening", "masked-lm"),
+        budget=Budget(steps=2),
+        sentences=120,
+        questions=40,
+        bootstrap=BootstrapConfig(resamples=200),
+    )
+    tables = []
+    for name, address in (("here", None), ("there", cluster)):
+        site = RunContext(store=name, device="cpu", threads=1, cluster=address)
+        swept = field(["reviews.csv"], labels="reviews.csv", settings=settings, site=site)
+        tables.append(site.open_store().scan(swept).collect())
+    assert tables[0].equals(tables[1])
+    seeds = dict(tables[0].select("label", "seeds").rows())
+    assert seeds == {"as it is": 1, "TF-IDF": 1, "masked LM": 1, "whitening": 0}
+
+
 def double(site: RunContext, number: int) -> tuple[str | None, int]:
     return site.cluster, 2 * number
 
@@ -131,6 +164,11 @@ def test_an_interrupt_cancels_the_calls_that_were_not_begun(cluster, tmp_path):
     assert len(list(tmp_path.iterdir())) == begun < 50
 
 
+def test_a_dry_run_calls_nothing_on_a_cluster():
+    with planning():
+        assert list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), fail, [(3,), (4,)])) == [None, None]
+
+
 def test_a_cluster_that_is_not_there_is_named():
     with pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`"):
         list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
@@ -161,7 +199,8 @@ JOB = Job("tiny", recipe("tiny"))
 def send(count: int = 1, at_once: int = 2) -> list[object]:
     """Send runs to `bsl-pipeline/any`; none is completed, so that nobody looks for what it made."""
     ended: list[object] = []
-    run_on_pool([Order(JOB, None)] * count, RunContext(), at_once, lambda number, fault: ended.append((number, fault)))
+    orders = [Order(JOB.parameters(RunContext()), ())] * count
+    run_on_pool(orders, RunContext(), at_once, lambda number, fault: ended.append((number, fault)))
     return ended
 
 

@@ -1,4 +1,4 @@
-"""prefect.yaml for real: a server, docker/server-setup.sh, `prefect deploy`, a worker, runs to their ends."""
+"""Deployments of prefect.yaml run to their end on a server set up by docker/server-setup.sh, with a worker."""
 
 import json
 import os
@@ -20,12 +20,12 @@ NAMES = ("tiny", "nli", "any")
 
 @dataclass(frozen=True)
 class Cluster:
-    """A server with the deployments, and a process worker.
+    """A Prefect server with the deployments, and a process worker.
 
     Attributes:
-        environment: of their clients.
-        folder: where their logs lie.
-        store: what the workers publish to.
+        environment: Environment of the clients.
+        folder: Folder of the logs.
+        store: Store to which the workers publish.
     """
 
     environment: dict[str, str]
@@ -33,11 +33,11 @@ class Cluster:
     store: Store
 
     def log(self) -> str:
-        """What the worker has said."""
+        """Return the worker's log."""
         return (self.folder / "worker.log").read_text()
 
     def prefect(self, *words: str) -> str:
-        """What a command of Prefect's prints, which must succeed."""
+        """Run a command of Prefect's, which must succeed, and return its output."""
         done = subprocess.run([PREFECT, *words], env=self.environment, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -80,8 +80,8 @@ def run_to_its_end(cluster: Cluster, name: str, parameters: dict[str, object]) -
 
 
 def sweep_on_the_pool(cluster: Cluster, small: dict[str, object]) -> None:
-    """A grid of one point, which a worker runs: the run that is there already."""
-    same = {**small, "training": {**small["training"], "select": "best-or-start"}}  # else a grid tells what it ended at
+    """Run a sweep of one point on a worker; the point is a run that the store has already."""
+    same = {**small, "training": {**small["training"], "select": "best-or-start"}}  # else a sweep sets `best`
     settings = [part for name, value in same.items() for part in ("--set", f"{name}={json.dumps(value)}")]
     command = [*BSL, "sweep", "tiny", "--over", "training.seed=0", *settings, "--pool"]
     swept = subprocess.run(command, env=cluster.environment, cwd=ROOT, capture_output=True, text=True)

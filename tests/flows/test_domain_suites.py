@@ -1,4 +1,4 @@
-"""`bsl evaluate` on USEB's and MTEB's own files: the page has their tables, and what is missing says what to fetch."""
+"""`bsl evaluate` on USEB's and MTEB's own files: the page has their tables, and each missing set names its download."""
 
 from flows.cli.main import main
 from tests.domain_files import write_clusters, write_useb
@@ -8,7 +8,7 @@ from tests.tiny_encoder import write_tiny
 def test_two_encoders_on_the_domain_suites(tmp_path, capsys):
     mirror = write_clusters(write_useb(tmp_path / "mirror"))
     (mirror / "data-eval" / "scidocs" / "data.json").unlink()
-    tiny = str(write_tiny(tmp_path / "a" / "tiny"))  # a short name, so that no cell of the table is broken
+    tiny = str(write_tiny(tmp_path / "a" / "tiny"))  # a short name, so that no table cell wraps
     call = [
         "evaluate",
         "embedded:bert-mini",

@@ -1,4 +1,4 @@
-"""A command's own Prefect server: answers while the command lives, and is gone with it."""
+"""A command's own Prefect server answers while the command runs, and ends with it."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ def test_servers_of_a_database_that_is_made_start_side_by_side(tmp_path, monkeyp
     with migration_lock() as note_migrated:
         (tmp_path / "prefect.db").touch()
         note_migrated()
-    with migration_lock(), migration_lock():  # which waits for ever where the first holds it
+    with migration_lock(), migration_lock():  # would block for ever if the first lock were still exclusive
         assert (tmp_path / "server-start.lock").read_text() == version("prefect")
 
 
@@ -75,7 +75,7 @@ def test_a_command_beats_before_a_shared_server_takes_it_for_dead(tmp_path, monk
 
 
 def test_the_database_s_folder_is_there_before_prefect_looks_for_it(tmp_path, monkeypatch):
-    """Or the first command in a new folder begins with a warning."""
+    """Without the folder, the first command in a new directory starts with a warning."""
     monkeypatch.setattr(os, "environ", {name: value for name, value in os.environ.items() if "PREFECT" not in name})
     monkeypatch.chdir(tmp_path)
     use_server()
@@ -87,7 +87,7 @@ def test_a_server_that_cannot_start_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("PREFECT_UI_URL", "")
     monkeypatch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", f"sqlite+aiosqlite:///{tmp_path}/no/such/folder.db")
     server = start_server()
-    monkeypatch.delenv("PREFECT_API_URL")  # which it set for this process
+    monkeypatch.delenv("PREFECT_API_URL")  # `use_server` set it for this process
     with pytest.raises(OSError, match="did not start"):
         server.wait()
 
@@ -97,7 +97,7 @@ def test_a_server_that_is_named_is_used(monkeypatch):
     assert start_server() is None
 
 
-# In short sleeps: Python does not notice a signal that comes just before a system call until that call returns.
+# Short sleeps: Python handles a signal that comes just before a system call only after that call returns.
 RUNNING = """
 import os, signal, time
 from flows.prefect_server.server import start_server, use_server
@@ -125,7 +125,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize(("name", "state"), [("SIGINT", "CANCELLED"), ("SIGTERM", "CANCELLED"), ("SIGKILL", "RUNNING")])
 def test_a_signal_ends_the_command_its_run_and_its_server(tmp_path, monkeypatch, new_home, name, state):
-    """SIGINT goes to the whole group, as a terminal sends it."""
+    """SIGINT goes to the whole process group, as a terminal sends it."""
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(new_home(tmp_path / "home")))
     (tmp_path / "command.py").write_text(RUNNING)
@@ -158,7 +158,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_command_that_is_killed_while_its_server_starts_leaves_none(tmp_path, monkeypatch):
-    """As by any signal that nothing handles."""
+    """The command dies of a signal without a handler."""
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     run = subprocess.run([sys.executable, "-c", DYING], capture_output=True, text=True, timeout=180, check=False)

@@ -1,4 +1,4 @@
-"""`bsl-evaluate` for real: two small encoders on STS-B's test set, compared, reused, with a set that is missing."""
+"""`bsl-evaluate` scores two small encoders on STS-B's test set, compares and reuses them, and names a missing set."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_every_encoder_is_scored_and_the_missing_set_named(place, evaluated):
     store, models = place
     scores = store.scan(evaluated, "scores").collect()
     assert sorted(scores["model"].unique()) == sorted("/".join(model.split("/")[-2:]) for model in models)
-    assert scores["dataset"].unique().to_list() == ["stsb"]  # nothing stands for the missing set, least of all a 0
+    assert scores["dataset"].unique().to_list() == ["stsb"]  # the missing set has no row, above all no 0
     assert scores["n"].unique().to_list() == [1379]
     page = (store.fetch(evaluated) / "evaluation.md").read_text()
     assert "## Missing" in page

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 has the figures that the field knows of it; bench_evaluation.py checks the other sets."""
+"""all-MiniLM-L6-v2 gets its published STS-B score; bench_evaluation.py checks the other sets."""
 
 import os
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""Disks that are full or closed, an object store that is slow: what Prefect says, and a rerun that loses nothing."""
+"""Full or read-only disks and a slow object store: Prefect names the fault, and a rerun loses nothing."""
 
 import random
 import subprocess
@@ -29,7 +29,7 @@ class Rows(BaseModel):
 
 @stage(ref=CorpusRef, version=1)
 def few_sentences(work: StageContext, config: Rows) -> None:
-    """A corpus of some kilobytes."""
+    """Write a corpus of some kilobytes."""
     ids = pl.Series("sentence_id", range(config.rows), dtype=pl.UInt64)
     frame = pl.DataFrame([ids]).with_columns(
         text=pl.format("sentence {}", "sentence_id"), source=pl.lit("t"), lang=pl.lit("en")
@@ -39,7 +39,7 @@ def few_sentences(work: StageContext, config: Rows) -> None:
 
 @stage(ref=ViewsRef, version=1)
 def many_views(work: StageContext, corpus: CorpusRef, config: Rows) -> None:
-    """Views that zstd cannot make small."""
+    """Write views that zstd cannot compress."""
     draw = random.Random(config.rows)
     texts = [draw.randbytes(40).hex() for _ in range(config.rows)]
     ids = pl.Series("sentence_id", range(config.rows), dtype=pl.UInt64)
@@ -53,7 +53,7 @@ def both(site: RunContext) -> ViewsRef:
 
 @pytest.fixture
 def disk(tmp_path) -> Iterator[Callable[[str], Path]]:
-    """A file system of its own, which a call mounts again with other options."""
+    """Mount a file system of 512 KiB; return a function that remounts it with other options."""
     place = tmp_path / "disk"
     place.mkdir()
     mounted = subprocess.run(
@@ -104,7 +104,7 @@ def test_a_read_only_store_serves_what_is_there_and_says_what_it_cannot_take(dis
 
 
 class SlowStore:
-    """moto's S3, whose answers come late, and of which every fifth is refused with 503 first."""
+    """moto's S3 with faults: half of its answers come 0.2 s late, and a fifth of the requests get 503."""
 
     def __init__(self, seed: int) -> None:
         self._inner = DomainDispatcherApplication(create_backend_app)

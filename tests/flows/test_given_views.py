@@ -1,4 +1,4 @@
-"""Two columns of text become views `original` and another by name, and pairs of them."""
+"""Two columns of text become view `original` and a named view, and the two views become pairs."""
 
 import pytest
 from prefect import flow

@@ -1,4 +1,4 @@
-"""Ingest as a stage: published, cached by content, shown in the UI."""
+"""Stage `ingest` publishes a corpus, caches it by content, and shows it in the UI."""
 
 import json
 
@@ -28,7 +28,7 @@ def only_ingest(site: RunContext, config: IngestConfig) -> CorpusRef:
 
 
 def shown(key: str) -> str:
-    """The newest page of that key in the UI, asked over HTTP: the client's own method sends nulls that it refuses."""
+    """Return the newest page of a key in the UI, by HTTP: the server refuses nulls that the client's method sends."""
     with get_client(sync_client=True) as client:
         found = client.request("POST", "/artifacts/latest/filter", json={"artifacts": {"key": {"any_": [key]}}})
     return found.json()[0]["data"]
@@ -54,7 +54,7 @@ def test_corpus_is_published_with_its_figures_and_pages(site, tmp_path):
         ("A man is dancing.", "nli", "en"),
         ("A man dances.", "nli", "en"),
         ("He is happy.", "nli", "en"),
-        ("Nobody agreed.", "nli", "en"),  # of a pair without a label
+        ("Nobody agreed.", "nli", "en"),  # from a pair without a label
         ("On this.", "nli", "en"),
     }
     figures = store.manifest(ref).figures

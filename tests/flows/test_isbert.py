@@ -1,4 +1,4 @@
-"""IS-BERT through the whole way: the start is scored as it lies there, the end with its convolutions."""
+"""IS-BERT runs as a whole pipeline: the start is scored without convolutions, the trained encoder with them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Lanes of a sweep are processes: they change no byte, end alone, and end with the sweep."""
+"""Lanes of a sweep are processes: they change no byte, die without stopping others, and end with the sweep."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ OVER = {"training.lr": [3e-4, 1e-3]}
 
 
 class Reader:
-    """Notes what it is told of, and does something when a stage begins."""
+    """Progress listener that records its events and can run a callback when a stage begins."""
 
     def __init__(self, on_begin=lambda _: None):
         self.on_begin, self.told = on_begin, []
@@ -34,7 +34,7 @@ class Reader:
 
 
 def lanes_of(process):
-    """Processes that do points of a sweep."""
+    """Return the processes that run points of a sweep."""
     return [child for child in children(process) if b"tasks.stage.lane" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
@@ -43,7 +43,7 @@ def site_in(folder):
 
 
 def encoders(site):
-    """Checkpoint → SHA-256 of each file of its encoder."""
+    """Return each checkpoint's encoder files: checkpoint → path → SHA-256."""
     store = site.open_store()
     folders = {ref.key: store.fetch(ref) / "encoder" for ref in store.refs("checkpoint")}
     return {
@@ -56,7 +56,7 @@ def encoders(site):
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory, alone):
-    """Two rates, with dropout: the site and what was told, by the number of lanes."""
+    """Sweep two learning rates, with dropout; return number of lanes → run context, events, sweep."""
     found = {}
     for lanes in (1, 2):
         site = site_in(tmp_path_factory.mktemp("lanes") / str(lanes))

@@ -1,4 +1,4 @@
-"""`bsl artifacts gc` keeps what a running process uses, and takes it afterwards."""
+"""`bsl artifacts gc` keeps artifacts that a running process uses, and deletes them afterwards."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def url(request, tmp_path):
 
 
 def started(url: str) -> tuple[subprocess.Popen[str], str]:
-    """A run that waits after its first stage, and the path of what that made."""
+    """Start a run that waits after its first stage; return it and the path of the stage's artifact."""
     environment = os.environ | get_current_settings().to_environment_variables(exclude_unset=True)
     run = subprocess.Popen(
         [sys.executable, str(ROOT / "tests" / "flows" / "use_and_wait.py"), url],
@@ -39,7 +39,7 @@ def started(url: str) -> tuple[subprocess.Popen[str], str]:
 
 
 def collect_everything(url: str) -> set[str]:
-    """What is left afterwards."""
+    """Delete with no minimum age; return the artifacts that are left."""
     assert main(["artifacts", "gc", "--older-than", "0h", "--delete", "--store", url]) == 0
     return {ref.path for ref in Store(url).refs()}
 

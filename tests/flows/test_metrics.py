@@ -1,4 +1,4 @@
-"""What is counted reaches a receiver of OTLP, from killed processes too; a receiver that is gone stops nothing."""
+"""Metrics reach an OTLP receiver, also from killed processes; a receiver that is gone stops no run."""
 
 import http.server
 import subprocess
@@ -17,7 +17,7 @@ STAGES = "bsl.stages"
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """Keeps the newest figures of each process."""
+    """OTLP receiver that keeps the newest metrics of each process."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
@@ -45,7 +45,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_receiver_hears_of_every_stage_before_the_process_is_killed(receiver, 
     assert ended.returncode == -9, ended.stderr
     by_outcome = {about: value for (name, about), value in receiver.figures.items() if name == STAGES}
     assert by_outcome == {
-        "made sentences": 2,  # of a flow, and of a worker
+        "made sentences": 2,  # one by a flow, one by a worker
         "doubled made": 1,
         "found sentences": 1,
         "doubled found": 1,
@@ -79,7 +79,7 @@ def test_a_receiver_hears_of_every_stage_before_the_process_is_killed(receiver, 
     assert receiver.figures["bsl.pairs", "doubled"] == 3
     assert receiver.figures["bsl.artifact.io", "doubled"] > 1000
     assert receiver.figures["bsl.log.records", "WARNING storage.hub.faults"] == 1
-    assert "bsl.tokens" not in receiver.units  # of an artifact that did not come about
+    assert "bsl.tokens" not in receiver.units  # its artifact was not published
     assert receiver.units["bsl.artifact.io"] == "By"
     assert {resource["service.name"] for resource in receiver.resources} == {"bsl-pipeline"}
     assert len({resource["service.instance.id"] for resource in receiver.resources}) == 1

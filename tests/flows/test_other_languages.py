@@ -1,4 +1,4 @@
-"""Systems of several languages to their rows: LaBSE's folder through its recipe, mUSE's kind as a Python object."""
+"""Encoders of several languages get a score per track: LaBSE by its recipe, a model like mUSE as a Python object."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ PAIRS, WIDTH = 12, 256
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory) -> Path:
-    """Some pairs a track, of English beside German, Spanish or French."""
+    """Write some pairs per track, English with German, Spanish or French."""
     folder = tmp_path_factory.mktemp("mirror")
     rows = pl.read_parquet(embedded_path("stsb-mt") / "test.parquet", columns=["sentence1", "sentence2", "score"])
     rows = rows.gather_every(len(rows) // (PAIRS * len(TRACKS)))
@@ -48,7 +48,7 @@ def site(tmp_path, mirror, monkeypatch) -> RunContext:
 
 @pytest.fixture(scope="module")
 def labse(tmp_path_factory) -> Path:
-    """A folder of LaBSE's modules: [CLS], a dense layer with tanh, length 1."""
+    """Write a folder with LaBSE's modules: [CLS], a dense layer with tanh, normalization."""
     folder = tmp_path_factory.mktemp("labse") / "LaBSE"
     torch.manual_seed(0)
     transformer = modules.Transformer(str(embedded_path("bert-mini-mul")))
@@ -66,7 +66,7 @@ def test_a_folder_of_labse_reaches_a_row_of_every_track(site, labse, mirror):
     store = site.open_store()
     report = pipeline("published-labse", changes, site)
     scores = store.scan(report, "scores").collect().filter(metric="spearman")
-    # Of an English corpus, TF-IDF knows no word of some tracks, and has no figure there.
+    # TF-IDF of an English corpus knows no word of some tracks, and gets no score there.
     assert set(scores.filter(model="Unigram TF-IDF")["dataset"]) < set(TRACKS)
     found = dict(scores.filter(pl.col("checkpoint") != "").select("dataset", "value").iter_rows())
     assert found.keys() == set(TRACKS)
@@ -88,7 +88,7 @@ def test_words_that_no_set_knows_give_no_figure(site):
 
 
 class MuseLike:
-    """Called with sentences of any of its languages, it gives a tensor: sums of hashed pieces of three letters."""
+    """Python object that embeds sentences of any language as a tensor: counts of hashed character trigrams."""
 
     def __call__(self, sentences):
         return torch.tensor(np.stack([self._one(f" {sentence.lower()} ") for sentence in sentences]))

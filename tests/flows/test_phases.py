@@ -1,4 +1,4 @@
-"""Two trainings in a row, and none: the same way through the house."""
+"""Runs with two trainings in a row and runs without training use the same pipeline."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def store(tmp_path_factory):
 
 
 def test_each_phase_starts_from_what_the_one_before_it_left(store, alone):
-    learning = {**alone, "training": {**alone["training"], "select": "best"}}  # three steps may be worse than the start
+    learning = {**alone, "training": {**alone["training"], "select": "best"}}  # three steps can be worse than the start
     settings = override(recipe("tiny"), learning).training.model_copy(update={"objective": ContrastiveConfig()})
     first = Phase(pairs=ALONE, training=settings)
     changes = {**learning, "earlier": [first.model_dump()]}
@@ -50,7 +50,7 @@ def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store, a
     manifest = store.manifest(ref)
     assert "checkpoint" not in {entry.kind for entry in manifest.provenance.inputs.values()}
     scores = store.scan(ref, "scores").collect()
-    assert len(scores["model"].unique()) == 2  # words, and the encoder as it is
+    assert len(scores["model"].unique()) == 2  # TF-IDF, and the untrained encoder
     page = (store.fetch(ref) / "report.md").read_text()
     assert "## Training" not in page
     assert "Sentences and their views" not in page
@@ -59,7 +59,7 @@ def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store, a
 
 
 def test_runs_are_held_against_each_other_on_the_same_pairs(store, encoder):
-    """The second run's encoder is what the first one left, so nothing tells them apart."""
+    """The second run's encoder is the first run's result, so the difference is 0."""
     trained, taken = sorted(store.refs("report"), key=lambda ref: store.manifest(ref).created_at)
     ref = comparing([trained.path, taken.key[:8]], RunContext(store=store.url, device="cpu", threads=1))
     (difference,) = store.scan(ref, "comparison").collect().filter(metric="spearman").to_dicts()

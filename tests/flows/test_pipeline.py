@@ -1,4 +1,4 @@
-"""The whole way through the house, for real, smaller than `tiny` but on its path."""
+"""The whole pipeline runs with all stages of `tiny`, at a smaller size."""
 
 import json
 import shlex
@@ -20,7 +20,7 @@ from tests.documents import commands
 
 HERE = Path(__file__).parent
 BEFORE, AFTER = "before BSL + in-batch negatives (mean)", "after BSL + in-batch negatives"
-QUICK = {"search", "pairs", "embed", "artifacts", "assets", "recipes"}  # verbs; the others have tests of their own
+QUICK = {"search", "pairs", "embed", "artifacts", "assets", "recipes"}  # verbs run here; others have tests elsewhere
 TEXTS = ("An invitation to dinner.", "Dogs run in the snow.", "A dog is out in winter.", "The shop opens at nine.")
 KILLED_IN = (
     "corpus",
@@ -37,7 +37,7 @@ KILLED_IN = (
 
 
 def run_apart(store: str, kinds: tuple[str, ...], small: dict, environment: dict[str, str]) -> None:
-    """Runs in processes of their own, as people start them: other tests leave their marks on torch in this one."""
+    """Run in separate processes, as users do: other tests change torch's state in this process."""
     command = [sys.executable, str(HERE / "run_and_die.py"), store, ",".join(kinds), json.dumps(small)]
     process = subprocess.run(command, env={**environment, "PYTHONPATH": str(HERE.parents[1])}, capture_output=True)
     assert process.returncode == 0, process.stderr.decode()[-2000:]
@@ -117,7 +117,7 @@ def test_killed_in_every_stage_ends_as_if_undisturbed(undisturbed, small, enviro
 
 
 def told() -> list[str]:
-    """What README and guides tell people to type once a run has ended, but for what stands in test_cli_export.py."""
+    """Return the commands that README and guides suggest after a run, except those in test_cli_export.py."""
     pages = [ROOT / "README.md", *(ROOT / "docs" / f"{guide}.md" for guide in GUIDES)]
     lines = [shlex.join(words) for page in pages for words in commands(page) if words[0] == "bsl" and words[1] in QUICK]
     return [line for line in dict.fromkeys(lines) if "--onnx" not in line and "evaluation/" not in line]
@@ -125,7 +125,7 @@ def told() -> list[str]:
 
 @pytest.fixture
 def place(undisturbed, tmp_path, monkeypatch):
-    """A folder with files of the names that documents use, beside the store of a run."""
+    """Return a folder with the file names that documents use, with BSL_STORE set to the store of a run."""
     (tmp_path / "letters").mkdir()
     for name in ("sentences.txt", "letters/first.txt"):
         (tmp_path / name).write_text("\n".join(TEXTS), encoding="utf-8")
@@ -138,7 +138,7 @@ def place(undisturbed, tmp_path, monkeypatch):
 @pytest.mark.parametrize("line", told())
 def test_a_documents_command_runs(undisturbed, place, line):
     store, _ = undisturbed
-    # A document's keys are made up: an artifact of the kind takes their place.
+    # The keys in documents are invented: replace them by an artifact of the same kind.
     made = {ref.kind: ref.path for ref in store.refs()}
     words = [made.get(word.partition("/")[0], word) if "/" in word else word for word in shlex.split(line)]
     assert main(words[1:]) == 0

@@ -1,4 +1,4 @@
-"""A run scores its encoder on whatever kind of set it is asked for: recipe `afs`, small, a transfer task beside it."""
+"""A run scores its encoder on sets of every kind: recipe `afs` at a small size, with a transfer task added."""
 
 import csv
 
@@ -13,7 +13,7 @@ from storage.readers.benchmarks.afs import COLUMNS, TOPICS
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
-PAIRS = 24  # a topic
+PAIRS = 24  # per topic
 SMALL = {
     "augment": recipe("tiny").augment.model_dump(),
     "training": {"batch_size": 16, "max_steps": 3, "eval_every": 3, "collapse": None},
@@ -29,7 +29,7 @@ SMALL = {
 
 @pytest.fixture
 def mirror(tmp_path, monkeypatch):
-    """Real pairs as if they were arguments, in the official files; and their first sentences with two classes."""
+    """Write STS-B pairs in the official format of AFS, and their first sentences with two classes."""
     rows = pl.read_parquet(embedded_path("stsb") / "test.parquet").head(PAIRS * len(TOPICS))
     allow_any_rows(monkeypatch, "cr")
     (tmp_path / "mirror" / "afs").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Systems that train no encoder, from raw sentences to the report: fitted on the corpus, and on each set's own."""
+"""Post-hoc systems run from raw sentences to the report, fitted on the corpus or on each set's own sentences."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from storage.assets.embedded import embedded_path
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
-PAIRS = 60  # a split
+PAIRS = 60  # per split
 SMALL = {
     "ingest": {"corpus": {"limit": 200}},
     "evaluation": {"precision": "fp32", "sets": ["stsb/dev", "stsb/test"], "bootstrap": {"resamples": 100}},
@@ -27,7 +27,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory) -> Path:
-    """The first pairs of each split of STS-B."""
+    """Write the first pairs of each split of STS-B."""
     folder = tmp_path_factory.mktemp("mirror")
     (folder / "stsb").mkdir()
     for split in ("train", "dev", "test"):
@@ -54,7 +54,7 @@ def store(site) -> Store:
 
 
 def models(store: Store, ref: object) -> dict[str, set[str]]:
-    """System → splits that it was scored on."""
+    """Return the splits on which each system was scored: system → splits."""
     scores = store.scan(ref, "scores").collect()
     return {name: set(part["split"]) for (name,), part in scores.group_by("model")}
 
@@ -78,7 +78,7 @@ def test_a_whitened_encoder_is_scored_exported_and_named_in_the_report(store, si
     assert theirs.shape == (64, 64)
     assert np.abs(ours - theirs).max() <= 1e-5
 
-    # It is an encoder like any other: a report's name stands for it.
+    # It is an encoder like any other, and can be named by its report.
     again = pipeline("tiny-whitening", SMALL | {"transform": None, "encoder": _start(ref.path)}, site)
     (system,) = set(models(store, again)) - {"Unigram TF-IDF"}
     assert _spearman(store, again, system) == pytest.approx(

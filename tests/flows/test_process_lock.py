@@ -1,4 +1,4 @@
-"""Who is alone with a folder's Prefect database, and what a killed command left as Running there."""
+"""Commands lock a folder's Prefect database; the only user marks runs of killed commands as Crashed."""
 
 import os
 import signal
@@ -27,9 +27,9 @@ def test_a_command_that_was_killed_is_present_no_more(tmp_path):
             assert second.stdout.readline() == "False\n"
             os.kill(first.pid, signal.SIGKILL)
             first.wait()
-            assert not hold(tmp_path)  # the second is there yet
+            assert not hold(tmp_path)  # the second process still has the lock
             second.communicate("")
-        assert not hold(tmp_path)  # as is this process, by its first call
+        assert not hold(tmp_path)  # this process has the lock since its first call
 
 
 def test_nobody_is_alone_in_a_database_of_others(tmp_path, monkeypatch):
@@ -48,12 +48,12 @@ def test_what_stands_as_running_ends_as_crashed_and_the_rest_stays():
     def work() -> None:
         """Never called."""
 
-    end_crashed_runs(datetime.now(UTC))  # of other files' killed commands, which had the same server
+    end_crashed_runs(datetime.now(UTC))  # ends runs of other tests' killed commands on the same server
     with get_client(sync_client=True) as client:
         states = [Running(), Scheduled(), Completed()]
         runs = [client.create_flow_run(work, state=state).id for state in states]
         now = datetime.now(UTC)
-        later = client.create_flow_run(work, state=Running()).id  # of a command that came meanwhile
+        later = client.create_flow_run(work, state=Running()).id  # simulates a command that starts meanwhile
         assert end_crashed_runs(now) == 1
         found = [client.read_flow_run(run).state for run in (*runs, later)]
         assert [state.type.value for state in found] == ["CRASHED", "SCHEDULED", "COMPLETED", "RUNNING"]

@@ -1,7 +1,7 @@
-"""Recipes as a user meets them: doctor, run, run again without the Hub, mirror, run from the mirror; one by a worker.
+"""Recipes work as a user runs them: doctor, run, rerun without the Hub, mirror, run from the mirror, run by a worker.
 
-Small in every size, the same in every step. A few stand for the kinds of repositories; `python -m tests.hub.show
-recipes` takes every recipe through every step, and prints a table.
+All sizes are small, all steps are the recipe's. A few recipes represent the kinds of repositories; `python -m
+tests.hub.show recipes` takes every recipe through every step, and prints a table.
 """
 
 import nltk.data
@@ -26,7 +26,7 @@ SLOW = {"multilingual-sup"}
 
 @pytest.fixture(scope="module")
 def journeys(prefect_server, tmp_path_factory):
-    """The Hub with all that recipes name, a folder of what is on no Hub, and the tests' server."""
+    """Serve all repositories that recipes name, write the files that are on no Hub, and use the tests' server."""
     folder, hub = tmp_path_factory.mktemp("world"), StandInHub()
     publish_all(hub, FEW)
     files = write_own_files(folder)
@@ -49,7 +49,7 @@ def journeys(prefect_server, tmp_path_factory):
 
 @pytest.fixture
 def travel(journeys, monkeypatch):
-    """Takes a recipe through a step; each test's BSL_ settings are its own."""
+    """Return the journeys of recipes, with the BSL_ settings that they need for one test."""
     made, _, site = journeys
     for name, value in site.items():
         monkeypatch.setenv(name, value)
@@ -64,7 +64,7 @@ def test_a_recipe_runs_from_the_hub_from_its_cache_and_from_a_mirror(travel, nam
 
 def test_a_recipe_runs_by_a_worker(travel, journeys):
     _, folder, _ = journeys
-    travel.steps["run"](DEPLOYED)  # which costs nothing where a test before has done it
+    travel.steps["run"](DEPLOYED)  # free if an earlier test has run it
     with worker(folder, {}):
         prefect("--no-prompt", "deploy", "--name", "any")
         travel.steps["deployment"](DEPLOYED)

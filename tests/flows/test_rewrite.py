@@ -1,4 +1,4 @@
-"""Labels, synonyms, refilled tokens and entailed hypotheses as stages, from a file of NLI rows to pairs."""
+"""Stages make labels, synonyms, masked-LM and entailment views, and pairs, from a file of NLI rows."""
 
 import json
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ METHODS = ["original", "entail", "entail-2", "mlm", "synonym"]
 def prepared(
     site: RunContext, config: IngestConfig, views: AugmentConfig, pairing: PairConfig
 ) -> tuple[CorpusRef, NliRef, ViewsRef, PairsRef]:
-    """Sources to pairs."""
+    """Run all stages from sources to pairs."""
     sources = locate_sources(site, config)
     corpus = ingest(site, sources, config)
     nli = label_pairs(site, sources, corpus, config)
@@ -98,7 +98,7 @@ def test_every_view_is_made_counted_and_shown(site: RunContext, rows: IngestConf
     )
     assert texts[PREMISES[1]] in {"Kids devoured a cake in the garden.", "Youngsters devoured a cake in the garden."}
     (made,) = (m for m in map(store.manifest, store.refs("views")) if m.provenance.stage == "synonym")
-    # 22 are three in ten of each sentence's words; the premises alone hold words of the tiny WordNet.
+    # The tiny WordNet covers words of the premises only; 5 words are replaced of the 23 that the share (30%) asks for.
     assert made.figures == {"words": 73, "replaced": 5, "shortfall": 18}
     assert store.scan(pairs).collect().height == 2 * sentences + 3
 
@@ -140,9 +140,9 @@ def test_a_new_method_leaves_the_others_and_a_limit_counts_what_it_drops(site: R
     _, _, views, _ = prepared(site, rows, strict, short)
     assert before < {ref.key for ref in site.open_store().refs("views")}
     store = site.open_store()
-    assert len(store.refs("views")) == len(before) + 2  # mlm, and all of them together
+    assert len(store.refs("views")) == len(before) + 2  # of masked_lm, and of all methods together
     rows_of = {(r["method"], r["outcome"]): r["n"] for r in store.manifest(views).figures["outcomes"]}
-    assert rows_of["synonym", "too_close"] >= 9  # the hypotheses hold no word of the tiny WordNet
+    assert rows_of["synonym", "too_close"] >= 9  # the tiny WordNet covers no word of the hypotheses
     kept = store.scan(views).filter(pl.col("method") == "synonym").collect().height
     assert kept == rows_of["synonym", "kept"]
 

@@ -1,4 +1,4 @@
-"""What `prefect.yaml` schedules is run: the server's own libraries can make the runs of a schedule."""
+"""The server's own libraries can create the runs that `prefect.yaml` schedules."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ async def runs_of(cron: str, count: int) -> list[object]:
 
 
 def test_a_schedule_has_its_runs(tmp_path):
-    """With SQLAlchemy 2.1 the server's scheduler failed at each of its rounds, in its log alone."""
+    """With SQLAlchemy 2.1 the server's scheduler failed in every loop, and only its log showed it."""
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
     (schedule,) = [schedule for each in deployments for schedule in each.get("schedules", [])]
     own = {PREFECT_API_DATABASE_CONNECTION_URL: f"sqlite+aiosqlite:///{tmp_path / 'own.db'}"}

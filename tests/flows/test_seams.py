@@ -1,4 +1,4 @@
-"""A new system is one file and one line: a toy of each kind, laid into a copy of the house, runs through all of it."""
+"""A new system is one file and one line: a toy of each kind runs through a whole pipeline in a copy of the packages."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from storage.artifacts.store import Store
 from storage.assets.embedded import embedded_path
 
 ROOT = Path(__file__).parents[2]
-TOYS = ROOT / "tests" / "toys"  # each file where it would stand in the house
+TOYS = ROOT / "tests" / "toys"  # each file at its path in the packages
 ROOMS = ("flows", "tasks", "models", "storage")
 TOY_OBJECTIVE = '''
 
@@ -53,7 +53,7 @@ class ToyTransformConfig(TransformSettings):
 
     name: Literal["toy"] = "toy"
 '''
-LINES = (  # file, line of its table, the line with the toy's beside it, import
+LINES = (  # file, line of its table, the same line with the toy's line, import
     (
         "storage/readers/formats.py",
         '    "afs": FileFormat(tuple(afs.SCHEMA), afs.read),\n',
@@ -126,7 +126,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory) -> Path:
-    """The rooms, copied, with the toys moved in."""
+    """Copy the packages and add the toys."""
     house = tmp_path_factory.mktemp("house")
     for room in ROOMS:
         shutil.copytree(ROOT / room, house / room, ignore=shutil.ignore_patterns("__pycache__", "assets"))
@@ -146,7 +146,7 @@ def house(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(house, environment) -> Store:
-    """The store after one run of the command, as a person would run it."""
+    """Run the command once, as a user does, and return the store."""
     options = [f"--set={name}={json.dumps(value)}" for name, value in SETTINGS.items()]
     command = [sys.executable, "-m", "flows.cli.main", "run", "tiny-entail", "--store", "store", *options]
     run = subprocess.run(

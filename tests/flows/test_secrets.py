@@ -1,4 +1,4 @@
-"""A server behind a password: 401 without it, our commands work with it, and no planted secret is found anywhere."""
+"""A server with a password refuses clients without it (401), serves our commands, and leaks no planted secret."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ FEW = ["--set", "evaluation.bootstrap.resamples=100", "--set", 'evaluation.sets=
 
 @pytest.fixture
 def server(tmp_path, new_home):
-    """A live server with a password; yields the environment of its clients."""
+    """Start a server with a password; yield the environment of its clients."""
     port = free_port()
     own = {
         **clients_of(port, new_home(tmp_path / "home")),

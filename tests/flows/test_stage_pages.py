@@ -1,4 +1,4 @@
-"""What the Prefect UI shows of a run: one page an artifact, in the pipeline's order, linked, safe, rounded."""
+"""The Prefect UI shows one page per artifact of a run, in the pipeline's order, linked, escaped, rounded."""
 
 import re
 

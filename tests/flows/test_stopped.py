@@ -1,4 +1,4 @@
-"""A training that does harm ends early; its page is written of the start, with the finding as its first line."""
+"""A harmful training stops early; the report describes the untrained encoder, and its first line gives the finding."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ BSL = (sys.executable, "-m", "flows.cli.main")
 
 @pytest.fixture(scope="module")
 def harmful(alone) -> dict[str, object]:
-    """A rate at which the encoder unlearns at once, under the published rule of selection."""
+    """Return overrides with a learning rate that collapses the encoder at once, and the published `select: best`."""
     training = {**alone["training"], "lr": 1.0, "warmup": 0.0, "select": "best", "eval_every": 1}
     return {**alone, "training": {**training, "collapse": {"max_dev_drop": 0.01, "patience": 1}}}
 
@@ -52,7 +52,7 @@ def test_a_study_and_a_reproduction_do_not_take_the_start_s_figure_for_the_point
 
 
 def test_a_loss_that_is_no_number_leaves_a_dash_and_its_reason(store, alone):
-    """Cosines over that temperature are infinite in fp32."""
+    """Cosines divided by this temperature are infinite in fp32."""
     site = RunContext(store=store.url, device="cpu", threads=1)
     changes = {**alone, "training": {**alone["training"], "precision": "fp32"}}
     study = ablation("tiny", {"training.objective.temperature": [0.05, 1e-40]}, 1, changes, site=site)

@@ -1,4 +1,4 @@
-"""kill -9 of a worker with its run, and of the server: the deployment's next run starts all the same."""
+"""After kill -9 of a worker with its run, and of the server, the deployment's next run starts."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.servers import PREFECT, ROOT, SERVER, clients_of, free_port, runs_in,
 
 
 class Cluster:
-    """A server and a process worker, each the leader of a group that can be killed whole."""
+    """A server and a process worker; each leads a process group, which can be killed whole."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.port = free_port()
@@ -48,7 +48,7 @@ class Cluster:
                 with urllib.request.urlopen(request, timeout=60) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError as error:
-                if error.code != 503:  # SQLite is busy, which Prefect's own clients wait out too
+                if error.code != 503:  # SQLite is busy; Prefect's own clients also wait
                     raise
                 time.sleep(0.5)
         raise TimeoutError(f"{self.url}{path}: 503 for a minute")
@@ -77,7 +77,7 @@ def cluster(tmp_path, new_home):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)  # two servers and two workers start, each in half a minute of a busy machine
+@pytest.mark.timeout(1200)  # two servers and two workers start; on a busy machine each takes half a minute
 def test_a_killed_server_strands_no_deployment(cluster):
     cluster.server()
     cluster.prefect("work-pool", "create", "gpu", "--type", "process")

@@ -1,4 +1,4 @@
-"""A sweep that is killed with -9 again and again ends with the table of an undisturbed one.
+"""A sweep that is killed with signal 9 again and again ends with the table of an undisturbed sweep.
 
 BSL_KILLS=5 is the long form; BSL_KILL_SEED draws other moments.
 """

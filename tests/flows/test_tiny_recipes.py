@@ -1,4 +1,4 @@
-"""Recipes for a laptop on their whole way, with an encoder of two layers: twenty steps on sentences of the package."""
+"""Whole runs of recipes for a laptop: an encoder of two layers, twenty steps, sentences of the package."""
 
 import pytest
 
@@ -11,14 +11,14 @@ from tasks.stage.run_context import RunContext
 
 STEPS = 20
 FEW = {"batch_size": 16, "epochs": STEPS, "max_steps": STEPS, "eval_every": STEPS, "collapse": None, "select": "last"}
-# Their objectives are learnt in tests/unit/models/objectives, phase after phase in test_phases.py.
+# Their objectives are tested in tests/unit/models/objectives, several phases in test_phases.py.
 SLOW = {"scl", "stsb", "bsl-sbert"}
 NAMES = ("sbert", "scl", "stsb", "bsl-sbert", "mlm", "tsdae", "simcse", "distil")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """One store for all, so that what recipes share is made once."""
+    """Return one store for all recipes, so that shared artifacts are made once."""
     return RunContext(store=str(tmp_path_factory.mktemp("recipes") / "store"), device="cpu", threads=1)
 
 
@@ -28,8 +28,8 @@ def changes(name: str, encoder: dict[str, object]) -> dict[str, object]:
     for phase in earlier:
         phase["training"] |= FEW
     return {
-        # Sentences are taken by their ids, which parts most premises from their hypotheses: 96 would have no pair, and
-        # 2,000 have none of a third hypothesis.
+        # The corpus limit takes sentences by their ids, which separates most premises from their hypotheses: 96
+        # sentences contain no whole pair, and 2,000 contain none with a third hypothesis.
         "ingest": {"corpus": {"limit": 2000 if base.needs_labels else 96}},
         "pairs": {"pairings": [base.pairs.pairings[0].model_dump()]},
         "encoder": encoder,
@@ -54,5 +54,5 @@ def test_a_recipe_learns_for_twenty_steps_and_is_scored(name, site, encoder):
         assert losses.is_finite().all()
     scores = store.scan(report, "scores").filter(metric="spearman", protocol="all").collect()
     figures = dict(scores.select("model", "value").rows())
-    assert len({figures[label] for label in config.systems}) == len(config.phases) + 1  # every training moved it
+    assert len({figures[label] for label in config.systems}) == len(config.phases) + 1  # every training changed it
     assert scores["value"].is_finite().all()

@@ -1,4 +1,4 @@
-"""A kind of evaluation that is one file and one line of the table, through the whole evaluation to its page."""
+"""A kind of evaluation added by one file and one line of the table goes through a whole evaluation to its page."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_it_is_scored_drawn_and_read_once(tmp_path):
     labels = ["/".join(model.split("/")[-2:]) for model in models]
     assert scores.filter(dataset=TOY)["model"].to_list() == labels
     comparison = store.scan(ref, "comparison").collect()
-    assert comparison["dataset"].unique().to_list() == ["stsb"]  # the toy cannot compare
+    assert comparison["dataset"].unique().to_list() == ["stsb"]  # the toy kind has no comparison
     page = (store.fetch(ref) / "evaluation.md").read_text()
     assert "Paraphrases found" in page
     assert f"| {labels[0]} | accuracy, nearest |" in page

@@ -1,4 +1,4 @@
-"""Shards as tasks: nothing twice, nothing lost, the same bytes whatever happened on the way."""
+"""Shards of translation are tasks: nothing is done twice or lost, and the bytes are the same after any interruption."""
 
 import hashlib
 import os
@@ -37,7 +37,7 @@ PARTS = "translations/*/*/manifest.json"
 
 @flow
 def one_hop(site: RunContext, hop: ResolvedTranslator, count: int, shard_rows: int) -> dict[str, object]:
-    """Translate the first sentences of the list."""
+    """Translate the first `count` sentences."""
     return translate_all(site, hop, identified(SENTENCES[:count]), shard_rows)
 
 
@@ -69,12 +69,12 @@ def site_in(folder: Path) -> RunContext:
 
 
 def hop_of(site: RunContext, model: Path) -> ResolvedTranslator:
-    # Random weights would not pass the smoke test of a language that has one.
+    # Languages without a smoke test: random weights would fail one.
     return find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb"))
 
 
 def content(site: RunContext) -> dict[str, str]:
-    """Every table file of the store with its sha256."""
+    """Return the sha256 of every table file of the store, by path."""
     root = Path(site.store)
     files = sorted(root.glob("translations/*/*/*.parquet"))
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
@@ -213,7 +213,7 @@ def test_two_workers_on_one_store_give_the_same(site: RunContext, model: Path, u
 
 
 def test_duplicates_cost_nothing(site: RunContext, model: Path, tmp_path: Path) -> None:
-    """Each sentence five times, as SNLI repeats its premises: the corpus holds it once, so it is translated once."""
+    """Sentences come five times, as in SNLI; the corpus contains each once, so each is translated once."""
     lines = [text for text in SENTENCES[:40] for _ in range(5)]
     (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="utf-8")
 
@@ -227,9 +227,9 @@ def test_duplicates_cost_nothing(site: RunContext, model: Path, tmp_path: Path) 
 
 
 def kill_children(count: int, translate_all: Callable[[], object], store: Path) -> None:
-    """Start the work ``count`` times and kill it each time, after 0 or 1 more shards and a random moment.
+    """Start the work ``count`` times; kill it each time after 0 or 1 more shards and a random delay.
 
-    A child is forked with all modules imported, so that its life is spent on the work and not on starting Python.
+    Children are forked with all modules imported, so that they spend their time on the work and not on starting Python.
     """
     chance = random.Random(4)
     for _ in range(count):
@@ -246,7 +246,7 @@ def kill_children(count: int, translate_all: Callable[[], object], store: Path) 
 
 
 def signal_at(count: int, number: signal.Signals) -> None:
-    """Send this process a signal as its ``count``-th shard is about to be published, whatever else keeps the cores."""
+    """Send this process a signal when its ``count``-th shard is about to be published, at any load of the machine."""
     published = 0
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:

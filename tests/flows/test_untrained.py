@@ -1,4 +1,4 @@
-"""Encoders as they are through the whole house: word vectors by their path, a recipe without training."""
+"""Untrained encoders run through the whole pipeline: word vectors named by path, a recipe without training."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The work pool as `bsl doctor` finds it, and the tag by which a server's automations know our runs."""
+"""`bsl doctor` reports the work pool, and every run has the tag that a server's automations select by."""
 
 from uuid import uuid4
 
@@ -22,7 +22,7 @@ def client(prefect_server):
 
 
 def test_the_doctor_names_a_missing_pool_and_a_missing_worker(client):
-    pool = f"pool-{uuid4()}"  # of this test alone, whoever else uses the server
+    pool = f"pool-{uuid4()}"  # for this test alone: other tests share the server
     missing = look_at_pool(pool)
     assert (missing.verdict, missing.found) == ("note", "the server has none")
     assert "docker/server-setup.sh" in missing.remedy

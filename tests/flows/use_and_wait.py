@@ -1,4 +1,4 @@
-"""A run between two stages, which goes on when its input closes: `use_and_wait.py STORE`."""
+"""Run a flow that waits between two stages until its stdin closes: `use_and_wait.py STORE`."""
 
 import sys
 

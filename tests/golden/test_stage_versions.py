@@ -1,8 +1,8 @@
 """Changing code behind a stage forces a choice: bump the stage's version, or state that its artifacts stay the same.
 
-Pinned are the version of each stage and a hash of each module behind one. A failure names the module that changed and
-the stages that stand on it. After judging it, `python tests/golden/test_stage_versions.py MODULE…` pins these modules,
-and no others, as they are; the line in the diff is the statement.
+The pins are the version of each stage, and a hash of each module behind a stage. A failure names the changed module and
+the stages that use it. Decide whether their artifacts change; then `python tests/golden/test_stage_versions.py MODULE…`
+pins these modules and no others. The line in the diff states that nothing changed, unless a version was bumped.
 """
 
 import ast
@@ -25,7 +25,7 @@ from tests.every import every
 ROOT = Path(__file__).resolve().parents[2]
 PINS = Path(__file__).with_name("stage_versions.json")
 ROOTS = ("models", "storage", "tasks")
-# What carries every stage and decides no content: a change here is judged by its own tests.
+# Modules that run every stage and decide no content: their own tests judge a change.
 CARRIERS = {
     "models.runtime.progress",
     "tasks.stage.run_context",
@@ -77,7 +77,7 @@ def tree_of(module: str) -> ast.Module:
 
 
 def run_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below it, but for what is imported for types alone, which runs nothing."""
+    """Yield a node and all nodes below it, except imports for type checking, which never run."""
     yield node
     for child in ast.iter_child_nodes(node):
         if not (isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING"):
@@ -85,7 +85,7 @@ def run_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def imports(nodes: Iterable[ast.AST]) -> dict[str, set[str]]:
-    """Name that an import binds → modules of ours that it stands for; imports inside functions too."""
+    """Return name bound by an import → our modules it can refer to; includes imports inside functions."""
     bound: dict[str, set[str]] = {}
     for node in (inner for outer in nodes for inner in run_nodes(outer)):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -99,7 +99,7 @@ def imports(nodes: Iterable[ast.AST]) -> dict[str, set[str]]:
 
 
 def behind(function: str, module: str) -> set[str]:
-    """Modules that one function of a module stands on: those whose names it uses, by way of the module's others too."""
+    """Return the modules that a function uses, directly or through other functions of its module."""
     body = tree_of(module).body
     defined = {name: node for node in body for name in _names(node)}
     at_top = imports(node for node in body if isinstance(node, ast.Import | ast.ImportFrom))
@@ -125,7 +125,7 @@ def _names(node: ast.stmt) -> list[str]:
 
 @cache
 def reach(stage: Stage) -> frozenset[str]:
-    """The modules behind a stage: its own, those that its function uses, and all that these import."""
+    """Return the modules behind a stage: its own, those that its function uses, and all modules that these import."""
     seen = {stage.module}
     ahead = behind(stage.compute.__name__, stage.module) - seen
     while ahead:
@@ -137,7 +137,7 @@ def reach(stage: Stage) -> frozenset[str]:
 
 @cache
 def standing_on() -> dict[str, list[str]]:
-    """Module → the stages that stand on it."""
+    """Return the stages behind which each module is: module → stages."""
     found: dict[str, list[str]] = {}
     for name, stage in sorted(stages().items()):
         for module in reach(stage):
@@ -146,7 +146,7 @@ def standing_on() -> dict[str, list[str]]:
 
 
 def hash_of(module: str) -> str:
-    """Of its code, and of the table that lies beside it under its name."""
+    """Hash the code of a module, and the CSV table of the same name."""
     file = file_of(module)
     assert file is not None
     table = file.with_suffix(".csv")
@@ -155,7 +155,7 @@ def hash_of(module: str) -> str:
 
 
 def bare(tree: ast.Module) -> str:
-    """The syntax tree without comments, docstrings and positions."""
+    """Dump the syntax tree without comments, docstrings and positions."""
     copied = ast.parse(ast.unparse(tree))
     for node in ast.walk(copied):
         body = getattr(node, "body", None)
@@ -220,7 +220,7 @@ def test_docstrings_and_comments_do_not_count():
 
 
 def pin(modules: list[str]) -> None:
-    """Pin the named modules and all versions; drop what is no longer there."""
+    """Pin the named modules and all versions; drop pins of deleted code."""
     if unknown := [module for module in modules if module not in standing_on()]:
         sys.exit(f"no stage stands on {', '.join(unknown)}")
     before = pins()["modules"] if PINS.is_file() else {}

@@ -1,4 +1,4 @@
-"""Turns the Hub's clients of this process to the stand-in."""
+"""Redirect the Hub clients of this process to the stand-in Hub."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def use(hub: StandInHub, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As HF_ENDPOINT and HF_HOME would, had they been set before the clients were imported; waits become short."""
+    """Set what HF_ENDPOINT and HF_HOME would set if the clients were imported later; shorten the clients' waits."""
     monkeypatch.setattr(constants, "ENDPOINT", hub.url)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
@@ -32,11 +32,11 @@ def use(hub: StandInHub, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "SECONDS_TO_CONNECT", (0.01, 0.01))
     monkeypatch.setattr(repositories, "SECONDS_TO_ANSWER", 2.0)
     monkeypatch.setattr(faults, "_silent", {})
-    close_session()  # connections that an earlier test left open
+    close_session()  # closes connections of an earlier test
 
 
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As HF_HUB_OFFLINE=1."""
+    """Set what HF_HUB_OFFLINE=1 would set."""
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     close_session()

@@ -1,4 +1,4 @@
-"""A Prefect server with one process worker, and the settings of processes that talk to it and to the stand-in Hub."""
+"""Start a Prefect server and a process worker; environments of processes that use it and the stand-in Hub."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def of_the_hub(hub: StandInHub, home: Path) -> dict[str, str]:
-    """What a process needs whose Hub is the stand-in; the Hub's client reads it on import."""
+    """Return the environment of a process that uses the stand-in Hub; the Hub's client reads it on import."""
     return {
         "HF_ENDPOINT": hub.url,
         "HF_HOME": str(home),
@@ -30,7 +30,7 @@ def of_the_hub(hub: StandInHub, home: Path) -> dict[str, str]:
 
 @contextmanager
 def server(folder: Path) -> Iterator[None]:
-    """The server at this process's PREFECT_API_URL; its log lies in `folder`."""
+    """Run the server at this process's PREFECT_API_URL, with its log in `folder`."""
     (folder / "prefect").mkdir(parents=True, exist_ok=True)
     url = os.environ["PREFECT_API_URL"]
     port = url.removesuffix("/api").rpartition(":")[2]
@@ -41,17 +41,17 @@ def server(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def worker(folder: Path, changes: Mapping[str, str]) -> Iterator[None]:
-    """A worker of the server, with this process's environment but for the changes; its log lies in `folder`."""
+    """Run a worker of the server in this process's environment plus the changes, with its log in `folder`."""
     prefect("work-pool", "create", "gpu", "--type", "process", "--overwrite")
     with _running(folder, "worker", [str(PREFECT), "worker", "start", "--pool", "gpu"], changes):
         yield
 
 
 def prefect(*command: str) -> str:
-    """What a command of Prefect's prints.
+    """Run a command of Prefect's and return its output.
 
     Raises:
-        RuntimeError: it failed; says what it printed.
+        RuntimeError: The command failed; the message contains its output.
     """
     done = subprocess.run([PREFECT, *command], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""Each fault of a Hub as a user meets it: the line in which `bsl evaluate` of a Hub's encoder on a Hub's set ends."""
+"""Show each fault of a Hub as a user sees it: the last line of `bsl evaluate` with an encoder and a set of the Hub."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Case:
     """A Hub that is broken in one way.
 
     Attributes:
-        what: for people.
-        fault: what every request that `where` fits meets.
-        where: pattern of request lines.
-        files: changes the model's files.
-        options: of `bsl evaluate`.
-        gated: whether the model's terms must be accepted first.
-        token: HF_TOKEN.
-        dead: whether nobody listens.
+        what: Description for the table.
+        fault: Fault of every request whose line matches `where`.
+        where: Pattern of request lines.
+        files: Function that changes the model's files.
+        options: Options of `bsl evaluate`.
+        gated: Whether the model's terms must be accepted first.
+        token: Value of HF_TOKEN.
+        dead: Whether the Hub's port is closed.
     """
 
     what: str
@@ -54,7 +54,7 @@ class Case:
 
 
 class Malice:
-    """Would print when it is unpickled."""
+    """Object that prints when it is unpickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return print, ("run",)
@@ -109,7 +109,7 @@ CASES: Final = (
 
 
 def lines(folder: Path) -> Iterator[tuple[str, str]]:
-    """Each case and the line of its run."""
+    """Yield each case with the last line of its run."""
     for number, case in enumerate(CASES):
         with pytest.MonkeyPatch.context() as patch:
             yield case.what, _line(case, folder, folder / f"cache-{number}", patch)
@@ -117,7 +117,7 @@ def lines(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _line(case: Case, folder: Path, cache: Path, patch: pytest.MonkeyPatch) -> str:
     hub = StandInHub()
-    rows_of.cache_clear()  # an earlier case read the set
+    rows_of.cache_clear()  # an earlier case has read the set
     use(hub, cache, patch)
     patch.setattr(repositories, "SECONDS_TO_ANSWER", 1.0)
     patch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 1)
@@ -142,7 +142,7 @@ def _line(case: Case, folder: Path, cache: Path, patch: pytest.MonkeyPatch) -> s
 
 
 def _as_documented(line: str, cache: Path) -> str:
-    """The line with ‹…› for what differs from run to run, as docs/hub.md has it."""
+    """Replace the parts that differ between runs by ‹…›, as in docs/hub.md."""
     line = re.sub(r"http://(127\.0\.0\.1|localhost):\d+", "http://‹endpoint›", line.replace(str(cache), "‹cache›"))
     line = re.sub(rf"({MODEL}@)[0-9a-f]{{12}}(?![0-9a-f])|(/snapshots/)[0-9a-f]{{40}}", r"\1\2‹commit›", line)
     return line.replace(SILENT.partition(", ")[2], "… \\*")

@@ -1,4 +1,4 @@
-"""A recipe as its users meet it, step by step: what a cell of the table says is the exit of the real command."""
+"""Take a recipe through the steps of a user; each cell of the table is the exit of the real command."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 class StepError(Exception):
-    """A step did not do what it should; says what it printed."""
+    """A step failed; the message contains its output."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A cell.
+    """Result of one step of a recipe.
 
     Attributes:
-        seconds: how long the step took.
-        fault: what went wrong; empty if nothing.
+        seconds: Duration of the step.
+        fault: Traceback of the failure; empty if there was none.
     """
 
     seconds: float
@@ -43,13 +43,13 @@ class Outcome:
 
 
 class Journeys:
-    """Recipes one after another, over one Hub, one cache, one carried cache and one store.
+    """Take recipes one after another through all steps, with one Hub, one cache, one copied cache and one store.
 
     Args:
-        hub: with all that the recipes name.
-        folder: the working directory, with the files of one's own.
-        files: the mirror of the sets that are on no Hub.
-        anew: whether a run from the carried cache makes everything again from its bytes, not only the same keys.
+        hub: Hub with all repositories that the recipes name.
+        folder: Working directory, with the user's own files.
+        files: Mirror of the sets that are on no Hub.
+        anew: Whether the run from the copied cache uses an empty store, so that it makes all bytes again.
     """
 
     def __init__(self, hub: StandInHub, folder: Path, files: Path, *, anew: bool) -> None:
@@ -65,16 +65,16 @@ class Journeys:
         }
 
     def take(self, name: str, step: str) -> Outcome:
-        """One cell."""
+        """Run one step of a recipe and measure it."""
         started = time.monotonic()
         try:
             self.steps[step](name)
-        except Exception:  # a table says what failed and goes on
+        except Exception:  # the table shows the failure and goes on
             return Outcome(time.monotonic() - started, traceback.format_exc())
         return Outcome(time.monotonic() - started)
 
     def _doctor(self, name: str) -> None:
-        # With the run's own translators: doctor translates with those that an earlier recipe left in the cache.
+        # With the run's own translators: otherwise doctor uses translators that an earlier recipe left in the cache.
         searched = as_settings({"augment": small(name)["augment"]})
         self._bsl("doctor", name, *searched, "--mirror", str(self._files))
 
@@ -82,13 +82,13 @@ class Journeys:
         self._reports[name] = self._report(name, "--mirror", str(self._files))
 
     def _again(self, name: str) -> None:
-        """Everything is kept: nothing is asked of the Hub, and the report is the same."""
+        """Run again offline, from caches: no request to the Hub, and the same report."""
         with pytest.MonkeyPatch.context() as patch:
             offline(patch)
             self._same(name, "--mirror", str(self._files))
 
     def _deployment(self, name: str) -> None:
-        """By the worker, in a process of its own, which finds all that `bsl run` made by the same keys."""
+        """Run by the worker, in its own process; every stage is a cache hit of `bsl run`."""
         from prefect.deployments import run_deployment
 
         store = Store(os.environ["BSL_STORE"])
@@ -105,7 +105,7 @@ class Journeys:
         self._bsl("mirror", str(self._folder / "mirror"), f"recipe:{name}", *settings, "--mirror", str(self._files))
 
     def _offline(self, name: str) -> None:
-        """From the carried cache and one's own files alone: the keys are the same."""
+        """Run offline, from the copied cache and own files alone; the keys are the same."""
         with pytest.MonkeyPatch.context() as patch:
             use(self._hub, self._folder / "mirror", patch)
             offline(patch)
@@ -125,10 +125,10 @@ class Journeys:
         return str(json.loads(printed)["report"])
 
     def _bsl(self, *words: str) -> str:
-        """What `bsl` prints.
+        """Run `bsl` in this process and return its output.
 
         Raises:
-            StepError: its exit code is not 0.
+            StepError: The exit code is not 0.
         """
         printed, told = io.StringIO(), io.StringIO()
         with redirect_stdout(printed), redirect_stderr(told):

@@ -1,6 +1,6 @@
-"""Networks of width 32 with the configurations of real families, and tokenizers of their kinds trained on some text.
+"""Networks of width 32 with the configurations of real families, and tokenizers of the same kinds trained on texts.
 
-Every field is named that the originals set; sizes alone are smaller. Weights are drawn from a seed.
+The configurations name every field that the originals set; only sizes are smaller. Weights are drawn from a seed.
 """
 
 from __future__ import annotations

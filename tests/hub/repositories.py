@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.hub.server import StandInHub
 
-ROWS = 24  # of a corpus of pairs, so that a run takes all of it
+ROWS = 24  # rows of each pair corpus; a run takes all of them
 NLI = {"snli": {"configs": [{"config_name": "plain_text", "data_files": [
     {"split": split, "path": f"plain_text/{split}-*"} for split in ("test", "validation", "train")]}]},
     "multi_nli": {"configs": [{"config_name": "default", "data_files": [
@@ -32,7 +32,7 @@ NLI = {"snli": {"configs": [{"config_name": "plain_text", "data_files": [
 
 @cache
 def sample() -> pl.DataFrame:
-    """premise, hypothesis, label: real pairs."""
+    """Return real NLI pairs: premise, hypothesis, label."""
     return pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(400)
 
 
@@ -42,18 +42,18 @@ def sentences() -> list[str]:
 
 
 def publish(hub: StandInHub, wanted: Iterable[tuple[str, str | None]]) -> None:
-    """Models by their ids, at the commits that recipes pin."""
+    """Add models to the Hub by id, at the commits that recipes pin."""
     for name, revision in dict.fromkeys(wanted):
         hub.add("models", name, dict(model_files(name)), revision)
 
 
 _FAMILIES = {"xlm-r": "xlmr", "multilingual-mpnet": "xlmr", "roberta": "roberta", "": "bert"}
-"""Part of a name → family, by the first that fits."""
+"""Part of a model's name → its family; the first match counts."""
 
 
 @cache
 def model_files(name: str) -> Mapping[str, bytes]:
-    """The files of a model as its repository has them, by the family that its name tells."""
+    """Return a model's files in the layout of its repository; the name decides the family."""
     if "opus-mt" in name:
         return _marian(name)
     family = next(family for word, family in _FAMILIES.items() if word in name)
@@ -64,7 +64,7 @@ def model_files(name: str) -> Mapping[str, bytes]:
 
 
 def publish_nli(hub: StandInHub) -> None:
-    """SNLI with its unlabelled pairs, MultiNLI with the columns that nobody reads."""
+    """Add SNLI, with unlabelled pairs, and MultiNLI, with its unused columns."""
     frame = sample().with_row_index("row").with_columns(
         label=pl.when(pl.col("row") % 10 == 9).then(-1).otherwise(pl.col("label")).cast(pl.Int64)
     )  # fmt: skip
@@ -89,12 +89,12 @@ def publish_nli(hub: StandInHub) -> None:
 
 
 def _entailed(pairs: pl.DataFrame) -> pl.DataFrame:
-    """One premise with four entailed hypotheses, as one in a thousand of SNLI's has."""
+    """Return one premise with four entailed hypotheses, as for one in a thousand premises of SNLI."""
     return pairs.filter(label=0).head(4).with_columns(pl.col("premise").first())
 
 
 def publish_sts(hub: StandInHub, names: Iterable[str]) -> None:
-    """Sets of mteb, as many pairs as they have; gz JSONL a split, in sts17 a folder a configuration."""
+    """Add mteb's sets with their real number of pairs: gzipped JSONL per split, in sts17 a folder per configuration."""
     by_repository: dict[str, list[str]] = {}
     for name in names:
         by_repository.setdefault(str(DATASETS[name].hub_id), []).append(name)
@@ -114,7 +114,7 @@ def publish_sts(hub: StandInHub, names: Iterable[str]) -> None:
 
 
 def scored(rows: int, low: float = 0, high: float = 5) -> pl.DataFrame:
-    """Pairs of sentences with scores that follow shared words."""
+    """Return sentence pairs whose scores are the share of common words."""
     texts = sentences()
     first, second = ([texts[(row * step) % len(texts)] for row in range(rows)] for step in (1, 7))
     words = [(set(one.split()), set(other.split())) for one, other in zip(first, second, strict=True)]
@@ -135,15 +135,15 @@ def _gz(text: str) -> bytes:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """A folder's files by relative path."""
+    """Return a folder's files by relative path."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def _marian(name: str) -> Mapping[str, bytes]:
-    """One pickle, two SentencePiece models, and the weights of frameworks that are not read here.
+    """Return Marian files: one pickle, two SentencePiece models, and weights of frameworks that are not read here.
 
-    The networks are the package's, for a translator that cannot translate is refused before it costs anything.
+    The networks are the package's, because the smoke test refuses a translator that cannot translate.
     """
     folder = embedded_path("marian-mini-mul-en" if name.endswith("-en") else "marian-mini-en-mul")
     files = files_of(folder)
@@ -168,7 +168,7 @@ def _transformer(family: str) -> Mapping[str, bytes]:
 
 
 def _sentence_transformer() -> Mapping[str, bytes]:
-    """Mean of the last layer, as the models of the papers have it since their repositories were made."""
+    """Return settings with mean pooling of the last layer, as in the repositories of the papers' models."""
     return _json(
         {
             "modules.json": _modules("Transformer", "Pooling"),
@@ -180,7 +180,7 @@ def _sentence_transformer() -> Mapping[str, bytes]:
 
 
 def _labse() -> Mapping[str, bytes]:
-    """[CLS] through a Dense module whose weights are a pickle alone, scaled to length 1."""
+    """Return LaBSE's head: [CLS], a Dense module whose weights exist only as a pickle, normalization."""
     tanh = "torch.nn.modules.activation.Tanh"
     settings = {"in_features": 32, "out_features": 32, "bias": True, "activation_function": tanh}
     texts = {
@@ -211,7 +211,7 @@ def _json(texts: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def dense(width: int, out: int, seed: int = 2) -> dict[str, bytes]:
-    """The weights of a Dense module as a pickle, as LaBSE's and distiluse's repositories had them first."""
+    """Return the weights of a Dense module as a pickle, the first format of LaBSE's and distiluse's repositories."""
     torch.manual_seed(seed)
     state = torch.nn.Linear(width, out).state_dict()
     pickle = io.BytesIO()

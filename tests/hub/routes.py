@@ -1,10 +1,10 @@
-"""What the Hub on loopback answers: as much of the Hugging Face Hub's protocol as its clients ask of it.
+"""Answer requests to the Hub on loopback: the part of the Hugging Face Hub's protocol that its clients use.
 
 GET  /api/{models,datasets}/<id>[/revision/<rev>]      commit, card, files with size, git oid and LFS sha256
 GET  /api/…/<id>/commits/<rev>                         its commits, the newest first
 GET  /api/…/<id>/tree/<rev>[/<folder>]                 files of a folder, or all with recursive=true
 POST /api/…/<id>/paths-info/<rev>                      some files
-HEAD, GET [/datasets]/<id>/resolve/<rev>/<file>        ETag, X-Repo-Commit; a redirect for what lies in LFS
+HEAD, GET [/datasets]/<id>/resolve/<rev>/<file>        ETag, X-Repo-Commit; a redirect for a file in LFS
 HEAD, GET /cdn/<sha256>                                content, whole or a range
 """
 
@@ -37,7 +37,7 @@ class Routes(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: Any) -> None:
-        """Nothing on the terminal."""
+        """Log nothing."""
 
     def do_HEAD(self) -> None:
         self._answer()
@@ -83,11 +83,11 @@ class Routes(BaseHTTPRequestHandler):
             self._error(404, "", f"no such page {path}")
 
     def _commit(self, kind: Kind, name: str, revision: str, *, content: bool) -> tuple[str, dict[str, File]] | None:
-        """The commit that is meant and its files; None if an error was sent."""
+        """Return the requested commit and its files; None if an error was sent."""
         repository = self.hub.repositories.get((kind, name))
         if repository is None or (
             repository.private and not self.headers.get("Authorization")
-        ):  # the Hub does not tell the absent from the private
+        ):  # the Hub answers alike for missing and private repositories
             self._error(401, "RepoNotFound", "Invalid username or password.")
             return None
         if repository.gated and content:
@@ -165,7 +165,7 @@ class Routes(BaseHTTPRequestHandler):
                 "X-Repo-Commit": commit,
                 "X-Linked-Size": str(len(file.content)),
                 "X-Linked-Etag": f'"{file.sha256}"',
-                # Another host than the Hub, as in life.
+                # Another host than the Hub's, as on the real Hub.
                 "Location": f"http://localhost:{self.hub.port}/cdn/{file.sha256}",
             }
             self._send(302, linked, b"")
@@ -173,7 +173,7 @@ class Routes(BaseHTTPRequestHandler):
             self._content(file, {"X-Repo-Commit": commit})
 
     def _content(self, file: File, headers: Mapping[str, str]) -> None:
-        """All of it, or the range that is asked for."""
+        """Send the whole file, or the requested range."""
         size, start, end = len(file.content), 0, len(file.content)
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
         if asked:

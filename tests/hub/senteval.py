@@ -1,4 +1,4 @@
-"""SentEval's files as SimCSE's authors packed them: as many rows as the papers count, sentences of the sample."""
+"""SentEval's files as packed by SimCSE's authors: the papers' number of rows, sentences of the package's sample."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SENTEVAL_COMMIT = SENTEVAL.revision.ljust(40, "0")
 
 
 def publish_senteval(hub: StandInHub, names: Iterable[str] = TRANSFER_SETS) -> None:
-    """The archive, and the corpus of Wikipedia that lies beside it; MRPC by GLUE's tables."""
+    """Add the archive and the Wikipedia corpus of the same repository; add MRPC as GLUE's tables."""
     publish_mrpc(hub)
     wiki = "\n".join(sentences()[:80]).encode()
     files = {SENTEVAL.file: packed(files_of(names)), "wiki1m_for_simcse.txt": wiki}
@@ -34,7 +34,7 @@ def publish_senteval(hub: StandInHub, names: Iterable[str] = TRANSFER_SETS) -> N
 
 
 def publish_mrpc(hub: StandInHub) -> None:
-    """GLUE's tables of MRPC: every tenth row of its training is set aside, all have their place in SentEval's file."""
+    """Add GLUE's tables of MRPC: a tenth of the training is its validation; `idx` is the row in SentEval's file."""
     rows = {split: mrpc_rows(split) for split in DATASETS["mrpc"].rows}
     aside = pl.col("idx") % 10 == 9
     tables = {
@@ -52,14 +52,14 @@ def publish_mrpc(hub: StandInHub) -> None:
 
 
 def mrpc_rows(split: str) -> pl.DataFrame:
-    """The rows of a split of MRPC in the order of SentEval's file, as GLUE names their columns."""
+    """Return a split of MRPC in the order of SentEval's file, with GLUE's column names."""
     numbers = range(DATASETS["mrpc"].rows[split])
     sides = {f"sentence{side}": [_sentence(row + side - 1) for row in numbers] for side in (1, 2)}
     return pl.DataFrame({**sides, "label": [row % 2 for row in numbers], "idx": numbers})
 
 
 def packed(files: Mapping[str, str]) -> bytes:
-    """A tar file, as `tar cf senteval.tar .` makes it."""
+    """Return a tar file like that of `tar cf senteval.tar .`."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, text in files.items():
@@ -70,7 +70,7 @@ def packed(files: Mapping[str, str]) -> bytes:
 
 
 def files_of(names: Iterable[str]) -> dict[str, str]:
-    """Path in the archive → text, of transfer sets and of SICK's test."""
+    """Return texts by path in the archive, of transfer sets and of SICK's test."""
     files = {"SICK/SICK_test_annotated.txt": sick()}
     for name in names:
         declared = TRANSFER_SETS[name]
@@ -86,7 +86,7 @@ def files_of(names: Iterable[str]) -> dict[str, str]:
 
 
 def sick() -> str:
-    """SICK's test, by the columns of its distribution."""
+    """Return SICK's test with the columns of its distribution."""
     rows = [
         f"{row + 1}\t{_sentence(row)}\t{_sentence(7 * row + 1)}\t{1 + row % 41 / 10:.1f}\tNEUTRAL"
         for row in range(DATASETS["sickr"].rows["test"])
@@ -95,7 +95,7 @@ def sick() -> str:
 
 
 def _line(name: str, row: int, label: str) -> str:
-    """A row as the set's files spell it."""
+    """Return a row in the format of the set's files."""
     text = _sentence(row)
     return {
         "sst2": f"{text}\t{label}",
@@ -106,6 +106,6 @@ def _line(name: str, row: int, label: str) -> str:
 
 
 def _sentence(number: int) -> str:
-    """One of the sample with a word more, so that few are alike; no tab, no quote."""
+    """Return a sentence of the sample plus a number, so that few are equal; without tabs and quotes."""
     texts = sentences()
     return f"{texts[number % len(texts)]} {number // len(texts)}".replace("\t", " ").replace('"', "")

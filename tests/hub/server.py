@@ -1,4 +1,4 @@
-"""A Hub on loopback: repositories with their commits, and faults on demand; `routes.py` answers."""
+"""A Hub on loopback: repositories with commits, and faults on demand; `routes.py` answers the requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class File:
 
     @cached_property
     def oid(self) -> str:
-        """As git names a blob."""
+        """Git's id of the blob."""
         return hashlib.sha1(b"blob %d\0" % len(self.content) + self.content).hexdigest()
 
     @property
@@ -41,13 +41,13 @@ class File:
         return self.sha256 if self.lfs else self.oid
 
     def described(self, name: str) -> dict[str, Any]:
-        """As a tree lists it."""
+        """Return the file's entry in a tree."""
         lfs = {"oid": self.sha256, "size": len(self.content), "pointerSize": 134}
         entry = {"type": "file", "path": name, "size": len(self.content), "oid": self.oid}
         return entry | ({"lfs": lfs} if self.lfs else {})
 
     def sibling(self, name: str, *, blobs: bool) -> dict[str, Any]:
-        """As a repository's information lists it."""
+        """Return the file's entry in a repository's information."""
         if not blobs:
             return {"rfilename": name}
         lfs = {"sha256": self.sha256, "size": len(self.content), "pointerSize": 134}
@@ -62,9 +62,9 @@ class Repository:
     Attributes:
         commits: Commit → files by path.
         refs: Branch or tag → commit.
-        card: The front matter of its README, as the Hub parses it.
+        card: Front matter of the README, as the Hub parses it.
         gated: Whether its terms must be accepted first.
-        private: Whether it is there for those only who say who they are.
+        private: Whether requests without a token are refused.
     """
 
     commits: dict[str, dict[str, File]]
@@ -76,15 +76,16 @@ class Repository:
 
 @dataclass
 class Fault:
-    """What goes wrong with requests whose line (`GET /path`) a pattern fits.
+    """Fault of the requests whose line (`GET /path`) matches a pattern.
 
     Attributes:
-        status: The answer, if it is an error.
-        times: How often; None for always.
-        headers: Of an error's answer.
-        seconds: Waited before the answer.
+        pattern: Regular expression.
+        status: Status of the answer, if it is an error.
+        times: Number of requests that fail; None for all.
+        headers: Headers of the error.
+        seconds: Delay of the answer.
         cut: Bytes of the body after which the connection breaks.
-        corrupt: Whether bytes of the body are exchanged.
+        corrupt: Whether bytes of the body are altered.
     """
 
     pattern: str
@@ -105,7 +106,7 @@ class StandInHub:
     Attributes:
         log: Every request, as `METHOD path`.
         sent: Bytes of files that were sent, by `METHOD path`.
-        uploaded: Contents that came, by SHA-256, for commits to name.
+        uploaded: Uploaded contents by SHA-256; commits refer to them.
     """
 
     def __init__(self) -> None:
@@ -123,7 +124,7 @@ class StandInHub:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self, port: int = 0) -> None:
-        """Listen, on the port given or any free one."""
+        """Listen on the given port, or on any free one."""
         handler = type("Handler", (Routes,), {"hub": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
         self._server.daemon_threads = True
@@ -131,7 +132,7 @@ class StandInHub:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def stop(self) -> None:
-        """Refuse connections from now on; those that are open are answered as by a machine that is going down."""
+        """Refuse new connections; open connections break, as if the machine were shutting down."""
         if self._server is not None:
             self.faults.insert(0, Fault(".", cut=0))
             self._server.shutdown()
@@ -150,7 +151,7 @@ class StandInHub:
         private: bool = False,
         main: bool = True,
     ) -> str:
-        """A commit of a repository, by default the newest of `main`; gives its id."""
+        """Add a commit to a repository, by default the newest of `main`, and return its id."""
         readme = {"README.md": f"---\n{json.dumps(card)}\n---\n".encode()} if card else {}  # JSON is YAML
         made = {path: File(content, path.endswith(BIG)) for path, content in {**files, **readme}.items()}
         self.blobs |= {file.sha256: file for file in made.values() if file.lfs}
@@ -165,18 +166,18 @@ class StandInHub:
         return commit
 
     def fail(self, pattern: str, status: int | None = None, **how: Any) -> Fault:
-        """Let requests fail; the fault can be taken out of `faults` again."""
+        """Make matching requests fail until the returned fault is removed from `faults`."""
         fault = Fault(pattern, status, **how)
         self.faults.insert(0, fault)
         return fault
 
     def requests(self, pattern: str = "") -> list[str]:
-        """Requests so far that a pattern fits."""
+        """Return the requests so far that match a pattern."""
         return [line for line in self.log if re.search(pattern, line)]
 
 
 def served(hub: StandInHub) -> Iterator[StandInHub]:
-    """A hub that is stopped in the end."""
+    """Yield a Hub, and stop it at the end."""
     try:
         yield hub
     finally:

@@ -1,9 +1,9 @@
-"""Tables of what was seen through the stand-in Hub, as Markdown: recipes by step, faults, layouts of encoders.
+"""Print results with the stand-in Hub as Markdown tables: recipes by step, faults, layouts of encoders.
 
 python -m tests.hub.show recipes [RECIPE …]   minutes to hours; exit code 1 if a cell is not green
-python -m tests.hub.show recipes --no-worker [RECIPE …]   half of the time: not by a deployment too
-python -m tests.hub.show faults               each fault of the Hub with the line that a user reads
-python -m tests.hub.show layouts              every layout's vectors beside those of sentence-transformers
+python -m tests.hub.show recipes --no-worker [RECIPE …]   half of the time: no run by a deployment
+python -m tests.hub.show faults               each fault of the Hub, with the line that a user reads
+python -m tests.hub.show layouts              every layout's vectors compared with those of sentence-transformers
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def recipes(names: Sequence[str]) -> int:
-    """Recipes × steps; a row is printed when its recipe is done, faults at the end."""
+    """Print recipes × steps, a row as soon as its recipe is done, and the faults at the end."""
     with tempfile.TemporaryDirectory() as place:
         folder, hub = Path(place), StandInHub()
-        # Before anything reads it: the Hub's client and Prefect look at their settings once.
+        # Set before other imports: the Hub's client and Prefect read their settings only once.
         os.environ |= of_the_hub(hub, folder / "home") | clients_of(free_port(), folder / "prefect")
         os.environ |= runs_in(folder) | {
             "BSL_STORE": str(folder / "store"), "BSL_DEVICE": "cpu", "BSL_CACHE": str(folder / "cache"),
@@ -67,7 +67,7 @@ def _travelled(journeys: Journeys, names: Sequence[str]) -> int:
 
 
 def faults(_: Sequence[str]) -> int:
-    """Each fault and the line."""
+    """Print each fault with the line that a user reads."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         os.environ |= clients_of(free_port(), folder / "prefect") | {"OMP_NUM_THREADS": "1", "BSL_DEVICE": "cpu"}
@@ -82,7 +82,7 @@ def faults(_: Sequence[str]) -> int:
 
 
 def layouts(_: Sequence[str]) -> int:
-    """Largest differences of any number of any vector."""
+    """Print the largest absolute difference of vectors, for each layout."""
     from tests.layouts import LAYOUTS, compared
 
     _row("layout", "width", "max abs diff", "of its export")
@@ -102,7 +102,7 @@ def _row(*cells: str) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """A table by its name."""
+    """Print the table of a name."""
     tables = {"recipes": recipes, "faults": faults, "layouts": layouts}
     if not words or words[0] not in tables:
         print(__doc__)

@@ -1,4 +1,4 @@
-"""SentEval's sets come out of an archive on the Hub, whole or refused, and into a mirror as their own files."""
+"""SentEval's sets are read from an archive on the Hub and mirrored as their own files; a damaged archive is refused."""
 
 import gzip
 import io
@@ -54,14 +54,14 @@ def test_sets_are_read_from_the_archive_which_is_fetched_once(hub, monkeypatch):
 
 
 def test_mrpc_is_glue_s_in_the_order_of_senteval_s_file(hub, tmp_path, monkeypatch):
-    """Its training is two splits there; a mirror of it, and the file itself, give the same rows."""
+    """GLUE splits its training in two; a mirror and SentEval's own files give the same rows."""
     publish_mrpc(hub)
     for split in ("train", "test"):
         expected = mrpc_rows(split).select("sentence1", "sentence2", pl.col("label").alias("class"))
         assert table("mrpc", split).equals(expected)
     assert resolve_source(SourceSpec(dataset="mrpc")).digest.endswith("a8c/mrpc/train+validation")
     folder = tmp_path / "mirror"
-    assert [how for _, how in fill_cache(folder, "mrpc")] == ["written", "kept"]  # one configuration
+    assert [how for _, how in fill_cache(folder, "mrpc")] == ["written", "kept"]  # both splits are in one configuration
     expected = table("mrpc", "train")
     hub.stop()
     use(hub, folder, monkeypatch)
@@ -169,7 +169,7 @@ def test_what_the_archive_calls_its_folder_does_not_matter(hub, folder):
     ],
 )
 def test_an_archive_that_is_not_senteval_s_is_refused(hub, files, kind, line):
-    """What it lacks is left out of a run by name; what is broken ends it."""
+    """A run leaves out the sets that the archive lacks, by name; a damaged archive ends the run."""
     hub.add("datasets", SENTEVAL.hub_id, files, SENTEVAL_COMMIT)
     with pytest.raises(SourceError, match=line) as caught:
         table("cr", "all")
@@ -184,7 +184,7 @@ def test_rows_are_counted(hub):
 
 @pytest.fixture
 def copy_of_sick(hub, monkeypatch, tmp_path):
-    """The Hub's copy: 9,927 pairs, of which 4,927 are the test, known by digests; ten come twice."""
+    """Add the Hub's copy of SICK: 9,927 pairs, ten of them twice; digests identify the 4,927 pairs of the test."""
     pairs = pl.DataFrame(
         {"sentence1": [f"A kid number {row}." for row in range(9917)], "sentence2": "A boy.", "score": 3.635}
     )

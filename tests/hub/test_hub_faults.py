@@ -1,4 +1,4 @@
-"""The Hub's clients against the stand-in: every answer that a Hub can give, and the line that a user reads of it."""
+"""The Hub's clients against the stand-in: every answer that a Hub can give, and the line that a user reads for it."""
 
 import io
 import itertools
@@ -127,7 +127,7 @@ def test_each_fault_has_its_line(hub, monkeypatch, name, fault, kind, line):
         *itertools.product(
             ("api/", "cdn/", "HEAD .*resolve"), ({"status": 503}, {"cut": 9}, {"status": 429}, {"seconds": 3.0})
         ),
-        ("cdn/", {"corrupt": True}),  # only content has a digest
+        ("cdn/", {"corrupt": True}),  # only file contents have a digest
     ],
 )
 def test_a_fault_of_a_moment_costs_a_retry(hub, monkeypatch, fault, where):
@@ -197,7 +197,7 @@ def test_workers_that_one_fault_stopped_come_back_at_different_times(hub, monkey
         hub.fail("api/", status=429, headers=headers, times=20)
         with pytest.raises(HubError, match="no such repository"):
             resolve_source(SourceSpec(dataset="no/set"))
-        waits = [seconds for seconds in slept if seconds]  # the stand-in sleeps no time at all
+        waits = [seconds for seconds in slept if seconds]  # the stand-in's delays are 0
         assert len(set(waits)) == len(waits) > 10
         assert [seconds for seconds in waits if not least <= seconds <= least + 8.0] == []
         slept.clear()

@@ -1,4 +1,4 @@
-"""Data sets of the Hub that nobody declared go into a mirror, by name or as a recipe names them, with equal keys."""
+"""Undeclared datasets of the Hub are mirrored by id or by a recipe's name, with the same keys."""
 
 import json
 
@@ -25,7 +25,7 @@ def sentences(spec):
 
 @pytest.fixture
 def sets(hub):
-    """A table in parts with a column that no text is, and configurations that are folders."""
+    """Add a table in parts with a column that is no text, and a dataset whose configurations are folders."""
     parts = [pl.DataFrame({"text": [text], "number": [number]}) for number, text in enumerate(("one", "two"))]
     hub.add("datasets", TALKS, {f"data/train-{number}.parquet": parquet(part) for number, part in enumerate(parts)})
     files = {f"{name}/train.jsonl": json.dumps({"text": name, "tags": ["a"]}).encode() for name in ("x", "y")}

@@ -1,4 +1,4 @@
-"""Tables as `datasets` prepares them: read without the Hub, whole or not at all, with every text of a file."""
+"""Tables that `datasets` prepared are read without the Hub, completely or not at all, with every text of a file."""
 
 import datasets
 import polars as pl

@@ -1,4 +1,4 @@
-"""What a run, an evaluation, a mirror and doctor make of the Hub: nothing changes silently, nothing is asked twice."""
+"""Runs, evaluations, mirrors and doctor use the Hub: no result changes silently, no request is made twice."""
 
 import gzip
 import io
@@ -38,7 +38,7 @@ SETS = ("sts16/test", "sts17-en-de/test")
 
 @pytest.fixture
 def site(tmp_path):
-    rows_of.cache_clear()  # an earlier test read sets of the same commits
+    rows_of.cache_clear()  # an earlier test has read sets of the same commits
     return RunContext(store=str(tmp_path / "store"), device="cpu")
 
 

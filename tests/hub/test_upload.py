@@ -1,4 +1,4 @@
-"""An exported folder on the Hub: a private repository with its card, downloaded again as it was; refusals in a line."""
+"""`bsl export --push-to-hub` uploads a private repository with a card; it downloads unchanged; errors are a line."""
 
 import re
 
@@ -14,7 +14,7 @@ from tests.hub.repositories import files_of
 from tests.tiny_encoder import write_tiny
 
 NAME = "people/encoder"
-pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the client's own
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # a warning of the client itself
 
 
 @pytest.fixture

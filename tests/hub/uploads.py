@@ -1,10 +1,10 @@
-"""What a client asks of the Hub to write: a repository, its big files, and a commit of all.
+"""Answer requests that write to the Hub: a new repository, its large files, and a commit.
 
 POST /api/repos/create, /api/validate-yaml             a new repository; its card
 POST /api/models/<id>/preupload/main                   which files go to LFS
-POST /<id>.git/info/lfs/objects/batch                  where to put these
-PUT  /lfs/<sha256>                                     one of them
-POST /api/models/<id>/commit/main                      a commit, an operation a line
+POST /<id>.git/info/lfs/objects/batch                  upload addresses of these files
+PUT  /lfs/<sha256>                                     one of these files
+POST /api/models/<id>/commit/main                      a commit, one operation per line
 """
 
 import base64
@@ -19,7 +19,7 @@ _OF_REPOSITORY = re.compile(
 
 
 def written(routes, path, body):
-    """Answer a request that writes; False if this is none."""
+    """Answer a request that writes; return False for other requests."""
     hub, lines = routes.hub, body.splitlines() if path.endswith("/commit/main") else []
     if path == "/api/validate-yaml":
         routes._json({"errors": [], "warnings": []})

@@ -1,6 +1,7 @@
-"""What a user of the recipes has: a Hub with all that they name, files that are on no Hub, and sizes made small.
+"""Environment of a user of the recipes: a Hub with all named repositories, files that are on no Hub, small sizes.
 
-Small in every size, the same in every step. Translators search as the package's, which the stand-in's are.
+All sizes are small, all steps are the recipe's. Translators decode with the settings of the package's translators,
+because the stand-in serves the package's weights.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ SHORT: Final[Mapping[str, tuple[str, ...]]] = {
     "senteval": ("trec",),
     "sts17-bsl": ("sts17-en-de",),
 }
-"""Suite → the set that stands for it."""
-_WITH_SENTEVAL: Final = ("nli", "bsl-task")  # a minute of classifiers each
-NEW: Final = 80  # sentences of each file of one's own
+"""Suite → the set that represents it."""
+_WITH_SENTEVAL: Final = ("nli", "bsl-task")  # scoring takes a minute each
+NEW: Final = 80  # sentences of each own file
 
 
 def needs_the_hub() -> tuple[str, ...]:
-    """Recipes that read anything from outside the package."""
+    """Return the recipes that read anything from outside the package."""
     names = []
     for name, make in RECIPES.items():
         config = make()
@@ -49,7 +50,7 @@ def needs_the_hub() -> tuple[str, ...]:
 
 
 def publish_all(hub: StandInHub, names: Iterable[str]) -> None:
-    """Every repository that recipes name."""
+    """Add every repository that the recipes name."""
     models = [model for name in names for model in recipe(name).models()]
     publish(hub, [model for model in models if of_the_hub(model[0])])
     publish_nli(hub)
@@ -58,7 +59,7 @@ def publish_all(hub: StandInHub, names: Iterable[str]) -> None:
 
 
 def write_own_files(folder: Path) -> Path:
-    """Sentences, books, vectors, AFS, the authors' views, WordNet, which are no Hub's; gives the mirror of the sets."""
+    """Write files that are on no Hub: text, books, vectors, AFS, authors' views, WordNet; return the mirror of sets."""
     texts = sentences()
     for number, name in enumerate(("sentences.txt", "wiki1m_for_simcse.txt", "books/novel.txt")):
         path = folder / name
@@ -86,7 +87,7 @@ def _write_afs(folder: Path) -> None:
 
 
 def small(name: str) -> dict[str, Any]:
-    """Changes to a recipe that leave its steps and make its sizes small."""
+    """Return changes that make a recipe's sizes small and leave its steps."""
     config = recipe(name)
     words = [word for word in config.evaluation.sets if word != "senteval" or name in _WITH_SENTEVAL]
     sets = [part for word in words for part in SHORT.get(word, (word,))]
@@ -121,5 +122,5 @@ def _searched_as_the_package_s(config: PipelineConfig) -> list[dict[str, Any]]:
 
 
 def as_settings(changes: Mapping[str, Any]) -> list[str]:
-    """The changes as `--set` takes them."""
+    """Return the changes as `--set` options."""
     return [part for field, value in changes.items() for part in ("--set", f"{field}={json.dumps(value)}")]

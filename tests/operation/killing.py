@@ -1,15 +1,16 @@
-"""kill -9 at random moments of whole runs of `tiny`, each run again to its end and held against one that nobody killed.
+"""Kill whole runs of `tiny` with signal 9 at random moments, and compare their results with an undisturbed run.
 
     python tests/operation/killing.py --kills 100 --seed 1
     python tests/operation/killing.py --kills 10 --typed
 
-A life is one store: a run is started, something of it is killed, it is started again, until it ends by itself or was
-killed often enough. Then the artifacts must be those of the undisturbed run, byte for byte; no process may live,
-nothing may lie in the temporary folder, and `gc` must leave nothing of the killed ones. At the end no run may stand as
-Running in Prefect's database. The corpus is short and the encoder tiny; all stages are there, a translator and
-snapshots among them.
+A life is one store: a run is started, one of its processes is killed, and it is started again, until a run ends by
+itself or five were killed; a last run then goes to its end. The artifacts must be those of the undisturbed run, byte
+for byte. No process may be alive, the temporary folder must be empty, and `gc` must leave no files of killed runs. At
+the end no run may be Running in Prefect's database. The corpus is short and the encoder tiny, but all stages run, with
+a translator and snapshots.
 
-Runs are forks of this process, which has imported all, beside one server; with --typed each is `bsl run` with its own.
+Runs are forks of this process, which has imported all modules, and share one server; with --typed each is a `bsl run`
+with its own server.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ sys.path.insert(0, str(ROOT))
 from tests.servers import children, free_port, is_alive, wait_until_healthy  # noqa: E402
 
 BSL = (sys.executable, "-m", "flows.cli.main")
-SECONDS = 400.0  # within which a command whose server is gone must end
+SECONDS = 400.0  # a command whose server is gone must end within this time
 OLD = 2 * 86_400
 LEFT = (".staging/*", ".scratch/*/*", ".trash/*")
 VICTIMS = ("command", "command", "server", "both")
@@ -46,7 +47,7 @@ Digests = dict[str, str]
 
 
 def settings(folder: Path) -> list[str]:
-    """`--set` of a run that takes all of the way in seconds."""
+    """Return `--set` options with which a run takes all stages in seconds."""
     from flows.recipes import recipe
     from tests.tiny_encoder import write_tiny
 
@@ -62,7 +63,7 @@ def settings(folder: Path) -> list[str]:
 
 
 class Typed:
-    """`bsl run tiny` as a person types it, with a server of its own."""
+    """`bsl run tiny` as a user types it, with its own server."""
 
     def __init__(self, folder: Path, words: list[str]) -> None:
         (folder / "tmp").mkdir(exist_ok=True, parents=True)
@@ -85,7 +86,7 @@ class Typed:
 
 
 class Forked:
-    """The same command as a fork of this process, beside a server that outlives it and is started again when killed."""
+    """The same command as a fork of this process; its server outlives it, and is started again after a kill."""
 
     port = 0
     serving: subprocess.Popen[bytes] | None = None
@@ -99,7 +100,7 @@ class Forked:
 
     @classmethod
     def serve(cls, folder: Path) -> None:
-        """Have a server on one port and the folder's database, which Prefect's settings name since they were read."""
+        """Start the server unless it runs, always on the same port: Prefect reads its address only once."""
         if cls.serving is not None and cls.serving.poll() is None:
             return
         cls.port = cls.port or free_port()
@@ -136,7 +137,7 @@ class Forked:
         from flows.cli.main import main
 
         code = main(["run", "tiny", *words])
-        atexit._run_exitfuncs()  # by which Prefect sends its last events; a fork leaves without
+        atexit._run_exitfuncs()  # Prefect sends its last events here; `os._exit` would skip them
         os._exit(code)
 
 
@@ -152,7 +153,7 @@ def own_settings(folder: Path) -> dict[str, str]:
 
 
 class Household:
-    """A folder in which runs are started: its store goes with each life, its Prefect database stays."""
+    """Folder in which runs are started: each life has a new store, the Prefect database stays."""
 
     def __init__(self, folder: Path, words: list[str], way: type[Typed | Forked]) -> None:
         self.folder, self.words, self.way = folder, words, way
@@ -160,7 +161,7 @@ class Household:
         self._seen: set[int] = set()
 
     def finish(self) -> float:
-        """Run to the end; returns the seconds that it took."""
+        """Run to the end; return the seconds."""
         run = self.way(self.folder, self.words)
         began = time.monotonic()
         if run.wait(2 * SECONDS) != 0:
@@ -168,7 +169,7 @@ class Household:
         return time.monotonic() - began
 
     def killed(self, after: float, victim: str) -> bool:
-        """Start a run and kill something of it; False if it ended before."""
+        """Start a run and kill a process of it; return False if the run ended before."""
         run = self.way(self.folder, self.words)
         code = run.wait(after)
         if code is not None:
@@ -179,7 +180,7 @@ class Household:
         for process in {"command": [run.pid], "server": run.server(), "both": [run.pid, *run.server()]}[victim]:
             os.kill(process, signal.SIGKILL)
         if victim != "command" and Forked.serving is not None:
-            Forked.serving.wait()  # or the next run takes it for one that serves
+            Forked.serving.wait()  # else the next run takes it for a live server
         if run.wait(SECONDS) is None:
             raise AssertionError(f"{victim} was killed {SECONDS:.0f} s ago and the run goes on: {self.log()}")
         return True
@@ -188,12 +189,12 @@ class Household:
         return (self.folder / "log").read_text()[-6000:]
 
     def forget(self) -> None:
-        """Begin a new life."""
+        """Delete store, cache and temporary folder, to begin a new life."""
         for place in (self.store, self.folder / "cache", self.folder / "tmp"):
             shutil.rmtree(place, ignore_errors=True)
 
     def digests(self) -> Digests:
-        """Artifact → digest of its bytes; without polars, whose threads a fork would lack."""
+        """Return the digest of each artifact; without polars, whose threads a fork lacks."""
         from storage.artifacts.manifest import describe_files, parse_manifest
         from storage.artifacts.refs import ArtifactRef
 
@@ -208,7 +209,7 @@ class Household:
         return made
 
     def faults(self, expected: Digests) -> list[str]:
-        """What is not as if nobody had been killed."""
+        """Return the differences from an undisturbed run."""
         end = time.monotonic() + 20
         while (alive := {process for process in self._seen if is_alive(process)}) and time.monotonic() < end:
             time.sleep(0.2)
@@ -222,7 +223,7 @@ class Household:
         ]
 
     def unended(self) -> list[str]:
-        """Runs in the database whose state says that they go on."""
+        """Return the runs that the database lists as not ended."""
         with closing(sqlite3.connect(self.folder / ".bsl" / "prefect" / "prefect.db")) as database:
             rows = [
                 (table, state)
@@ -232,7 +233,7 @@ class Household:
         return [f"{count} × {table} {state}" for (table, state), count in Counter(rows).items() if state in RUNNING]
 
     def left_by_gc(self) -> list[str]:
-        """What killed runs left in the store and a collection two days later does not take."""
+        """Return files of killed runs that are still in the store after `gc` two days later."""
         folders = [folder for pattern in LEFT for folder in self.store.glob(pattern)]
         for path in [path for folder in folders for path in (folder, *folder.rglob("*"))]:
             os.utime(path, (time.time() - OLD,) * 2)
@@ -244,7 +245,7 @@ class Household:
 
 
 def kill_lives(folder: Path, kills: int, seed: int, way: type[Typed | Forked]) -> tuple[Counter[str], list[str]]:
-    """Kill as often as asked for, at most five times a life; returns what was killed, and the faults."""
+    """Kill as often as asked, at most five times per life; return the number of kills by victim, and the faults."""
     dice = random.Random(seed)
     words = settings(folder)
     house, done, faults = Household(folder / "house", words, way), Counter[str](), list[str]()
@@ -267,7 +268,7 @@ def kill_lives(folder: Path, kills: int, seed: int, way: type[Typed | Forked]) -
         Forked.serving.kill()
         Forked.serving.wait()
     if way is Forked:
-        Household(house.folder, words, Typed).finish()  # alone with the database: it ends what stands there as running
+        Household(house.folder, words, Typed).finish()  # as the only user it ends runs marked as running
     return done, faults + house.unended()
 
 
@@ -278,10 +279,10 @@ def main() -> int:
     parser.add_argument("--typed", action="store_true", help="each run is a command with a server of its own")
     arguments = parser.parse_args()
     way = Typed if arguments.typed else Forked
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # threads that wait for each other starve else
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # else threads that wait for each other starve
     if "prefect" in sys.modules:
         raise RuntimeError("Prefect has read its settings before a server's address stood there")
-    folder = Path(tempfile.mkdtemp())  # a TemporaryDirectory goes with the first fork that ends
+    folder = Path(tempfile.mkdtemp())  # a TemporaryDirectory would be deleted by the first fork that ends
     try:
         if way is Forked:
             Forked.serve(folder / "house")

@@ -1,4 +1,4 @@
-"""PostgreSQL is killed with signal 9 in the middle of a run and started again: the run goes on as if nothing had been.
+"""A run continues unharmed when its PostgreSQL is killed with signal 9 and started again.
 
 Skipped where PostgreSQL or asyncpg are not installed: `apt-get install postgresql`, `pip install bsl-pipeline[server]`.
 """
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Served:
-    """A Prefect server on PostgreSQL, and runs that talk to it."""
+    """A Prefect server on PostgreSQL, and runs that use it."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
@@ -41,11 +41,11 @@ class Served:
         self._stack = stack
 
     def run(self, name: str) -> subprocess.Popen[bytes]:
-        (self.folder / "tmp").mkdir(exist_ok=True)  # which goes with each life
+        (self.folder / "tmp").mkdir(exist_ok=True)  # each life deletes it
         return self._start(name, [*BSL, "run", "tiny", *self.house.words], self._stack)
 
     def killed(self, name: str) -> subprocess.Popen[bytes]:
-        """A run whose database is killed when the first stage has published."""
+        """Start a run and kill its database when the first stage has published."""
         going = self.run(name)
         while not self.made():
             assert going.poll() is None, self.log(name)
@@ -57,7 +57,7 @@ class Served:
         return self.database.rows("SELECT state_type FROM flow_run ORDER BY created")
 
     def made(self) -> dict[str, int]:
-        """Each artifact, and when it was published."""
+        """Return each artifact with its time of publication."""
         return {str(path.parent): path.stat().st_mtime_ns for path in self.house.store.rglob("manifest.json")}
 
     def log(self, name: str) -> str:
@@ -75,21 +75,21 @@ class Served:
 
 @pytest.fixture
 def served() -> Iterator[Served]:
-    # Not below pytest's folder, which is closed to the database's user.
+    # Not in pytest's folder, which the database's user cannot read.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, ExitStack() as stack:
         Path(name).chmod(0o755)
         yield Served(Path(name), stack)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)  # a server and two runs start, each in half a minute of a busy machine
+@pytest.mark.timeout(1800)  # a server and two runs start; on a busy machine each takes half a minute
 def test_a_run_outlives_a_database_that_comes_back(served):
     undisturbed = served.run("undisturbed")
     assert undisturbed.wait() == 0, served.log("undisturbed")
     expected = served.house.digests()
     served.house.forget()
     going = served.killed("going")
-    served.database.start()  # as whoever supervises it does
+    served.database.start()  # as a supervisor of services does
     assert going.wait() == 0, served.log("going")
     assert served.house.digests() == expected
     assert served.states() == ["COMPLETED", "COMPLETED"]

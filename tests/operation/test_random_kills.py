@@ -1,4 +1,4 @@
-"""The short form of killing.py: one life, one kill at a random moment, run again to the end."""
+"""The short form of killing.py: one run is killed once at a random moment, and run again to its end."""
 
 import sys
 
@@ -8,7 +8,7 @@ from tests.operation.killing import Typed, kill_lives
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)  # three commands start, each with a server, in half a minute of a busy machine
+@pytest.mark.timeout(1800)  # three commands start, each with a server; on a busy machine each takes half a minute
 def test_a_run_killed_at_a_random_moment_ends_as_if_it_had_not_been(tmp_path, capsys):
     seed = 1
     done, faults = kill_lives(tmp_path, 1, seed, Typed)

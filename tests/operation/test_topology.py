@@ -1,4 +1,4 @@
-"""docker/compose.yaml's services from Debian's and PyPI's packages, by its own settings and commands.
+"""The services of docker/compose.yaml run from Debian's and PyPI's packages, with its own settings and commands.
 
 Skipped where PostgreSQL, Redis or prefect-redis are not installed: `apt-get install postgresql redis-server`,
 `pip install bsl-pipeline[server]`.
@@ -35,7 +35,7 @@ SECRETS = {
     "STORE_USER": "bsl",
     "STORE_PASSWORD": "store-secret",
 }
-# Three shards a translator.
+# Three shards per translator.
 OVERRIDES = {
     **{name: value for name, value in ALONE_SMALL.items() if name not in {"augment", "pairs"}},
     "ingest": {"corpus": {"limit": 4200}},
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Topology:
-    """All services but the workers, running."""
+    """All running services except the workers."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder, self._stack = folder, stack
@@ -100,7 +100,7 @@ class Topology:
         self._stack.callback(database.stop)
 
     def _settings(self, name: str) -> dict[str, str]:
-        """The environment that compose.yaml gives, at this machine's ports."""
+        """Return an environment of compose.yaml with this machine's ports."""
         ports = self.ports
         here = {
             "@database/": f"@127.0.0.1:{ports['database']}/",
@@ -128,12 +128,12 @@ class Topology:
 
 @contextmanager
 def running() -> Iterator[Topology]:
-    # Not below pytest's folder, which is closed to the database's user.
+    # Not in pytest's folder, which the database's user cannot read.
     with ExitStack() as stack, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
         (folder / "home").mkdir()
-        own = folder / "bin" / "bsl"  # the installed one may be of another work tree
+        own = folder / "bin" / "bsl"  # the installed one may belong to another work tree
         own.parent.mkdir()
         own.write_text(f'#!/bin/sh\nexec {sys.executable} -m flows.cli.main "$@"\n')
         own.chmod(0o755)
@@ -148,7 +148,7 @@ def digests(store: Store) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)  # five services, two workers and ten runs start, each in half a minute of a busy machine
+@pytest.mark.timeout(3600)  # five services, two workers and ten runs start; on a busy machine each takes half a minute
 def test_the_composed_services_run_tiny_on_two_workers_with_the_bytes_of_one_process(monkeypatch):
     with running() as cluster:
         with pytest.raises(urllib.error.HTTPError, match="401"):

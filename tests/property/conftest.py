@@ -1,4 +1,4 @@
-"""Random numbers for the tests of hostile input."""
+"""Fixture of seeded random damage for the tests of hostile input."""
 
 import sys
 
@@ -9,7 +9,7 @@ from tests.hostile_values import SEED, Draw
 
 @pytest.fixture
 def draw(request, capsys):
-    """Random numbers; how many inputs they made is printed with the seed."""
+    """Draw seeded random damage; print the seed and the number of inputs at the end."""
     made = Draw(f"{SEED} {request.node.name}")
     yield made
     told = f"BSL_FUZZ_SEED={SEED} {request.node.name}: {made.inputs:,} inputs, {dict(made.counts)}"

@@ -1,4 +1,4 @@
-"""What must hold for every input: range and invariances of the losses, the closed form of the moving average."""
+"""Property tests: ranges and invariances of the losses, and the closed form of the moving average."""
 
 import hypothesis.extra.numpy as hnp
 import numpy as np

@@ -1,6 +1,7 @@
-"""Random damage to everything that comes from outside: a clear error or a result, never another end, never a lost row.
+"""Fuzz tests of all outside input: each input gives a clear error or a result, and no row is lost.
 
-The short form runs in seconds. `BSL_FUZZ_INPUTS=100000` makes it long, `BSL_FUZZ_SEED=…` repeats one; both are printed.
+The short form runs in seconds. `BSL_FUZZ_INPUTS=100000` runs more inputs and `BSL_FUZZ_SEED=…` repeats a run; both
+values are printed.
 """
 
 import json
@@ -40,7 +41,7 @@ BYTES = [
 
 
 def damaged(content: bytes, dice: random.Random) -> bytes:
-    """Some bytes taken out, put in, exchanged or repeated."""
+    """Return the content with random bytes removed, inserted, replaced or repeated."""
     for _ in range(dice.choice([1, 1, 1, 2, 5, 20])):
         start = dice.randrange(len(content) + 1)
         length = dice.choice([0, 0, 1, 1, 2, 10, 200])
@@ -99,7 +100,7 @@ def test_damaged_text_is_read_rejected_or_refused(tmp_path, draw, suffix):
 
 
 def table_of(path: Path, report: ReadReport, column: str = "text") -> pl.DataFrame:
-    """Also of a file without a record, which may give no frame."""
+    """Read one column of a file; an empty frame where the reader yields none."""
     frames = list(read_table(str(path), format_of(str(path)), Columns((column,)), report))
     return pl.concat([pl.DataFrame(schema={column: pl.String}), *frames])
 
@@ -144,7 +145,7 @@ def test_any_parquet_file_is_read_or_refused(tmp_path, draw):
 
 
 def test_no_manifest_ends_the_store(tmp_path, draw):
-    """Also: nothing appears outside the store and the export, and nothing is deleted."""
+    """Nothing appears outside the store and the export, and no artifact is deleted."""
     dice, counts = draw.dice, draw.counts
     root = tmp_path / "room" / "store"
     store, other = Store(str(root)), ViewsRef(key=key(2))
@@ -183,7 +184,7 @@ def places(model: BaseModel, above: str = "") -> Iterator[str]:
 
 
 def test_no_setting_ends_a_run_but_in_an_error(draw):
-    """A configuration that is taken has a key, and is read back from its own JSON."""
+    """An accepted configuration has an artifact key and equals its own JSON round trip."""
     dice, counts = draw.dice, draw.counts
     names = list(RECIPES)
     bases = {name: (recipe(name), list(places(recipe(name)))) for name in dice.sample(names, min(4, len(names)))}

@@ -1,4 +1,4 @@
-"""Random damage to the parameters of deployments: a clear error or a result, never another end."""
+"""Fuzz tests of deployment parameters: each input gives a clear error or a result."""
 
 from prefect import Flow
 from prefect.exceptions import ParameterBindError, ParameterTypeError, SignatureMismatchError
@@ -25,9 +25,9 @@ FLOWS: dict[str, tuple[Flow[..., object], dict[str, object]]] = {
 
 
 def test_no_parameter_of_a_deployment_ends_the_server_or_a_worker_but_in_an_error(draw, caplog):
-    """As the server reads them, by the schema that `prefect deploy` sends it, and as the worker's flow does."""
+    """Validate as the server does, by the schema that `prefect deploy` sends, and as the worker's flow does."""
     dice, counts = draw.dice, draw.counts
-    caplog.set_level("CRITICAL", logger="prefect")  # Prefect writes what it refuses into the log
+    caplog.set_level("CRITICAL", logger="prefect")  # Prefect logs each refused parameter
     schemas = {name: parameter_schema(flow.fn).model_dump() for name, (flow, _) in FLOWS.items()}
     for _ in draw.rounds(0.02):
         name = dice.choice(list(FLOWS))

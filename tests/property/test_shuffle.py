@@ -1,4 +1,4 @@
-"""A seeded order that is a bijection and the published sequence."""
+"""Property tests of the seeded order: it is a bijection and equals the published splitmix64."""
 
 import numpy as np
 import polars as pl
@@ -11,7 +11,7 @@ U64 = st.integers(0, 2**64 - 1)
 
 
 def splitmix64_reference(state: int) -> int:
-    """One output of Vigna's public-domain splitmix64.c, in Python integers."""
+    """Return one output of Vigna's public-domain splitmix64.c, in Python integers."""
     mask = 2**64 - 1
     z = (state + 0x9E3779B97F4A7C15) & mask
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask

@@ -1,4 +1,4 @@
-"""What holds for every text and every way of cutting a source into chunks."""
+"""Property tests of text normalisation and corpora: any text, any split of a source into chunks."""
 
 import hashlib
 import io
@@ -50,7 +50,7 @@ def test_deduplication_is_a_dictionary_that_keeps_the_first(rows):
 
 
 def published(chunks: list[TextChunk], memory_bytes: int) -> str:
-    """sha256 of the Parquet bytes of a corpus."""
+    """Return the sha256 of a corpus's Parquet bytes."""
     digest = hashlib.sha256()
 
     def write(part: pl.DataFrame) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures of several tests."""
+"""Fixtures of several unit tests."""
 
 import pytest
 

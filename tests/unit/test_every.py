@@ -1,4 +1,4 @@
-"""A test of a table lists every row that fails, and has at least one to check."""
+"""Tests with `every` list all failing rows of a table, and fail on an empty table."""
 
 import pytest
 

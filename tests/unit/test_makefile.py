@@ -1,4 +1,4 @@
-"""The Makefile installs once for each state of declarations and build of torch, and lists tests that are there."""
+"""The Makefile installs once for each state of the requirements and build of torch, and lists existing tests."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ OTHER = "TORCH=torch==2.13.0 --index-url https://example.org/cuda"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A checkout whose virtual environment writes down what pip is asked for."""
+    """A checkout whose virtual environment records the calls of pip."""
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / name, tmp_path)
     programs = tmp_path / ".venv" / "bin"
@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 
 def asked(folder: Path, *arguments: str, target: str = "install", gpus: str = "") -> str:
-    """What pip is asked for by one `make` of a target, on a machine with these GPUs."""
+    """Return the calls of pip by one `make` of a target, on a machine with these GPUs."""
     log = folder / "asked.txt"
     log.write_text("")
     programs = folder / "programs"
@@ -71,7 +71,7 @@ def test_the_tests_of_the_weakest_processor_are_there_and_get_its_variables(fold
 
 
 def asked_of_make(folder: Path, target: str) -> str:
-    """The last command that a target would run."""
+    """Return the last command that a target would run."""
     environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "MAKEFLAGS", "MAKELEVEL"}}
     command = ["make", "--dry-run", target]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, env=environment)

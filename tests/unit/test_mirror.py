@@ -1,4 +1,4 @@
-"""Test files lie where the code lies that they test, and begin with its name."""
+"""Test files have the folder of the code that they test, and start with its name."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""prefect.yaml: short, and every deployment names a flow, parameters and settings that exist."""
+"""prefect.yaml is short, and its deployments name existing flows, parameters and settings."""
 
 from importlib import import_module
 from inspect import signature

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.config import BootstrapConfig
+from models.evaluation.reproduction import measured
+from models.evaluation.sweep import MEAN, SweepResult, enough_draws, forgetful, mean_of, not_chosen, smallest_p
 from storage.artifacts.refs import ENCODER, SweepRef
 from storage.artifacts.schemas import SWEEP
 from tasks.embedding.vectors import open_vectors
@@ -27,7 +29,7 @@ from tasks.stage.device import limit_threads
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from models.evaluation.sweep import SetDraws, SweepResult
+    from models.evaluation.sweep import SetDraws
     from tasks.corpus.evaluation_sets import EvaluationSet
     from tasks.embedding.vectors import Vectors
     from tasks.rendering.blocks import Part
@@ -62,9 +64,9 @@ def compare_systems(
     if own is not None:
         drawn = _own_text_draws(own, list(vectors.values()), config)
     elif asked.sets:
-        resamples = _enough_draws(config, len(vectors) - 1)
+        resamples = enough_draws(config.resamples, len(vectors) - 1)
         drawn = _set_draws(asked.sets, list(vectors.values()), config, resamples)
-    result = _result(drawn, tuple(vectors), config.seed)
+    result = SweepResult(tuple(vectors), tuple(drawn), config.seed)
     references = tuple(label for label in asked.references if label in vectors)
     figures = pl.DataFrame([*result.rows(references), *_other_figures(work, systems, asked.others)], schema=SWEEP)
     table = pl.concat([figures, _without(figures, [one.label for one in systems if one.label not in vectors])])
@@ -83,24 +85,10 @@ def compare_systems(
     publish(work, sweep_page(content, said, _own_parts(work, asked, told)), PAGE)
 
 
-def _result(drawn: Sequence[SetDraws], labels: tuple[str, ...], seed: int) -> SweepResult:
-    from models.evaluation.sweep import SweepResult
-
-    return SweepResult(labels, tuple(drawn), seed)
-
-
-def _enough_draws(config: BootstrapConfig, comparisons: int) -> int:
-    from models.evaluation.sweep import enough_draws
-
-    return enough_draws(config.resamples, comparisons)
-
-
 def _set_draws(
     sets: Mapping[str, EvaluationSet], vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig, resamples: int
 ) -> list[SetDraws]:
     """Return the draws of every set, and their mean for each metric that several sets have."""
-    from models.evaluation.sweep import MEAN, mean_of
-
     compared: list[SetDraws] = []
     for number, (name, wanted) in enumerate(sets.items()):
         # Sets are drawn apart: their figures are averaged.
@@ -117,8 +105,6 @@ def _own_text_draws(
     own: OwnTextComparison, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> list[SetDraws]:
     """Return the mean of the questions that decide, every question, and the checks, which decide nothing."""
-    from models.evaluation.sweep import mean_of
-
     questions = [
         question.named(question.name, "" if question.name in own.learnt_views else question.group)
         for question in held_out_draws(own.held_out, vectors, config)
@@ -134,8 +120,6 @@ def _choice(
     work: StageContext, systems: Sequence[SweepSystem], result: SweepResult, table: pl.DataFrame, own: OwnTextComparison
 ) -> Choice:
     """Return the best system on the person's text, and what each one costs and forgets."""
-    from models.evaluation.sweep import forgetful, not_chosen
-
     scored = table.drop_nulls("mean").to_dicts()
     checks = {found.name for found in result.sets if found.metric == "spearman" and not found.group}
     forgets = forgetful(scored, checks, own.may_forget)
@@ -160,8 +144,6 @@ def _own_parts(work: StageContext, asked: SweepSettings, told: RunCommand) -> li
 
 
 def _draws_note(draws: int, comparisons: int) -> str:
-    from models.evaluation.sweep import smallest_p
-
     return (
         f"{draws:,} draws and {comparisons} comparison{'s' if comparisons > 1 else ''}: the smallest p that a "
         f"difference can reach here is {smallest_p(draws, comparisons):.4f}."
@@ -172,8 +154,6 @@ def _other_figures(
     work: StageContext, systems: Sequence[SweepSystem], wanted: Mapping[str, tuple[str, ...]]
 ) -> Iterator[dict[str, object]]:
     """Figures of sets on which nothing is drawn, such as accuracies: over seeds, without a comparison."""
-    from models.evaluation.reproduction import measured
-
     headlines = [pl.col("dataset").eq(name) & pl.col("metric").is_in(metrics) for name, metrics in wanted.items()]
     place = ("dataset", "split", "metric", "protocol")
     for system in systems:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import CorpusRef
+from storage.record import Record
 from storage.sources.own_text import TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
 from tasks.evaluation.own_text import HeldOutSet
@@ -13,10 +14,8 @@ from tasks.reporting.sweep.system import SYSTEMS
 from tasks.stage.cached import StageInputs
 
 
-class OwnTextComparison(BaseModel):
+class OwnTextComparison(Record):
     """A person's text that decides which system is best."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     held_out: HeldOutSet
     """The held-out text, and labels."""

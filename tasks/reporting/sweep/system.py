@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
-
 from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PaceRef, ScoresRef
+from storage.record import Record
 
 SYSTEMS: Final = "recipe"
 """The axis of a sweep whose systems have no order."""
 
 
-class SweepSystem(BaseModel):
+class SweepSystem(Record):
     """A configuration or a method of a sweep, and its artifacts."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     label: str
     """Its name in tables."""

@@ -1,4 +1,4 @@
-"""Barlow Twins in BSL's two branches."""
+"""Barlow Twins with BSL's two branches."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +15,12 @@ CONFIG = BarlowConfig()
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
-    """Ours and the plain one."""
+    """Return our step and the plain one."""
     return two_branch_steps(encoder_folder, pairs, CONFIG, loss)
 
 
 def loss(z_BD: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
-    """The correlation's distance to the identity, standardised by a batch normalisation without weights."""
+    """Penalise the correlation's distance from the identity, after batch normalisation without weights."""
     z_BD, t_BD = (functional.batch_norm(x_BD, None, None, training=True) for x_BD in (z_BD, t_BD))
     correlation_DD = z_BD.T @ t_BD / len(z_BD)
     other_DD = ~torch.eye(len(correlation_DD), dtype=torch.bool)

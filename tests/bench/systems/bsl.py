@@ -14,7 +14,7 @@ PEER = "the authors' BYOLoss.py, restated in padded torch"
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
-    """Ours and the plain one, both scaled as the code's."""
+    """Return our step and the plain one, both with the scale of the released code."""
     return two_branch_steps(encoder_folder, pairs, BSLConfig(loss_scale="released"), loss)
 
 

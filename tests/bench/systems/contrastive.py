@@ -12,7 +12,7 @@ PEER = "sentence-transformers MultipleNegativesRankingLoss"
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
-    """Ours, whose negatives are both views of the other pairs, and the peer's, whose are the second views."""
+    """Return our step, whose negatives are both views of the other pairs, and the peer's, with second views only."""
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
     encoder = EncoderConfig(model=str(encoder_folder), max_length=64)

@@ -1,7 +1,7 @@
-"""Distillation of a teacher's vectors: the product's step beside sentence-transformers' MSELoss on the same batches.
+"""Distillation of a teacher's vectors: the product's step and sentence-transformers' MSELoss on the same batches.
 
-Both learn the same vectors of both views, through no projection, in fp32; tokenising is a part of neither step: the
-product does it once a run, and what it would cost the peer is left out in the peer's favour.
+Both learn the same vectors for both views, without a projection, in fp32. Tokenising is in neither step: the product
+does it once per run, and the peer's time omits it in the peer's favour.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ CONFIG = TrainingConfig(precision="fp32", objective=DistilConfig(loss="vectors")
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
-    """Our step and the peer's, each on the next batch of the same order; both give the loss before the step.
+    """Return our step and the peer's, on equal batches; both return the loss before the step.
 
     Args:
-        encoder_folder: A transformer.
+        encoder_folder: Folder of a transformer.
         pairs: Columns `text_1` and `text_2`.
     """
     encoder, tokenizer = pair_of(SentenceEncoder.load(encoder_folder, EncoderConfig(model=encoder_folder.name)))

@@ -1,8 +1,8 @@
-"""A step of BERT-flow: ours against a plain one, restated after UKPLab/pytorch-bertflow (which has no tests or bench).
+"""A step of BERT-flow: ours and a plain one, restated after UKPLab/pytorch-bertflow (which has no tests or bench).
 
-The plain one has what that port has: 1×1 convolutions over images of one pixel, the reversal as a convolution with a
-fixed matrix, log-densities by `torch.distributions`, and Adam without bias correction in a loop over parameters. Both
-are given the vectors; the port embeds every batch anew, in every epoch, which is left out of its time here.
+The plain one has the parts of that port: 1×1 convolutions over images of one pixel, the reversal as a convolution with
+a fixed matrix, log-densities by `torch.distributions`, and Adam without bias correction in a loop over parameters. Both
+get finished vectors; the port embeds every batch again in every epoch, and this time is not counted here.
 """
 
 import itertools
@@ -23,11 +23,11 @@ from models.transforms.glow import FlatAdam, Glow
 from tests.tiny_encoder import pair_of
 
 CONFIG = FlowConfig()
-TEXTS = 1024  # of which batches are drawn, in turns
+TEXTS = 1024  # batches cycle through these texts
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
-    """Our step and the plain one, from equal first weights on equal batches; each gives its bits per dimension."""
+    """Return our step and the plain one, with equal initial weights and batches; each returns bits per dimension."""
     encoder, tokenizer = pair_of(
         SentenceEncoder.load(
             encoder_folder, EncoderConfig(model=str(encoder_folder), pooling="first-last", max_length=64)
@@ -110,7 +110,7 @@ class PlainStep(nn.Module):
 
 
 class PlainGlow(nn.Module):
-    """Bits per dimension of vectors, from the first weights of ours."""
+    """Computes bits per dimension of vectors, with our initial weights."""
 
     def __init__(self, ours: Glow) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class PlainGlow(nn.Module):
                 done.append(half)
                 log_p = log_p + _log_prob(half)
         log_p = log_p + _log_prob(x)
-        torch.cat([*done, x], dim=1)  # z, which the port makes in every step
+        torch.cat([*done, x], dim=1)  # z, computed by the port in every step
         return (-log_p / (math.log(2) * vectors.shape[1])).mean()
 
 

@@ -1,7 +1,7 @@
-"""IS-BERT's step against its released code, restated plainly: padded batches, products masked, AdamW in a loop, fp32.
+"""IS-BERT's step and its released code, restated plainly: padded batches, masked products, AdamW in a loop, fp32.
 
-The peer gets its batches as tokens and builds its masks at once, where the code tokenises in the step and fills them
-token by token.
+The peer gets its batches as tokens and builds its masks at once; the released code tokenises in the step and fills the
+masks token by token.
 """
 
 import copy
@@ -29,7 +29,7 @@ from models.training.token_cache import TokenCache, open_token_cache
 from tests.tiny_encoder import pair_of
 
 CONFIG = TrainingConfig(
-    precision="fp32",  # a rate at which weights hardly move, so all rounds time the same work
+    precision="fp32",  # the rate hardly changes weights, so all rounds time the same work
     objective=ISBERTConfig(),
     lr=1e-6,
     eps=1e-7,
@@ -37,12 +37,12 @@ CONFIG = TrainingConfig(
     warmup=0.0,
     decay="constant",
 )
-# The released length is 128; up to 64 tokens `bert-mini` too runs packed, as BERT does at any length.
+# The released length is 128. Up to 64 tokens `bert-mini` also runs unpadded, as BERT does at any length.
 READ = EncoderConfig(model="bench", max_length=64, cnn=CNNConfig(relu=False))
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
-    """Our step and the peer's, each on the next batch; both give the loss."""
+    """Return our step and the peer's, each on the next batch; both return the loss."""
     bare, tokenizer = pair_of(SentenceEncoder.load(encoder_folder, READ))
     torch.manual_seed(0)
     encoder = with_convolutions(bare)
@@ -86,7 +86,7 @@ def _peer(encoder: Encoder, batches: Iterator[Batch]) -> Callable[[], float]:
 
 
 def _released_loss(encoder: Encoder, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
-    """MutualInformationLoss.py, for JSD."""
+    """MutualInformationLoss.py, with the JSD measure."""
     (cnn,) = encoder.token_heads
     x_BTD = cnn(encoder.backbone(input_ids=ids_BT, attention_mask=mask_BT).last_hidden_state)
     weights_BT1 = mask_BT[..., None].float()

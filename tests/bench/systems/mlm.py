@@ -13,7 +13,7 @@ PEER = "transformers AutoModelForMaskedLM, its collator"
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
-    """Ours, and what transformers' run_mlm.py does: padded batches, logits of every token."""
+    """Return our step, and that of transformers' run_mlm.py: padded batches, logits of every token."""
     objective = MaskedLMConfig()
     tokenizer = AutoTokenizer.from_pretrained(encoder_folder)
     model = AutoModelForMaskedLM.from_pretrained(encoder_folder).train()

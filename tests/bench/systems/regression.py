@@ -10,7 +10,7 @@ from tests.bench.supervised_steps import annotated, config_of, encoder_of, sente
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
-    """Our step and the peer's on equal batches of scored pairs; the two losses are equal."""
+    """Return our step and the peer's on equal batches of scored pairs; the two losses are equal."""
     encoder, pairs, config = encoder_of(encoder_folder), annotated(pairs), config_of(RegressionConfig())
     peer = sentence_transformers_step(encoder, pairs, config, "CosineSimilarityLoss", "score")
     return product_step(encoder, pairs, config), peer

@@ -1,7 +1,7 @@
 """Supervised contrastive learning: the product's step, and the released code's, restated plainly.
 
-The restatement pads each side to its longest sentence, walks over anchors and candidates one by one as
-bert_sent_embed.py does, and steps AdamW parameter by parameter. It averages over real tokens, so the losses are equal.
+The restatement pads each side to its longest sentence, loops over anchors and candidates as bert_sent_embed.py does,
+and steps AdamW parameter by parameter. It averages over real tokens, so that the losses are equal.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.tiny_encoder import pair_of
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
-    """Our step and the peer's on equal batches of labelled pairs in groups; the two losses are equal."""
+    """Return our step and the peer's on equal batches of labelled pairs in groups; the two losses are equal."""
     pairs, config = annotated(pairs), config_of(SCLConfig(similarity="cosine", temperature=0.05))
     read = encoder_of(encoder_folder)
     encoder, tokenizer = pair_of(SentenceEncoder.load(encoder_folder, read))
@@ -51,7 +51,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
 def released_loss(
     objective: SCL, u_BD: torch.Tensor, v_BD: torch.Tensor, labels: list[int], groups: list[int]
 ) -> torch.Tensor:
-    """(1 − λ) · CE + λ · SCL / anchors, anchor by anchor."""
+    """Return (1 − λ) · CE + λ · SCL / anchors, computed anchor by anchor."""
     weight, temperature = objective.config.weight, objective.config.temperature
     loss = (1 - weight) * functional.cross_entropy(objective.classifier(u_BD, v_BD), torch.tensor(labels))
     anchors = [row for row, label in enumerate(labels) if label == 0]

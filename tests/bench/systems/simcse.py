@@ -1,4 +1,4 @@
-"""Unsupervised SimCSE: a sentence twice under dropout."""
+"""Unsupervised SimCSE: two dropout masks of the same sentence."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ PEER = "sentence-transformers MultipleNegativesRankingLoss"
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
-    """Ours without the head that the peer has not, and the peer's."""
+    """Return our step, without a head because the peer has none, and the peer's."""
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
     encoder = EncoderConfig(model=str(encoder_folder), pooling="cls", dropout=0.1, max_length=64)

@@ -11,7 +11,7 @@ from tests.bench.supervised_steps import annotated, config_of, encoder_of, sente
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
-    """Our step and the peer's on equal batches of labelled pairs."""
+    """Return our step and the peer's on equal batches of labelled pairs."""
     encoder, pairs, config = encoder_of(encoder_folder), annotated(pairs), config_of(SoftmaxConfig())
     options = {"embedding_dimension": SentenceEncoder.load(encoder_folder, encoder).width, "num_labels": 3}
     peer = sentence_transformers_step(encoder, pairs, config, "SoftmaxLoss", "label", **options)

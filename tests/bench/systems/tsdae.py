@@ -1,4 +1,4 @@
-"""TSDAE: a sentence from the vector of what deletion left of it."""
+"""TSDAE: reconstruct a sentence from the vector of its remains after word deletion."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ PEER = "sentence-transformers DenoisingAutoEncoderLoss; padded torch where trans
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
-    """Both on sentences that were damaged before."""
+    """Return our step and the peer's; words are deleted before timing."""
     texts = pairs["text_1"].to_list()
     damaged = pl.DataFrame({"text_1": delete_words(texts, range(len(texts)), DeletedView()), "text_2": texts})
     encoder = EncoderConfig(model=str(encoder_folder), pooling="cls", max_length=64)
@@ -30,11 +30,11 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
 
 
 def published(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]:
-    """sentence-transformers' loss."""
+    """Return a step of sentence-transformers' loss."""
     from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 
     model = sentence_transformer(encoder)
-    # It reads the decoder from the folder that the encoder came from.
+    # The loss loads the decoder from the encoder's original folder.
     model.transformers_model.config._name_or_path = encoder.model
     loss, some = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True), batches(damaged, training(TSDAEConfig()))
 
@@ -46,7 +46,7 @@ def published(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], flo
 
 
 def padded(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]:
-    """ModernBERT's layers run causally over padded rows, with whole attentions to the vector and all logits."""
+    """Return a step with ModernBERT's layers as causal decoder on padded rows, full cross-attention, and all logits."""
     online, tokenizer = pair_of(SentenceEncoder.load(Path(encoder.model), encoder))
     backbone, width = online.backbone.train(), online.width
     head = vocabulary_head(backbone)

@@ -1,4 +1,4 @@
-"""VICReg in BSL's two branches."""
+"""VICReg with BSL's two branches."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ PEER = "its published loss, restated in padded torch"
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
-    """Ours and the plain one, which also takes the target's terms, constants as they are: that is their code's loss."""
+    """Return our step and the plain one; as in the published code, its loss includes the target's constant terms."""
     return two_branch_steps(encoder_folder, pairs, VICRegConfig(), loss)
 
 

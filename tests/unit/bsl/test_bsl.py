@@ -1,4 +1,4 @@
-"""The package `bsl`: its names, what it imports and when, and every example of its docstrings and of the documents."""
+"""The package `bsl`: its names, its lazy imports, and every example of its docstrings and the documents."""
 
 import doctest
 import json
@@ -55,7 +55,7 @@ print(json.dumps([list(vectors.shape), sorted({name.partition(".")[0] for name i
     assert not {"prefect", "flows", "tasks", "datasets", "sentence_transformers"} & set(packages)
     ours = [name for name in files if name.partition(".")[0] in ("bsl", "flows", "tasks", "models", "storage")]
     assert len(ours) <= 12, ours
-    assert done.stderr == ""  # no bar of transformers
+    assert done.stderr == ""  # no progress bar of transformers
 
 
 @pytest.mark.parametrize("module", [bsl, bsl.encoder, bsl.configs, bsl.runs], ids=lambda module: module.__name__)
@@ -75,7 +75,7 @@ def test_examples_of_documents_run_and_import_bsl_alone(page, own_folder, capsys
     (own_folder / "reviews.csv").write_text("text\n" + "\n".join(REVIEWS), encoding="utf-8")
     names: dict[str, object] = {}
     for block in blocks:
-        if "reviews.csv" not in block:  # too little text to adapt to: see below
+        if "reviews.csv" not in block:  # too little text to adapt to: tested below
             exec(compile(block, page, "exec"), names)
     assert "spearman" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""docker/: what is pinned, closed and watched; images are built by hand, for CI has no daemon."""
+"""Services in docker/ are pinned, closed and supervised; images are not built, because CI has no Docker daemon."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The documents: what they say of commands, links and columns holds."""
+"""Commands, links and columns in the documents are correct."""
 
 import contextlib
 import io
@@ -26,7 +26,7 @@ from tests.documents import commands, mentions
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
-TOLD = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which tells what was
+TOLD = [page for page in PAGES if page.name != "CHANGELOG.md"]  # the changelog describes former versions
 MENTIONED = [words for page in TOLD for words in mentions(page)]
 QUICK = sorted(
     {
@@ -53,7 +53,7 @@ def written(verb: str = "") -> Iterator[list[str]]:
 
 @cache
 def answer(*words: str) -> tuple[str, str]:
-    """What `bsl` prints, and what it has against a call, before it runs anything."""
+    """Return the output of a `bsl` call and the reason of its refusal, without running anything else than --help."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         try:
@@ -74,13 +74,13 @@ def test_every_command_is_one_that_bsl_takes() -> None:
 
 
 def test_prose_names_verbs_and_options_that_there_are() -> None:
-    """Prose may leave out what a verb needs, such as its recipe; what it says must be right."""
+    """Prose may omit required arguments, such as the recipe; the words it has must be right."""
     assert len(MENTIONED) > 30
     for words in MENTIONED:
         _, refused = answer(*words)
         lacks = "requires an argument" in refused or "takes an action" in refused
         assert not refused or lacks, f"bsl {shlex.join(words)}: {refused}"
-        options = [word for word in words if word.startswith("--") and word != "--help"]  # every verb has it
+        options = [word for word in words if word.startswith("--") and word != "--help"]  # every verb has --help
         known, _ = answer(*(word for word in words[:2] if word not in options), "--help") if options else ("", "")
         assert all(option in known for option in options), f"bsl {shlex.join(words)}"
 

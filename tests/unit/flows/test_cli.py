@@ -1,4 +1,4 @@
-"""The command line: what it prints, and its exit codes."""
+"""The command line prints the right output and exit codes."""
 
 import json
 import os
@@ -79,7 +79,7 @@ def store(tmp_path, monkeypatch):
     ],
 )
 def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, message):
-    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached: the call is refused before
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached: the call is refused first
     assert main(call) == 2
     said = capsys.readouterr().err
     assert message in said
@@ -133,7 +133,7 @@ def test_a_missing_source_is_said_alone_before_a_run_starts(store, capsys, monke
 )
 def test_the_doctor_judges_sets_as_a_run_does(store, capsys, settings, code, told):
     changes = [f"--set=evaluation.{field}={json.dumps(value)}" for field, value in settings.items()]
-    with patch.dict(os.environ):  # the command settles Prefect's variables for its process
+    with patch.dict(os.environ):  # the command changes Prefect's variables of its process
         assert main(["doctor", "tiny", "--device", "cpu", *changes]) == code
     out = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert [part for part in told if part not in out] == []
@@ -170,12 +170,12 @@ def test_every_verb_explains_itself(verb, capsys):
 
 
 def options_of(verb):
-    """The option names of a verb, and the help of each."""
+    """Return a verb's options: name → help."""
     arguments = app[verb.name.split()[0]]
     for word in verb.name.split()[1:]:
         arguments = arguments[word]
     options = {name: one.parameter.help for one in arguments.assemble_argument_collection() for name in one.names}
-    options.pop("*", None)  # a group of options that several verbs have
+    options.pop("*", None)  # a group of options shared by several verbs
     return options
 
 
@@ -208,7 +208,7 @@ def test_recipes_are_listed_and_printed(capsys):
 
 @pytest.mark.parametrize("call", [["--help"], ["run", "--help"], ["adapt", "--help"], ["run"]])
 def test_help_comes_without_what_computes(call):
-    """It comes at once; and Prefect reads its settings when it is imported, before which a verb settles them."""
+    """Help is fast; and a verb must set Prefect's settings before Prefect is imported, since it reads them then."""
     libraries = {"prefect", "torch", "transformers", "polars", "pydantic"}
     code = f"import sys, flows.cli.main as cli; cli.main({call}); print(sorted({libraries} & sys.modules.keys()))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -242,7 +242,7 @@ sys.exit(main(sys.argv[1:]))
     ],
 )
 def test_a_verb_starts_its_server_before_prefect_reads_its_settings(call, tmp_path):
-    """Prefect imported earlier would not know of the server, and start another one of its own."""
+    """If Prefect were imported earlier, it would not know the server, and would start another one."""
     (tmp_path / "own.txt").write_text("A dog runs across a field of snow.\n")
     environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
     command = [sys.executable, "-c", STARTING, *call]

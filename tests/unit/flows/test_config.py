@@ -1,4 +1,4 @@
-"""Recipes and overrides: complete, closed, merged field by field."""
+"""Recipes are complete and reject unknown fields; overrides are merged field by field."""
 
 import pytest
 from prefect.utilities.callables import parameter_schema

@@ -1,4 +1,4 @@
-"""Several trainings in a row, and none at all, as a configuration says it."""
+"""Configurations with several trainings in a row, and without training."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_scored_sets_of_every_phase_are_named_before_anything_runs():
 
 
 def test_a_teacher_that_nobody_has_is_said_before_anything_is_made(tmp_path):
-    """Before the sources too, of which there are none here."""
+    """The teacher is checked even before the sources, which do not exist here."""
     changes = {"teacher": {"model": f"{tmp_path}/none"}, "ingest": {"sources": [{"path": f"{tmp_path}/none.txt"}]}}
     config = override(recipe("tiny-distil"), changes)
     with pytest.raises(SourceError, match=r"/none: no such folder; expected a model"):

@@ -1,4 +1,4 @@
-"""What a recipe reads from outside: what a mirror must hold for it."""
+"""Recipes list the models and datasets that they read from outside, which a mirror must contain."""
 
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured

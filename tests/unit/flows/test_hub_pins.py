@@ -1,4 +1,4 @@
-"""Pins of the Hub: all are there or explained; what changed since is told."""
+"""Everything that recipes read from the Hub is pinned or explained; changes since the pin are reported."""
 
 import re
 

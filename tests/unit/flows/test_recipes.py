@@ -1,4 +1,4 @@
-"""What every recipe promises: views that its pairings find, rows that were published, a deployment."""
+"""Every recipe makes the views that its pairings use, names published rows, and can be deployed."""
 
 from pathlib import Path
 
@@ -26,11 +26,11 @@ WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sbert-released",
     "tiny-bsl-sbert",
 }
 PAPERS = ("BSL, Table ", "IS-BERT, Table ", "SCL, Table ", "SBERT, ")
-OF_THE_FIELD = {"simcse", "tiny-simcse"}  # beside a row that none of the three papers prints
+OF_THE_FIELD = {"simcse", "tiny-simcse"}  # their published row is in none of the three papers
 
 
 def methods(config: AugmentConfig) -> dict[str, str]:
-    """View → its language."""
+    """Return view → its language."""
     translated = {view.method: view.lang for view in config.translations}
     return dict.fromkeys(config.methods, "en") | translated
 

@@ -1,4 +1,4 @@
-"""FIDELITY.md against the recipes: every value that it prints of a recipe, and every deviation that it must own to."""
+"""FIDELITY.md agrees with the recipes in every value it prints, and names every deviation."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Where a run happens, by options and environment: what is refused, and in which words."""
+"""Runtime settings from options and environment: wrong values are refused by the name that the user gave."""
 
 from __future__ import annotations
 
@@ -55,4 +55,4 @@ def test_an_explicit_value_precedes_a_variable_which_precedes_the_default(monkey
     assert run_context_of({"mirror": "/other", "store": None, "recipe": "tiny"}) == RunContext(
         mirror="/other", keep_snapshots=5
     )
-    assert RunContext() == RunContext(mirror=None, keep_snapshots=2)  # on a worker
+    assert RunContext() == RunContext(mirror=None, keep_snapshots=2)  # a worker ignores the variables

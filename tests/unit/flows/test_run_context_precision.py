@@ -1,4 +1,4 @@
-"""Keys hold the precision that a machine computes in; every verb that trains or encodes takes another."""
+"""Artifact keys contain the precision that the machine computes in; every verb that trains or encodes can change it."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from flows.adaptation import adapt
 from flows.cli.adapt import PRECISIONS, layers_of
-from flows.cli.field import settings_of
+from flows.cli.field import Trial
 from flows.cli.main import main
 from flows.cli.terminal.overrides import changes_of, configured, with_precision
 from flows.cli.terminal.start import planned_stages
@@ -42,7 +42,7 @@ def trained_for_this_test(work, config: TrainingConfig):
 
 @pytest.fixture(params=OWN)
 def machine(request, monkeypatch):
-    """A processor without and one with bf16 units; its precision."""
+    """Simulate a processor without bf16 units and one with them; return its precision."""
     for name in AVX2:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(precision, "cpu_features", lambda: OWN[request.param])
@@ -105,7 +105,7 @@ def test_printed_rows_are_in_fp32_on_every_machine():
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="the variables are of x86")
 def test_under_the_variables_of_avx2_all_verbs_compute_in_fp32(tmp_path):
-    """As a process of its own: libraries read the variables when they are loaded, and no torch is needed to ask."""
+    """Runs in its own process, because libraries read the variables on import; the check needs no torch."""
     code = (
         "import json, sys\n"
         "from flows.run_context import settled\n"
@@ -137,7 +137,7 @@ def test_settings_take_a_precision_by_its_option_and_by_set(given):
         config = override(AdaptConfig(), *layers_of(None, {}, (), changes_of(settings)))
         assert (config.training.precision, config.evaluation.precision) == (given, given)
     assert with_precision(None, tiny.precisions, ["a=1"]) == ["a=1"]
-    assert settings_of("2m", None, {"precision": given}, {}).precision == given
+    assert Trial().settings({"precision": given}).precision == given
 
 
 def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp_path):

@@ -1,4 +1,4 @@
-"""Errors of models/ cross process walls whole."""
+"""Errors of models/ survive pickling between processes."""
 
 import inspect
 import pickle

@@ -1,4 +1,4 @@
-"""A question about own text: which sentence a sentence without its first word was."""
+"""A question about own text: find the sentence from which the first word was removed."""
 
 import polars as pl
 

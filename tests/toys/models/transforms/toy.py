@@ -1,4 +1,4 @@
-"""Transform `toy`: vectors less the corpus's mean."""
+"""Transform `toy`: subtract the corpus's mean from vectors."""
 
 from models.transforms.transform import Transform
 

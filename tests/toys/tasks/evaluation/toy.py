@@ -1,4 +1,4 @@
-"""Kind `toy`: by how much a pair's cosine is above that of its first sentence with the next pair's second."""
+"""Kind `toy`: a pair's cosine minus the cosine of its first sentence with a neighbouring pair's second sentence."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""`bsl artifacts`: what it lists, shows, verifies, exports and deletes."""
+"""`bsl artifacts` lists, shows, verifies, exports and deletes artifacts."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`bsl artifacts export` of a checkpoint: the encoder with its model card from the newest report, and ONNX if asked."""
+"""`bsl artifacts export` of a checkpoint writes the encoder, the model card of the newest report, and optional ONNX."""
 
 import re
 import sys
@@ -75,7 +75,7 @@ def test_onnx_of_something_else_is_refused(store, tmp_path, capsys):
 
 
 def test_a_missing_package_is_said_without_a_traceback(store, tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnxscript", None)  # as if the extra were not installed
+    monkeypatch.setitem(sys.modules, "onnxscript", None)  # simulates a missing extra
     assert export(store, "checkpoint/cc", tmp_path / "out", "--onnx") == 1
     assert "bsl: ONNX export needs onnxscript; pip install" in capsys.readouterr().err
 
@@ -100,7 +100,7 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
         assert SentenceEncoder(encoder, tokenizer).encode(ORIGINALS).shape == (4, width)
         assert f"| {place} |" in readme
     assert (out / "onnx" / GRAPHS[target_here()]).is_file()
-    assert readme.count("[") >= 11  # each form's interval, and that of its loss
+    assert readme.count("[") >= 11  # an interval for each form, and for its loss
     assert "ONNX, int8" in printed
 
 

@@ -1,4 +1,4 @@
-"""Wrong names in a call are refused before anything heavy is imported, with the nearest name."""
+"""Wrong names in a call are refused with the nearest name, before heavy imports."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a person sees of a command: slips of the pen, failures, tables in a narrow terminal."""
+"""Commands in a terminal: typing errors and failures are one line, tables fit a narrow window."""
 
 import io
 import logging
@@ -48,7 +48,7 @@ def test_a_slip_is_told_in_a_line(capsys, call, told):
 
 
 def test_what_ends_a_stage_is_not_told_with_a_traceback_of_prefect():
-    """The verb says it in a line; this package's own warnings stay."""
+    """The verb prints one line instead; this package's own warnings stay."""
     told = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=True).stderr
     assert "deep inside" not in told
     assert told.endswith("WARNING a part is damaged\n")
@@ -74,7 +74,7 @@ def test_an_interval_is_whole_in_a_narrow_terminal(monkeypatch, width, line):
 
 
 class Screen(io.StringIO):
-    """A terminal that keeps what it is given."""
+    """Terminal that records its output."""
 
     def isatty(self) -> bool:
         return True
@@ -82,7 +82,7 @@ class Screen(io.StringIO):
 
 @pytest.fixture
 def lines():
-    """The command's own handler of log lines, made before any spinner turns."""
+    """Install the command's own log handler, created before any spinner runs."""
     root = logging.getLogger()
     others, level = root.handlers[:], root.level
     root.handlers[:] = []

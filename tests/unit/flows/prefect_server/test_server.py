@@ -1,4 +1,4 @@
-"""Which server a command talks to: what it is asked before a run, and what of its address is shown."""
+"""Which server a command uses: the requests before a run, and the parts of its address that are shown."""
 
 import base64
 import os
@@ -21,7 +21,7 @@ AUTH = "admin:of-the-server"
 
 
 class Guarded(BaseHTTPRequestHandler):
-    """As Prefect's server with a password answers: of its health anyone, of all else those who know it."""
+    """Prefect's server with a password: /health answers everyone, other paths only clients with the password."""
 
     def do_GET(self):
         known = self.headers["Authorization"] == f"Basic {base64.b64encode(AUTH.encode()).decode()}"
@@ -34,7 +34,7 @@ class Guarded(BaseHTTPRequestHandler):
 
 
 class Broken(BaseHTTPRequestHandler):
-    """What answers nothing but 500, as a server whose database is gone."""
+    """Server that always answers 500, as one whose database is gone."""
 
     def do_GET(self):
         self.server.asked += 1

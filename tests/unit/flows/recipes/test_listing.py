@@ -1,4 +1,4 @@
-"""`bsl recipes`: every recipe at a glance, with what it takes by arithmetic that can be followed."""
+"""`bsl recipes` lists every recipe with its needs, and with hours from a documented calculation."""
 
 import json
 from itertools import product
@@ -32,7 +32,7 @@ def test_a_row_names_the_tables_that_print_it(capsys):
 
 @pytest.fixture(scope="module")
 def lines_of_rows():
-    """Printed row → its lines in `bsl recipes`, a recipe's or its own."""
+    """Return printed row → its lines in `bsl recipes`, of recipes or of the row itself."""
     found: dict[str, list[str]] = {}
     for listing in listings():
         if listing.is_row:
@@ -61,7 +61,7 @@ def test_every_printed_row_has_its_recipe_study_command_or_reason(lines_of_rows,
 
 
 def _is_known(row, said):
-    """Whether a line names studies that have the row as a point, its command, or a reason."""
+    """Whether a line names studies with the row as a point, the row's command, or its reason."""
     if said.startswith("bsl sweep "):
         return all(_has_point(STUDIES[command.split()[-1]], row) for command in said.split(" and "))
     return said in {COMMANDS.get(row), REASONS.get(row)}
@@ -76,7 +76,7 @@ def test_data_is_listed_that_is_learnt_from_chosen_by_or_looked_up_in():
     assert {"stsb/train", "stsb/dev", "snli"} <= needs["sbert-nli-stsb"]
     assert "WordNet 3.0" in needs["synonym"]
     assert {"afs (your files)", "stsb/dev"} <= needs["afs"]
-    assert not any(name.startswith("stsb") for name in needs["bert-avg"])  # nothing is trained, so nothing is chosen
+    assert not any(name.startswith("stsb") for name in needs["bert-avg"])  # nothing is trained, so no dev set chooses
     scored = {listing.name: listing.scored_on for listing in listings()}
     assert scored["afs"] == ("afs (your files)",)
     assert scored["tiny"] == ("embedded:stsb/dev", "embedded:stsb/test")

@@ -1,4 +1,4 @@
-"""Rows and the recipes behind them: each has one, and a run that does otherwise is told why."""
+"""Every recipe has a published row or says that it has none; a run that deviates from its row says why."""
 
 import shlex
 
@@ -32,7 +32,7 @@ def test_a_recipe_as_it_is_differs_from_its_row_in_nothing_but_translator_and_ow
 def test_a_recipe_is_scored_on_what_its_row_prints(row, name):
     scored = {part.partition("/")[0] for part in names_of(recipe(name).evaluation.sets)}
     printed = [set(columns_of(published.suite)) - {"avg", "stsb/dev"} for published in rows_of(row)]
-    # A row that several tables print has one at least of which every set is scored.
+    # If several tables print a row, the recipe is scored on all sets of at least one of them.
     assert any(columns <= scored for columns in printed) or name.startswith("isbert-")
 
 
@@ -87,7 +87,7 @@ def test_the_row_without_translations_is_comparable():
             "another encoder: embedded:bert-mini; the row's is google-bert/bert-base-uncased",
         ),
         ({"encoder": {"pooling": "cls"}}, "the encoder is loaded differently: pooling cls for mean"),
-        ({"ingest": {"corpus": {"limit": 1000}}}, "a part of the corpus only: limit 1000 for None"),
+        ({"ingest": {"corpus": {"limit": 1000}}}, "a part of the corpus only: limit 1000 for none"),
         ({"training": {"lr": 0.001}}, "other training: lr 0.001 for 0.0005"),
         ({"training": {"objective": {"k": 4}}}, "other training: objective.k 4 for 8"),
         ({"evaluation": {"dev": None}}, "the step is selected by no set; the row's by stsb/dev"),

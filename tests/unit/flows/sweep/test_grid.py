@@ -7,9 +7,9 @@ import pytest
 from flows.cli.main import main
 from flows.cli.sweep import axes_of
 from flows.config import override
-from flows.pool import Job
 from flows.recipes import recipe
 from flows.sweep.grid import grid
+from flows.sweep.points import Job
 from flows.sweep.studies import STUDIES
 from models.objectives.config import ContrastiveConfig
 from models.training.config import CollapseConfig

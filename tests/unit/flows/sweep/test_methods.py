@@ -3,12 +3,12 @@
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from flows.cli.field import settings_of
+from flows.cli.field import Trial
 from flows.cli.main import main
 from flows.recipes.adaptation import AdaptConfig
 from flows.recipes.shared import ALONE, round_trips
 from flows.recipes.tiny import whole_sample
-from flows.sweep.field import contested, field, located
+from flows.sweep.field import contested, field
 from flows.sweep.method_runs import _ended, _steps_of, inapplicable, start_encoder_of
 from flows.sweep.method_settings import Budget, FieldSettings, augmentation, budget_of, pairing
 from flows.sweep.methods import METHODS, NAMES, START, methods_of
@@ -102,7 +102,7 @@ def test_an_encoder_that_keeps_the_first_dimensions_is_not_offered_to_isbert(tmp
 
 
 def test_one_setting_of_a_section_leaves_the_others():
-    settings = settings_of("2m", None, {"seeds": 3}, {"bootstrap": {"seed": 1}})
+    settings = Trial(seeds=3).settings({"bootstrap": {"seed": 1}})
     assert (settings.seeds, settings.bootstrap) == (3, BootstrapConfig(resamples=10_000, seed=1))
 
 
@@ -116,20 +116,20 @@ def test_one_setting_of_a_section_leaves_the_others():
     ],
 )
 def test_one_field_of_the_budget_takes_the_place_of_the_other(given, changes, budget):
-    assert settings_of(given, None, {}, changes).budget == budget
+    assert Trial(budget=given).settings(changes).budget == budget
 
 
 def test_a_budget_of_both_is_refused():
     with pytest.raises(ValueError, match=r"seconds 60\.0 and steps 100: expected one of them"):
-        settings_of("2m", None, {}, {"budget": {"steps": 100, "seconds": 60}})
+        Trial().settings({"budget": {"steps": 100, "seconds": 60}})
 
 
 def test_files_are_read_as_the_settings_say(tmp_path):
     path = tmp_path / "tickets.csv"
     path.write_text("text,body,who\nEs regnet seit Tagen.,Der Zug kam viel zu spät.,a\n")
     settings = FieldSettings(lang="de", columns=("body",), document="who")
-    ((source,), labels) = located(RunContext(store=str(tmp_path / "store")), [str(path)], None, settings)
-    assert (source.lang, source.texts, source.document, labels) == ("de", ("body",), "who", None)
+    (source,) = settings.sources([str(path)], None)
+    assert (source.lang, source.texts, source.document) == ("de", ("body",), "who")
 
 
 def test_a_teacher_that_nobody_has_is_said_before_anything_is_started(tmp_path):

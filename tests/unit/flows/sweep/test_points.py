@@ -6,6 +6,7 @@ import pickle
 import signal
 import threading
 import time
+from dataclasses import dataclass
 from uuid import uuid4
 
 import pytest
@@ -14,10 +15,18 @@ from prefect.states import exception_to_failed_state
 
 from flows.cli.terminal.overrides import configured
 from flows.pipeline import Run
-from flows.pool import FailedRunError, Job, PoolError, _fault
 from flows.recipes import recipe
 from flows.sweep import points
-from flows.sweep.points import PointRun, is_fault, run_points, side_by_side, without_stopped
+from flows.sweep.points import (
+    Job,
+    PointRun,
+    is_fault,
+    run_by_seed,
+    run_points,
+    side_by_side,
+    unless_stopped,
+    with_runs,
+)
 from models.errors import (
     EncoderError,
     InterruptedRunError,
@@ -27,11 +36,13 @@ from models.errors import (
     TranslationStoppedError,
 )
 from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ReportRef
+from storage.artifacts.refs import EmbeddingsRef, ReportRef
 from storage.artifacts.store import Store
 from storage.errors import SourceError
+from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.lanes import StoppedError
-from tasks.stage.progress import listening, planning
+from tasks.stage.pool import FailedRunError, PoolError, _fault
+from tasks.stage.progress import announce, listening, planning
 from tasks.stage.run_context import RunContext
 from tasks.stage.shards import ClusterError
 
@@ -62,7 +73,8 @@ def reported(folder, verdict):
 def test_a_point_whose_training_was_stopped_has_no_figure(tmp_path, monkeypatch):
     monkeypatch.setattr(points, "run", lambda *_: reported(tmp_path, "STOPPED"))
     site = RunContext(store=str(tmp_path))
-    (fault,) = without_stopped([POINT], run_points([POINT], site), site)
+    (ended,) = run_points([POINT], site)
+    fault = unless_stopped(POINT.name, ended, site)
     assert isinstance(fault, TrainingError)
     assert str(fault) == "the encoder unlearnt by step 3"
 
@@ -151,6 +163,38 @@ def test_a_point_that_cannot_be_planned_is_not_sent_and_the_others_are(tmp_path,
     assert not caplog.records
     assert all(isinstance(outcome, EncoderError) for outcome in run_points(attempts[::2], site))
     assert "again cls is left without a figure: " in caplog.text
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What a run of a point makes: a system of which one artifact is known, or nothing where its seed is bad."""
+
+    label: str
+    seed: int
+
+    def run(self, site):
+        if self.seed == BAD:
+            raise TrainingError("rank is gone")
+        announce(f"{self.label} {self.seed} runs")
+        vectors = EmbeddingsRef(key=f"{self.seed:064x}")
+        return SweepSystem(label=self.label, embeddings=(vectors,), steps=7, notes=("of every seed",))
+
+
+BAD = 1
+
+
+def test_every_point_has_its_first_seed_first_and_a_seed_that_fails_leaves_the_others(tmp_path):
+    jobs = {"a": [Counting("a", seed) for seed in range(3)], "b": [Counting("b", 0)]}
+    with listening(reader := Reader()):
+        ended = run_by_seed(jobs, RunContext(store=str(tmp_path)))
+    assert reader.lines == [
+        "a 0 runs", "a, seed 0: done", "b 0 runs", "b, seed 0: done", "a 2 runs", "a, seed 2: done",
+    ]  # fmt: skip
+    system = with_runs(SweepSystem(label="A", line="one"), ended["a"])
+    assert (system.label, system.line, system.steps, system.notes) == ("A", "one", 7, ("of every seed",))
+    assert [int(ref.key, 16) for ref in system.embeddings] == [0, 2]
+    assert system.faults == ("seed 1: rank is gone",)
+    assert with_runs(SweepSystem(label="A"), [TrainingError("gone")]).embeddings == ()
 
 
 def test_side_by_side_the_first_error_is_said_and_none_is_begun_after_it():

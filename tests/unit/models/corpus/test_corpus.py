@@ -1,4 +1,4 @@
-"""The corpus: counted, unique, in id order, and the same however it was read."""
+"""A corpus is counted, deduplicated, sorted by id, and independent of chunks and memory."""
 
 import polars as pl
 import pytest

@@ -188,7 +188,11 @@ def test_labels_that_judge_nothing_are_refused_with_what_they_lack(counts, kind,
     ("counts", "kind", "message"),
     [
         ({"good": (30, 6), "bad": (30, 30)}, "classes", "96 labelled rows, of which 60 choose and 36 report"),
-        ({"good": (30, 6), "bad": (30, 30)}, "classes", "1 of 2 classes .* with 7 that choose and 7 that report"),
+        (
+            {"good": (30, 6), "bad": (30, 30)},
+            "classes",
+            "with 7 that choose and 7 that report; .* label 30 rows of",
+        ),
         ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 that report can be used, expected at least 20; .* label 60 rows"),
         ({"1": (50, 30), "5": (50, 0)}, "pairs", "all that report have the score 1, expected several"),
     ],

@@ -1,4 +1,4 @@
-"""Labelled pairs beside the corpus, and the views that follow from them."""
+"""Labelled NLI pairs of a corpus, and the views made from them."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +15,7 @@ PREMISE = "Two dogs run across the snow."
 ENTAILED = ["Dogs are outside.", "Animals run.", "It is cold where the dogs are."]
 ROWS = [
     (PREMISE, ENTAILED[0], 0),
-    ("Two  dogs run across the snow. ", ENTAILED[1], 0),  # the same premise but for its spaces
+    ("Two  dogs run across the snow. ", ENTAILED[1], 0),  # the same premise except for its spaces
     (PREMISE, ENTAILED[2], 0),
     (PREMISE, ENTAILED[0], 0),
     (PREMISE, "The dogs sleep.", 2),

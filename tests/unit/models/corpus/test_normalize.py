@@ -1,4 +1,4 @@
-"""One spelling per sentence, and ids that never change."""
+"""Text normalisation gives each sentence one spelling and a stable id."""
 
 import polars as pl
 import pytest
@@ -25,11 +25,11 @@ def normalized(*texts: str | None) -> list[str | None]:
         ("a\x85b\xa0c\u2009d\u3000e\u2028f", "a b c d e f"),
         ("\ufeffmark", "mark"),
         ("cafe\u0301", "caf\u00e9"),
-        ("e\x01\u0301", "\u00e9"),  # the control character stood between a letter and its accent
+        ("e\x01\u0301", "\u00e9"),  # the control character is between a letter and its accent
         ("\u212b", "\u00c5"),
         ("Größe, naïve", "Größe, naïve"),
         ("“Don’t”", "“Don’t”"),
-        ("ﬁ", "ﬁ"),  # a compatibility character is another character: NFC, not NFKC
+        ("ﬁ", "ﬁ"),  # NFC, not NFKC: compatibility characters stay
         (" \t\x00 ", ""),
         ("", ""),
         (None, None),
@@ -43,7 +43,7 @@ def test_rows_do_not_mix():
     assert normalized("clean", "  dirty ", None, "e\u0301") == ["clean", "dirty", None, "\u00e9"]
 
 
-GOLDEN = {  # XXH64, seed 0, of the UTF-8 bytes: a change here orphans every corpus, view and translation ever made
+GOLDEN = {  # XXH64, seed 0, of the UTF-8 bytes: a change orphans all existing corpora, views and translations
     "": 0xEF46DB3751D8E999,
     "a": 0xD24EC4F1A98C6E5B,
     "A man is dancing.": 0xBBE7119E930A296A,

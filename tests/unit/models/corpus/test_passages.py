@@ -1,4 +1,4 @@
-"""Text with its order kept: sentences, documents, what is held out."""
+"""Sentence splitting, documents and held-out parts of running text."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_too_little_text_is_refused_with_what_to_do() -> None:
 
 
 def test_a_line_of_dots_is_no_work() -> None:
-    """From each dot the rest was tried: a minute for so many."""
+    """Regression: the splitter tried the rest of the text from each dot, a minute for this input."""
     assert split_sentences("a" + "." * 200_000 + "b") == ["a" + "." * 200_000 + "b"]
 
 

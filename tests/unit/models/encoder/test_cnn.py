@@ -1,4 +1,4 @@
-"""Convolutions over tokens: packed as alone, and what a folder may say of them."""
+"""Convolutions over tokens: packed equals unpacked, and unsupported settings of a folder are refused."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Convolutions that training puts above a transformer: drawn by the seed, kept where there are some, never guessed."""
+"""Convolutions that training adds above a transformer: initialised by the seed, kept if the folder has some."""
 
 import pytest
 import torch

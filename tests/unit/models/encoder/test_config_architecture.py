@@ -1,4 +1,4 @@
-"""Folders whose config.json names no architecture: BERT by its other fields, anything else refused before a run."""
+"""A config.json without an architecture is read as BERT by its other fields, or refused before a run."""
 
 import json
 
@@ -24,7 +24,7 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "man", "play", "##s"
 
 @pytest.fixture
 def folder(tmp_path):
-    """As Google's small BERTs are published; the path has another architecture's name in it."""
+    """Return a folder like Google's small BERTs; its path contains another architecture's name."""
     made = tmp_path / "albert-roberta"
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -60,7 +60,7 @@ def test_its_masked_lm_head_is_read_too(folder):
     encoder = SentenceEncoder.load(unnamed(folder), config(folder))
     head = build_objective(encoder.network, MaskedLMConfig(), encoder.tokenizer).head
     assert head.norm.weight.shape == (32,)
-    assert head.linear.weight.shape == (32, 32)  # BERT's own; a new one would go to the vocabulary's width at once
+    assert head.linear.weight.shape == (32, 32)  # BERT's own head; a new one would map directly to the vocabulary
 
 
 def test_another_architecture_is_refused_before_anything_is_made(folder, tmp_path):

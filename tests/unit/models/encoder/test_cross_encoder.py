@@ -1,4 +1,4 @@
-"""A cross-encoder: pairs as one text, token types, the same values packed and padded, training on scores and labels."""
+"""Cross-encoder: pairs as one text, token types, packed equals padded, training on scores and labels."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ FRAME = pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE[1:] + BACK_DE[:1]})
 def loaded(tmp_path):
     torch.manual_seed(0)
     encoder, tokenizer = tiny_encoder(tmp_path)
-    long = Encoder(encoder.backbone, encoder.config.model_copy(update={"max_length": 32}))  # of both sentences
+    long = Encoder(encoder.backbone, encoder.config.model_copy(update={"max_length": 32}))  # of both sentences together
     cross = CrossEncoder(long, 1).eval()
     return cross, tokenise_pairs(reader(tokenizer, 24), FRAME), tokenizer
 
@@ -55,7 +55,7 @@ def test_a_pair_is_one_text(loaded, separators):
 
 
 def cut_as_released(one, two, room):
-    """UKP's train.py, _truncate_seq_pair."""
+    """Truncate two token lists as UKP's train.py does in `_truncate_seq_pair`."""
     while len(one) + len(two) > room:
         (one if len(one) > len(two) else two).pop()
 
@@ -105,7 +105,7 @@ def test_sentences_are_numbered_in_padded_rows_and_end_to_end():
 
 
 def reference(cross, tokenizer):
-    """One pair at a time through transformers' own model, token types written out."""
+    """Return the values of each pair from transformers' own model, with token types written out."""
     values = []
     assert isinstance(cross.backbone, BertModel)
     for one, two in FRAME.rows():
@@ -203,7 +203,7 @@ def test_a_snapshot_of_the_loop_holds_the_head(tmp_path):
 
 
 def test_a_tokenizer_without_marks_around_a_text_is_refused(tmp_path):
-    """Its first and last word would be taken for them."""
+    """Otherwise its first and last word would be taken for the special tokens."""
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     tokenizer.backend_tokenizer.post_processor = processors.Sequence([])
     config = CONFIG.model_copy(update={"objective": CrossSoftmaxConfig()})

@@ -1,4 +1,4 @@
-"""Heads before and after pooling give what sentence-transformers gives, learn, and survive their folder exactly."""
+"""Heads before and after pooling: they equal sentence-transformers, learn, and survive save and load exactly."""
 
 import itertools
 
@@ -21,7 +21,7 @@ from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, reload, rewrite
 
 
 def their_vectors(folder):
-    # One by one: in a batch its CNN takes the padding beside a sentence for tokens.
+    # One by one: in a batch, the CNN of sentence-transformers takes padding for tokens.
     return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, batch_size=1)
 
 

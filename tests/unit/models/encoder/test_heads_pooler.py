@@ -1,4 +1,4 @@
-"""The first token behind a checkpoint's own pooler (SimCSE's `cls`), which is never a newly initialised one."""
+"""Pooling by the first token through the checkpoint's own pooler (SimCSE's `cls`), never a new one."""
 
 import numpy as np
 import pytest

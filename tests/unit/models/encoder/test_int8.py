@@ -1,4 +1,4 @@
-"""An int8 graph: columns that are much larger than others are evened out first, which changes no vector by itself."""
+"""Int8 graphs: SmoothQuant scales down large columns before quantisation, which alone changes no vector."""
 
 from functools import cache
 
@@ -21,7 +21,7 @@ LOUD = 40.0
 
 @pytest.fixture(scope="module")
 def graph_of(tmp_path_factory):
-    """A graph of an encoder of whose layer norms two columns are so much larger, and what it is run on."""
+    """Return a function that exports a graph with two layer-norm columns enlarged, and a batch for it."""
 
     @cache
     def make(architecture, loud=1.0):
@@ -60,7 +60,7 @@ def test_evening_out_changes_what_is_multiplied_but_no_vector(graph_of, architec
         for weight in graph.graph.initializer
         if weight.name in weights and not np.array_equal(onnx.numpy_helper.to_array(weight), weights[weight.name])
     ]
-    assert len(changed) >= 4  # of two layers, what reads attention's and the feed-forward net's norms
+    assert len(changed) >= 4  # in two layers, the weights that read the norms of attention and feed-forward net
     assert np.abs(vectors(graph.SerializeToString(), batch) - vectors(path, batch)).max() <= 1e-5
 
 
@@ -71,7 +71,7 @@ def test_what_is_left_alone_stays(graph_of):
     assert graph == onnx.load(path)
 
 
-TARGETS = sorted({"avx2", target_here()})  # those whose sums this machine does not cut
+TARGETS = sorted({"avx2", target_here()})  # targets whose sums this processor does not saturate
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -80,8 +80,8 @@ def test_large_columns_cost_int8_less_when_they_are_evened_out(graph_of, tmp_pat
     path, batch = graph_of(architecture, LOUD)
     exact = vectors(path, batch)
     quantise_onnx(path, tmp_path / "even.onnx", [batch], target)
-    monkeypatch.setattr("models.serving.smoothquant.ALPHA", 0.0)  # only what the weights' rows ask for
-    monkeypatch.setattr("models.serving.smoothquant._LEAST", 1e9)  # and not that either: all columns alike
+    monkeypatch.setattr("models.serving.smoothquant.ALPHA", 0.0)  # scale by the weights' rows only
+    monkeypatch.setattr("models.serving.smoothquant._LEAST", 1e9)  # and not even by those: all columns alike
     quantise_onnx(path, tmp_path / "plain.onnx", [batch], target)
     even, plain = (error(vectors(tmp_path / f"{name}.onnx", batch), exact) for name in ("even", "plain"))
     assert even < 0.7 * plain
@@ -94,7 +94,7 @@ def test_large_columns_cost_int8_less_when_they_are_evened_out(graph_of, tmp_pat
         ("AMD64", "fpu avx2 avx_vnni", "vnni"),
         ("x86_64", "fpu avx2 fma", "avx2"),
         ("x86_64", "fpu avx2 avx512f avx512bw", "avx2"),
-        ("x86_64", "", "avx2"),  # Windows and macOS do not state theirs
+        ("x86_64", "", "avx2"),  # Windows and macOS report no flags
         ("aarch64", "fp asimd", "vnni"),
         ("arm64", "", "vnni"),
     ],
@@ -104,14 +104,14 @@ def test_the_target_is_that_of_the_processor(machine, flags, target):
 
 
 def cut(x_MK, weight_KN):
-    """Products of unsigned by signed bytes as x86 without VNNI computes them: sums of two are cut to 16 bits."""
+    """Multiply unsigned by signed bytes as x86 without VNNI does: sums of two products saturate at 16 bits."""
     products_MKN = x_MK.astype(np.int64)[:, :, None] * weight_KN.astype(np.int64)[None]
     sums = products_MKN.reshape(len(x_MK), -1, 2, weight_KN.shape[1]).sum(2)
     return np.clip(sums, -(2**15), 2**15 - 1).sum(1)
 
 
 def byte_weights(path):
-    """Weights of the products of a graph, as ONNX Runtime multiplies them."""
+    """Return the weights of a graph's int8 products, as ONNX Runtime multiplies them."""
     graph = onnx.load(path)
     weights = {weight.name: onnx.numpy_helper.to_array(weight) for weight in graph.graph.initializer}
     products = [node for node in graph.graph.node if node.op_type == "MatMulInteger"]
@@ -152,4 +152,4 @@ def test_a_sum_that_is_normalised_is_not_joined_with_its_norm(graph_of, tmp_path
     onnxruntime.InferenceSession(str(path), options)
     kinds = [node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node]
     assert "SkipLayerNormalization" not in kinds
-    assert kinds.count("Sum") == kinds.count("LayerNormalization")  # that of the embeddings is of a sum as well
+    assert kinds.count("Sum") == kinds.count("LayerNormalization")  # the norm of the embeddings reads a sum as well

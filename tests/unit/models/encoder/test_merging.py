@@ -1,4 +1,4 @@
-"""Weights between two encoders."""
+"""Interpolation of the weights of two encoders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An encoder that has taken a transform in: what sentence-transformers opens gives the transformed vectors."""
+"""An encoder with a folded-in transform gives the transformed vectors in sentence-transformers."""
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ def texts() -> list[str]:
 
 @pytest.mark.parametrize(
     ("pooling", "normalize", "kept"),
-    # Its last layer is normalised, so its vectors vary in one direction less than they are wide; of length 1, in two.
+    # The last layer is normalised, so the vectors vary in WIDTH - 1 directions; at length 1, in WIDTH - 2.
     [("first-last", False, WIDTH), ("mean", False, WIDTH - 1), ("mean", True, WIDTH - 2), ("first-last", False, 128)],
 )
 def test_a_whitened_encoder_opens_in_sentence_transformers_at_full_rank_too(tmp_path, texts, pooling, normalize, kept):

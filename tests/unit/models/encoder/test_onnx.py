@@ -1,4 +1,4 @@
-"""The ONNX graph gives the vectors of the encoder, pooled inside, for any number and length of rows."""
+"""The exported ONNX graph gives the pooled vectors of the encoder, for any batch size and length."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Folders whose weights are an ONNX graph: read as sentence-transformers and ONNX Runtime do, refused to train."""
+"""Folders with an ONNX graph for weights: read like sentence-transformers and ONNX Runtime, refused for training."""
 
 import importlib.util
 import platform
@@ -32,7 +32,7 @@ OPTIMUM = importlib.util.find_spec("optimum") and importlib.util.find_spec("opti
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """A folder with weights, a graph and its int8 form: CLS and mean side by side, Dense, Normalize."""
+    """Return a folder with weights, a graph and its int8 form: pooling CLS and mean, Dense, Normalize."""
     folder = tmp_path_factory.mktemp("exported")
     bare, tokenizer = tiny_encoder(folder / "in")
     config = bare.config.model_copy(update={"pooling": "cls+mean", "normalize": True})
@@ -49,7 +49,7 @@ def exported(tmp_path_factory):
 
 @pytest.fixture
 def graph_only(exported, tmp_path):
-    """Makes a folder without weights, with some of the graphs."""
+    """Make a folder without weights that has only the named graphs."""
 
     def make(*graphs):
         folder = shutil.copytree(exported[0], tmp_path / "only")
@@ -83,7 +83,7 @@ def test_onnx_runtime_alone_gives_them_too(exported):
 
 
 class Session(torch.nn.Module):
-    """What optimum puts in the transformer's place, as sentence-transformers calls it."""
+    """The module that optimum puts in place of the transformer, with the call of sentence-transformers."""
 
     def __init__(self, path, config):
         super().__init__()
@@ -95,9 +95,9 @@ class Session(torch.nn.Module):
 
 
 def test_sentence_transformers_pools_what_the_graph_gives(exported):
-    """Its own tokenizer, pooling and heads around the graph.
+    """sentence-transformers' own tokenizer, pooling and heads around the graph.
 
-    optimum-onnx 0.1.0, through which it loads graphs, needs transformers < 4.58 and cannot be installed beside ours.
+    It loads graphs with optimum-onnx 0.1.0, which needs transformers < 4.58 and cannot be installed together with ours.
     """
     folder, expected = exported
     if OPTIMUM:
@@ -112,7 +112,7 @@ def test_int8_is_near_and_smaller(graph_only, exported):
     folder = graph_only(INT8)
     encoder, tokenizer = pair_of(load(folder))
     found = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
-    assert (found * exported[1]).sum(axis=1).min() > 0.99  # of unit vectors
+    assert (found * exported[1]).sum(axis=1).min() > 0.99  # dot products of unit vectors
     assert np.abs(found - exported[1]).max() > 1e-6
     sizes = [(exported[0] / GRAPH_FOLDER / name).stat().st_size for name in (USUAL_GRAPH, INT8)]
     assert sizes[1] < sizes[0]
@@ -120,7 +120,7 @@ def test_int8_is_near_and_smaller(graph_only, exported):
 
 @pytest.mark.parametrize("name", [USUAL_GRAPH, INT8])
 def test_heads_in_the_graph_are_those_beside_it(graph_only, name):
-    """One text at a time, for int8's scales are those of a whole batch."""
+    """One text at a time, because int8 scales are those of a whole batch."""
     folder = graph_only(name)
     encoder, tokenizer = pair_of(load(folder))
     session = onnxruntime.InferenceSession(str(folder / GRAPH_FOLDER / name))

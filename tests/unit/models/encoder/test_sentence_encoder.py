@@ -1,4 +1,4 @@
-"""Tokens, batches and pooling give each sentence its own vector, whatever stands beside it."""
+"""Tokenisation, batching and pooling give each sentence the vector it has alone."""
 
 import json
 
@@ -128,7 +128,7 @@ def test_pooling_looks_at_real_tokens_only():
 
 @pytest.mark.parametrize("pooling", ["mean", "mean-sqrt", "weighted", "mean-after-first"])
 def test_of_no_token_the_mean_is_zero(pooling):
-    """As in sentence-transformers, which divides by 1e-9 at least."""
+    """sentence-transformers does the same: it divides by at least 1e-9."""
     tokens_BTD, mask_BT = torch.randn(2, 3, 4), torch.tensor([[1, 1, 1], [1, 0, 0]])
     skipped = 0 if pooling == "mean-after-first" else 1
     few, none = pool(tokens_BTD, mask_BT, pooling, skipped)
@@ -250,7 +250,7 @@ def test_an_encoder_that_gives_nan_is_caught(tmp_path):
 
 
 def test_a_tokenizer_with_ids_beyond_the_embeddings_is_refused(tmp_path):
-    """Its first text with such a token would end in an IndexError, on a GPU in an assertion of the device."""
+    """Otherwise the first text with such a token raises an IndexError, and on a GPU a device assertion."""
     encoder, tokenizer = tiny_encoder(tmp_path)
     rows = len(encoder.backbone.embeddings.word_embeddings.weight)
     tokenizer.add_tokens(["brandnew"])

@@ -17,7 +17,7 @@ ARCHITECTURES = ["bert", "modernbert", "mpnet", "roberta"]
 
 @pytest.fixture(autouse=True)
 def _switch_often():
-    """Threads take turns after 10 µs, so that a trial is worth a hundred."""
+    """Switch threads every 10 µs, so that one trial covers many interleavings."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -25,7 +25,7 @@ def _switch_often():
 
 
 def at_once(call):
-    """What each of the threads gets of a call with its number, all begun together."""
+    """Call with each thread's number, all threads starting together, and return their results."""
     start = Barrier(THREADS)
 
     def go(number):
@@ -38,7 +38,7 @@ def at_once(call):
 
 def texts_of(number):
     texts = [*ORIGINALS, *BACK_DE, *BACK_FR]
-    return [*texts[number:], " ".join(texts[: number + 1])]  # the last one is longer than the encoder takes
+    return [*texts[number:], " ".join(texts[: number + 1])]  # the last text is longer than the maximum length
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -1,4 +1,4 @@
-"""A static table is an encoder like any other, with the vectors of sentence-transformers' StaticEmbedding."""
+"""A static table of token vectors is an encoder with the vectors of sentence-transformers' StaticEmbedding."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ WIDTH = 16
 
 
 def tokeniser():
-    """That of bert-mini, with its special tokens: real pieces of words."""
+    """Return the tokenizer of bert-mini with its special tokens: real word pieces."""
     return Tokenizer.from_file(str(embedded_path("bert-mini") / "tokenizer.json"))
 
 

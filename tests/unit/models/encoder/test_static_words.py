@@ -1,4 +1,4 @@
-"""A table of word vectors: the mean over a sentence's known words, here as in sentence-transformers."""
+"""A table of word vectors: the mean over a sentence's known words, as in sentence-transformers."""
 
 import json
 import re

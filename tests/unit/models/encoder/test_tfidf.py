@@ -1,4 +1,4 @@
-"""TF-IDF cosine by hand."""
+"""TF-IDF cosine, computed by hand."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Lower case is a step of the tokenizer once, however often an encoder is saved and loaded."""
+"""Repeated saving and loading adds only one lower-case step to the tokenizer."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Sentences laid end to end come out, and learn, as each does in a padded batch."""
+"""Packed sentences without padding give the vectors and gradients of a padded batch."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_an_architecture_that_cannot_is_padded(tokens, architecture):
 
 @pytest.mark.parametrize(("architecture", "first"), [("modernbert", 0), ("qwen2", None), ("gpt2", None)])
 def test_a_padding_id_among_the_last_ones_is_no_obstacle(architecture, first):
-    """ModernBERT's is 50,283."""
+    """ModernBERT's padding id is 50,283."""
     options = {"vocab_size": 100, "pad_token_id": 99, "num_key_value_heads": 4}
     backbone = network(architecture, **options)
     encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.arange(2)
@@ -82,7 +82,7 @@ def test_a_padding_id_among_the_last_ones_is_no_obstacle(architecture, first):
 
 
 def test_no_position_is_tried_that_the_table_lacks():
-    """A GPU would not raise: an assert of its own ends every later call."""
+    """A GPU would raise no exception: its device assertion ends every later call."""
     backbone, asked = network("gpt2", vocab_size=100, pad_token_id=99), []
     backbone.wpe.register_forward_pre_hook(lambda _, inputs: asked.append(int(inputs[0].max())))
     assert first_position(backbone, 99, 24) is None

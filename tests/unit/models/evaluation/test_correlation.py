@@ -1,4 +1,4 @@
-"""Cosine, Spearman and Pearson: equal to scipy, and clear where there is nothing to compute."""
+"""Cosine, Spearman and Pearson equal scipy, with clear errors for undefined input."""
 
 import hypothesis.extra.numpy as hnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Geometry of known point sets."""
+"""Alignment, uniformity and effective rank of known point sets."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_opposite_points_and_axes():
     axes = np.eye(4)
     seen = geometry(axes, -axes)
     assert seen.alignment == pytest.approx(4)
-    assert seen.uniformity == pytest.approx(-4)  # all different axes lie √2 apart: log exp(−2 · 2)
+    assert seen.uniformity == pytest.approx(-4)  # different axes have distance √2: log exp(−2 · 2)
     assert seen.effective_rank == pytest.approx(3)  # four points span three directions around their mean
     assert seen.std == pytest.approx(2 * np.sqrt(3) / 4)
 

@@ -1,4 +1,4 @@
-"""Rankings and their measures, by hand and beside scikit-learn; bootstrap draws beside draws made one by one."""
+"""Ranking measures equal hand computation and scikit-learn; bootstrap draws equal draws made one by one."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from models.evaluation.significance.bootstrap import mean_resamples, precision_r
 
 
 def test_measures_by_hand():
-    """Answers stand at places 2 and 4 of five; a third one was not found."""
+    """Answers are at ranks 2 and 4 of five; a third answer was not found."""
     ranking = ranked([0.1, 0.9, 0.5, 0.8, 0.3], [False, False, False, True, True], 3)
     assert ranking.right.tolist() == [False, True, False, True, False]
     assert found_precision(ranking) == pytest.approx((1 / 2 + 2 / 4) / 2)

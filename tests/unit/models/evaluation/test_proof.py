@@ -107,6 +107,11 @@ def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[BeforeAfter], 
     assert ("The start is kept" in verdict.advice) is (word != "BETTER")
 
 
+def test_the_advice_names_what_the_user_can_change() -> None:
+    assert judged([_row("counts", 0.0005)], 0.5).advice.endswith("More labelled rows may show one.")
+    assert "label_training" in judged([_row("counts", -0.02)], 0.5).advice
+
+
 def test_where_nothing_could_be_asked_the_verdict_says_what_to_give() -> None:
     verdict = judged([_row("guard", 0.0)], 0.5)
     assert verdict.reason.startswith("too few documents to tell")

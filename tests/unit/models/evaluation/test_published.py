@@ -1,4 +1,4 @@
-"""Every published figure stands where and as its paper prints it, and averages are those of their rows."""
+"""Every published figure is the one printed in its paper, and averages are those of their rows."""
 
 import os
 import re
@@ -14,16 +14,16 @@ from storage.datasets.registry import DATASETS
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 SHARED = Path(MIRROR).resolve().parent if MIRROR else None
 TEXTS = {"BSL": "bsl.txt", "IS-BERT": "is-bert.txt", "SCL": "supervised-contrastive.txt"}
-PRINTED = [  # every table of results; the papers' others show settings and examples
+PRINTED = [  # every table of results; the papers' other tables show settings and examples
     *(("BSL", number) for number in ["1", "2", "3", "4", "6", "7", "9", "10"]),
     *(("IS-BERT", number) for number in ["1", "2", "3", "4"]),
     *(("SCL", number) for number in ["2", "3", "4", "5", "6", "7"]),
 ]
 MARKS = "†‡*◦"
 MARK = re.compile(rf"\s*\[?([{MARKS}])\]?$")
-PINNED = re.compile(r"README\.md at [0-9a-f]{7}$")  # figures that were read there, not in REFERENCE.md
+PINNED = re.compile(r"README\.md at [0-9a-f]{7}$")  # figures read from that file, not from REFERENCE.md
 
-Cell = tuple[str, str, str]  # label of the line, heading of the column, text
+Cell = tuple[str, str, str]  # row label, column heading, text
 
 
 def papers() -> Path:
@@ -37,7 +37,7 @@ def rows_in(paper: str, table: str) -> list[PublishedRow]:
 
 
 def captioned(text: str, number: str) -> tuple[list[list[str]], str]:
-    """Lines of a table whose cells are divided by tabs, header first, and the caption below it."""
+    """Return the tab-separated lines of a table, header first, and the caption below it."""
     before, after = text.split(f"\nTable {number}: ", 1)
     lines: list[list[str]] = []
     for line in reversed(before.rstrip("\n").split("\n")):
@@ -48,12 +48,12 @@ def captioned(text: str, number: str) -> tuple[list[list[str]], str]:
 
 
 def uncaptioned(text: str) -> dict[str, list[list[str]]]:
-    """SCL's tables: its text has them without captions; "Effect of Lambda" and what follows tells them apart."""
+    """Return SCL's tables by number: its text lacks captions, so their order identifies them."""
     tables: list[list[list[str]]] = []
     for line in (line for line in text.split("\n") if line.startswith("| ")):
         cells = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
         if "Avg." in cells:
-            # Above lines that are named after a setting, the empty heading slipped to the end.
+            # Above rows named after a setting, the empty heading has moved to the end.
             tables.append([cells if cells[0] == "Model" else ["", *cells[:-1]]])
         elif tables:
             tables[-1].append(cells)
@@ -100,7 +100,7 @@ def test_every_cell_is_as_printed(paper: str, table: str) -> None:
 
 
 def _unruled(line: list[str]) -> list[str]:
-    """Nothing of a group's heading, which empty cells fill up, and of the rule below a header: they are no rows."""
+    """Return no cells for a group heading, which empty cells fill up, or for the rule below a header."""
     return [] if line[0].startswith(("<i>", "---")) else line
 
 
@@ -123,7 +123,7 @@ def test_no_table_of_results_is_missing() -> None:
     assert list(here) == PRINTED
 
 
-NOT_THE_MEAN = {  # printed averages that the printed cells do not give, even cut off instead of rounded
+NOT_THE_MEAN = {  # printed averages that differ from the mean of the printed cells, even when it is truncated
     ("SBERT", "sts"): "its source, SBERT's Table 1, prints 74.89 above cells whose mean is 74.86",
     ("BERT avg.", "senteval"): "its source, SBERT's Table 5, prints 84.94; the mean is 84.95",
     ("IS-BERT-task", "senteval"): "IS-BERT's Table 3 prints 85.91; the mean is 85.83",

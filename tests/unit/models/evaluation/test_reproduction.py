@@ -1,4 +1,4 @@
-"""Verdicts on figures beside published ones."""
+"""Verdicts on measured figures compared with published ones."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from models.evaluation.reproduction import MOST, average, compare, half_width, m
 
 
 def of(*values: float):
-    """A figure of seeds, × 100, whose bootstrap's interval reaches 0.8 to either side."""
+    """Return a figure of seeds, × 100, whose bootstrap interval extends 0.8 to either side."""
     return measured([(value / 100, value / 100 - 0.008, value / 100 + 0.008) for value in values])
 
 
@@ -58,7 +58,7 @@ def test_where_a_seed_makes_no_difference_one_run_has_the_figure():
     assert compare(of(71.0), 71.9, draws=False).verdict == "REPRODUCED"
     assert compare(of(71.0), 72.0, draws=False).verdict == "REPRODUCED"
     assert compare(of(71.0), 72.01, draws=False).verdict == "BELOW"
-    assert compare(of(71.0, 71.0), 69.9).verdict == "ABOVE"  # alike over seeds
+    assert compare(of(71.0, 71.0), 69.9).verdict == "ABOVE"  # no variance over seeds
     assert compare(of(71.0), 71.0).verdict == "INCONCLUSIVE"
 
 
@@ -73,7 +73,7 @@ def test_fewest_seeds_are_enough_and_one_less_is_not(sd, room):
 
 
 def share(said: str, off: float, seeds: int, trials: int = 2000) -> float:
-    """How often runs, sd 0.5, whose mean is `off` points from 73.74 have a verdict."""
+    """Return the share of runs (sd 0.5, mean `off` points from 73.74) that get a verdict."""
     drawn = np.random.default_rng(seeds).normal(73.74 + off, 0.5, (trials, seeds))
     return sum(compare(of(*values), 73.74).verdict == said for values in drawn) / trials
 
@@ -105,7 +105,7 @@ def test_an_average_is_over_sets_in_each_seed():
     second = measured([(0.8, 0.76, 0.83), (0.7, 0.66, 0.73)])
     mean = average([first, second])
     assert mean.values == pytest.approx((70, 70))
-    assert mean.sd == pytest.approx(0)  # what one set gains the other loses
+    assert mean.sd == pytest.approx(0)  # one set gains as much as the other loses
     assert (mean.below, mean.above) == pytest.approx((2.5, 2.5))
     with pytest.raises(EvaluationError, match=r"\[1, 2\] seeds"):
         average([first, of(70.0)])

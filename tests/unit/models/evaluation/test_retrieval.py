@@ -1,4 +1,4 @@
-"""What an encoder finds in text that nobody labelled."""
+"""Retrieval probes on unlabelled text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
 
 def test_ranks_are_by_cosine_without_the_query_itself() -> None:
     probe = _probe(["a", "c"], ["a", "b", "c", "d"], [1, 1], own=[0, 2])
-    # From a: b is next. From c: d, then b, then a (c itself is no answer).
+    # From a: b is nearest. From c: d, then b, then a (c itself is no answer).
     assert reciprocal_ranks(_encode, probe) == pytest.approx([1, 1 / 2])
     assert reciprocal_ranks(_encode, _probe(["a"], ["a", "b"], [1])) == pytest.approx([1 / 2])
 
@@ -48,7 +48,7 @@ def test_targets_that_are_equally_near_share_a_rank() -> None:
     def flat(texts: Sequence[str]) -> NDArray[np.float32]:
         return np.ones((len(texts), 2), dtype=np.float32)
 
-    # Three equal targets take ranks 1 to 3, of which the mean is 2: a collapsed encoder finds nothing first.
+    # Three equal targets share ranks 1 to 3, with mean 2: a collapsed encoder finds nothing first.
     assert reciprocal_ranks(flat, _probe(["a"], ["b", "c", "d"], [0])) == pytest.approx([1 / 2])
 
 
@@ -63,7 +63,7 @@ def test_ranks_are_those_of_a_sort_in_float64() -> None:
     unit = np.array([table[text] / np.linalg.norm(table[text]) for text in texts])
     near = unit @ unit.T
     expected = [1 / (1 + (row > row[right]).sum()) for row, right in zip(near, gold, strict=True)]
-    assert ranks == pytest.approx(expected, abs=1e-5)  # which ties within rounding may cost
+    assert ranks == pytest.approx(expected, abs=1e-5)  # the tolerance allows for near-ties within rounding
 
 
 @pytest.mark.parametrize("left_out", [0, 99])
@@ -107,7 +107,7 @@ def test_probes_ask_for_what_belongs_together() -> None:
 
 
 def test_a_text_that_is_its_own_answer_asks_nothing() -> None:
-    """Half of the documents repeat their title as first sentence, and one sentence of each has equal halves."""
+    """Half of the documents have their title as first sentence; one sentence of each document has equal halves."""
     held = _held(each=3).with_columns(
         pl.when((pl.col("position") == 0) & (pl.col("document") < 20))
         .then("title")
@@ -141,7 +141,7 @@ def test_what_cannot_be_asked_is_left_out() -> None:
 
 
 def test_noise_on_one_document_is_seldom_called_a_difference() -> None:
-    """A file of 3,000 sentences is one document; draws of it alone had no width, and called all noise a difference."""
+    """Regression: draws of a single document, a file of sentences, had no width, so all noise was a difference."""
     text = "".join(f"Word {n} stands beside the word {n * n} in a line of its own.\n" for n in range(3000))
     lines = pl.DataFrame({"text": text.splitlines()}).with_columns(
         title=pl.lit(None, pl.String), document=pl.lit(None, pl.String), record=pl.int_range(pl.len(), dtype=pl.UInt32)
@@ -153,7 +153,7 @@ def test_noise_on_one_document_is_seldom_called_a_difference() -> None:
     generator = np.random.default_rng(0)
 
     def difference() -> Difference:
-        """Of two encoders that guess, on the mean of the questions."""
+        """Return the difference of two guessing encoders on the mean of the probes."""
         sets = []
         for name, probe in found.items():
             guesses = [1 / generator.integers(1, 50, (1, len(probe))) for _ in range(2)]
@@ -162,4 +162,4 @@ def test_noise_on_one_document_is_seldom_called_a_difference() -> None:
 
     differences = [difference() for _ in range(40)]
     called = sum(gain.ci_low > 0 or gain.ci_high < 0 for gain in differences)
-    assert called <= 5  # of 40, 2 are expected; all were called before
+    assert called <= 5  # 2 of 40 are expected; before the fix, all 40

@@ -1,4 +1,4 @@
-"""Signatures: written, read back, joined."""
+"""Signatures of figures: writing, reading and joining."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_figures_of_one_row_share_a_line():
         signature({"set": "mr-copy/all", "data": "aa", "len": 64, "fitted": "x"}),
         signature({"set": "cr/all", "data": "bb", "len": 64}),
     ]
-    # Every set has its digest at its own place, equal or not.
+    # Every set has its digest at its own position, even if digests are equal.
     assert joint_signature(lines) == "set:mr/all,mr-copy/all,cr/all|data:aa,aa,bb|len:64|fitted:none,x"
     assert joint_signature(lines[:1]) == lines[0]
     with pytest.raises(EvaluationError, match="no signatures to join"):

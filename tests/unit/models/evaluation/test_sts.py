@@ -1,4 +1,4 @@
-"""Protocols over subsets, by hand."""
+"""STS protocols over subsets, computed by hand."""
 
 import numpy as np
 import polars as pl
@@ -43,7 +43,7 @@ def test_every_figure_has_an_interval_and_a_seed_fixes_it():
 
 @pytest.mark.parametrize("metric", ["spearman", "pearson"])
 def test_the_mean_of_alike_subsets_is_surer_than_one(metric):
-    """Drawn apart, means of k alike subsets spread by 1/√k; drawn together, as much as one."""
+    """With independent draws, means of k similar subsets spread by 1/√k; with shared draws, as much as one subset."""
     generator = np.random.default_rng(0)
     gold = generator.normal(size=150)
     one = pl.DataFrame({"gold": gold, "cosine": gold + generator.normal(size=150)})

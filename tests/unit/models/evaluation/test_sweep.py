@@ -1,4 +1,4 @@
-"""Several methods on several sets: each beside every reference, p-values corrected within what is compared."""
+"""Results of several methods on several sets: differences from each reference, with corrected p-values."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from models.evaluation.sweep import MEAN, SetDraws, SweepResult, enough_draws, m
 
 @pytest.fixture(scope="module")
 def sets():
-    """Two sets; three methods, of which the second was drawn with one seed."""
+    """Return two sets with three methods each; the second method has a single seed."""
     generator = np.random.default_rng(7)
 
     def drawn(level: float, seeds: int) -> BootstrapDraws:

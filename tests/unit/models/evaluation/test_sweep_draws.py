@@ -1,4 +1,4 @@
-"""Methods held against each other: figures as written out by hand, draws in common, corrections that bind."""
+"""Comparison of methods by bootstrap draws: figures by hand, shared draws, corrections for multiple tests."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from models.evaluation.sweep import MEAN, SetDraws, SweepResult, forgetful, mean
 
 
 def answers(shift: float, seeds: int = 1, n: int = 400) -> np.ndarray:
-    """Outcomes of questions of one difficulty each, which all methods share."""
+    """Return outcomes of questions whose difficulty all methods share."""
     hard = np.random.default_rng(99).random(n)
     noise = np.random.default_rng(round(1e6 * (1 + shift))).normal(0, 0.05, (seeds, n))
     return np.clip(hard + shift + noise, 0, 2)
@@ -39,13 +39,13 @@ def ranking(labels, systems, barred=()):
 
 
 def weighed(one: float, other: float, size: int = 1) -> set[float]:
-    """All means of two documents' means, each drawn a few times, the first of so many times the questions."""
+    """Return the means of two documents drawn 0 to 11 times each; the first has `size` times as many questions."""
     times = [(size * a, b) for a in range(12) for b in range(12) if a + b]
     return {round((a * one + b * other) / (a + b), 9) for a, b in times}
 
 
 def test_probes_of_one_text_are_drawn_alike():
-    """What a document has in common for all probes is no evidence more of each, also where one does not ask of it."""
+    """The effect of a document, shared by all probes, counts once, also where a probe asks nothing of the document."""
     documents = np.repeat(np.arange(60), 3)
     kept = {"neighbour": documents, "title": documents[documents > 0], "crop": documents[documents < 59]}
     called = 0
@@ -57,7 +57,7 @@ def test_probes_of_one_text_are_drawn_alike():
         sets = [SetDraws(name, "MRR", "text", outcome_draws(ranks[name], kept[name])) for name in kept]
         rows = SweepResult(("start", "other"), (mean_of(sets), *sets)).rows()
         called += next(row["verdict"] for row in rows if row["label"] == "other") != "no"
-    assert called <= 6  # 2 of 40 are expected; a quarter was called when each probe had draws of its own
+    assert called <= 6  # 2 of 40 are expected; with separate draws for each probe, a quarter was called
 
 
 def test_the_interval_of_many_documents_is_that_of_the_normal_approximation():

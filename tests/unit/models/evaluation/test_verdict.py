@@ -1,4 +1,4 @@
-"""A run says whether it did good: on what did not choose the encoder, and only as sure as the interval."""
+"""Verdicts of a run: only sets that did not choose the encoder count, and only intervals without zero decide."""
 
 import polars as pl
 import pytest

@@ -1,4 +1,4 @@
-"""Equations 1 to 4 of the paper, restated plainly in float64, against the package: loss, gradients, ten steps."""
+"""BSL equals equations 1 to 4 of the paper, restated in float64: loss, gradients, ten steps."""
 
 import copy
 
@@ -15,7 +15,7 @@ RATE, STEPS, TOLERANCE = 0.05, 10, 1e-9
 
 
 def mlp(h, weights, kind):
-    """p_θ: linear, batch norm (statistics of this view), ReLU; `released` has three blocks, one norm in each."""
+    """p_θ: linear, batch norm (statistics of this view), ReLU; `released` has three blocks with one norm each."""
     order = ["linear", "norm", "relu", "linear", *(["norm"] if kind == "paper" else []), "relu", "linear"]
     for block in range(1 if kind == "paper" else 3):
         for place, what in enumerate(order):
@@ -80,7 +80,7 @@ def setting(tmp_path, kind):
     pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     torch.manual_seed(1)
     bootstrap = BSL(encoder, BSLConfig(predictor=kind, k=2, momentum=0.9)).double()
-    # A target apart from the online network, as it is after some steps.
+    # Move the target away from the online network, as after some steps.
     with torch.no_grad():
         for p in bootstrap.target.parameters():
             p.add_(0.02 * torch.randn_like(p))

@@ -1,4 +1,4 @@
-"""What BSL+ adds to equation 2, restated term by term in float64: losses, gradients, queue, resume, twenty steps."""
+"""The terms that BSL+ adds to equation 2, restated in float64: losses, gradients, queue, resume, twenty steps."""
 
 import math
 from pathlib import Path
@@ -58,7 +58,7 @@ def softmax(values, temperature):
 
 
 def restated_ranking(kind, s, t):
-    """A sentence's list s against the target's t."""
+    """Return the ranking loss of a sentence's similarities s against the target's t."""
     if kind == "listmle":
         order = sorted(range(len(t)), key=lambda place: -t[place].item())
         powers = [torch.exp(s[place] / OWN_T) for place in order]
@@ -83,7 +83,7 @@ def restated_contrast(z, t, queue):
 
 
 def restated(config, h, z, t, queue):
-    """Equation 2 and the one term that is on."""
+    """Return equation 2 plus the active term."""
     loss = sum(-cosine(z[v][i], t[1 - v][i]) for v in range(2) for i in range(len(z[0]))) / (2 * len(z[0]))
     if config.ranking_weight:
         pairs = [(restated_lists(h[v], h[1 - v]), restated_lists(t[v], t[1 - v])) for v in range(2)]
@@ -99,7 +99,7 @@ def test_loss_and_gradients_equal_the_plain_formula(tmp_path, config):
     torch.manual_seed(1)
     objective = BSL(encoder, config.model_copy(update={"k": 2})).double()
     with torch.no_grad():
-        for parameter in objective.target.parameters():  # apart from the online network, as after some steps
+        for parameter in objective.target.parameters():  # away from the online network, as after some steps
             parameter.add_(0.1 * torch.randn_like(parameter))
     objective.queue.push(torch.randn(4, WIDTH, dtype=torch.float64))
     queue = objective.queue.vectors[:4].clone() if config.queue else []
@@ -124,7 +124,7 @@ def test_loss_and_gradients_equal_the_plain_formula(tmp_path, config):
 
 
 def test_rankings_by_hand():
-    """Two others; the target prefers the first by ln 3 at temperature 1, the online encoder the second by ln 3."""
+    """Two candidates: the target prefers the first by ln 3 at temperature 1, the online encoder the second by ln 3."""
     s, t = torch.tensor([[0.0, math.log(3)]]), torch.tensor([[math.log(3), 0.0]])
     assert list_net(s, t, 1.0, 1.0).item() == pytest.approx(-(0.75 * math.log(0.25) + 0.25 * math.log(0.75)))
     assert list_mle(s, t, 1.0, 1.0).item() == pytest.approx(-math.log(0.25))

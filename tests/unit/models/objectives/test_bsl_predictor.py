@@ -1,4 +1,4 @@
-"""The two published predictors, by their parameters; and their normalisations."""
+"""The published predictors: parameter counts and normalisations."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from models.training.config import paper_config, released_config
 
 
 def count(width: int, config: BSLConfig) -> int:
-    with torch.device("meta"):  # 212 M parameters need not be filled to be counted
+    with torch.device("meta"):  # counts 212 M parameters without allocating them
         return sum(p.numel() for p in Predictor(width, config).parameters())
 
 
@@ -48,7 +48,7 @@ def test_batch_norm_keeps_its_statistics_per_call():
 
 def test_before_its_correction_the_released_code_sent_view_2_through_the_second_block_twice():
     torch.manual_seed(0)
-    early = Predictor(8, BSLConfig(predictor="released-2021", k=2)).eval()  # in training, statistics would move
+    early = Predictor(8, BSLConfig(predictor="released-2021", k=2)).eval()  # in training mode, statistics would move
     late = Predictor(8, BSLConfig(predictor="released", k=2)).eval()
     late.load_state_dict(early.state_dict())
     h_BD = torch.randn(4, 8)

@@ -1,4 +1,4 @@
-"""Contrastive training that is anchored to its start: the term restated in float64, and what it leaves alone."""
+"""Contrastive training anchored to the start encoder: the restated term and its gradients."""
 
 import polars as pl
 import pytest
@@ -29,7 +29,7 @@ def moved(encoder):
 
 
 def order(h):
-    """Of each row, the softmax of its cosines with the others."""
+    """Return each row's softmax over its cosines with the other rows."""
     u = h / (h**2).sum(1, keepdim=True).sqrt()
     others = [torch.stack([u[i] @ u[j] for j in range(4) if j != i]) for i in range(4)]
     return [(cosines / TEMPERATURE).softmax(0) for cosines in others]

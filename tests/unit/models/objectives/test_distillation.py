@@ -1,4 +1,4 @@
-"""Distillation against its publications in float64, its queue, its projection, and a student that nears its teacher."""
+"""Distillation equals its publications in float64; queue, projection, and a student that approaches its teacher."""
 
 import copy
 import math
@@ -49,7 +49,7 @@ def cosine(a, b):
 
 
 def restated_divergence(h, t, others_of):
-    """KL(p ‖ q) by sums over the sentences compared with, which differ by network and row."""
+    """Return KL(p ‖ q) as sums over the compared sentences, which differ by network and row."""
     total = 0.0
     for i in range(len(h)):
         mine, theirs = others_of(i)
@@ -67,7 +67,7 @@ def restated_distance(h, t, kind):
 
 
 def restated(config, h, t, queue):
-    """One view."""
+    """Return the loss of one view."""
     if config.loss == "vectors":
         return restated_distance(h, t, config.distance)
 
@@ -181,7 +181,7 @@ def test_a_fitted_projection_starts_nearer_to_the_teacher_than_a_random_one(sett
 
 @pytest.mark.parametrize("projection", ["kept", "dropped"])
 def test_a_fitted_projection_fits_a_student_that_scales_its_vectors(tmp_path, projection):
-    """A kept one stands before the scaling, and is given vectors of another length than the student's own."""
+    """A kept projection is applied before the scaling, so its input differs in length from the student's vectors."""
     _, tokenizer = tiny_encoder(tmp_path / "start")
     encoder, _ = pair_of(
         SentenceEncoder.load(tmp_path / "start", EncoderConfig(model="tiny", max_length=24, normalize=True))
@@ -215,7 +215,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path, config):
 
 
 def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere(shallow, tmp_path):
-    """English vectors of one encoder, and parallel text: mean cosine of English and of German with them, held out."""
+    """Train on one encoder's English vectors and parallel text; compare held-out cosines of English and German."""
     torch.set_num_threads(1)
     rows = pl.read_parquet(ASSETS / "held-out" / "tatoeba-de.parquet")
     text = rows.filter(pl.col("de").str.len_chars() < 60).with_row_index("sentence_id")

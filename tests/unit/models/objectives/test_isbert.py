@@ -1,4 +1,4 @@
-"""IS-BERT's loss by hand, against the released formula in float64, and through the loop to sentence-transformers."""
+"""IS-BERT's loss equals hand computation and the released formula in float64; training, resume and export."""
 
 import math
 from dataclasses import replace
@@ -27,7 +27,7 @@ TEXTS = [*ORIGINALS, "dogs", "A man."]
 
 
 def restated(x_ND, h_BD, lengths):
-    """MutualInformationLoss.py, mask by mask: every product that is not a sample counts as log 2 − softplus(0) = 0."""
+    """Restate MutualInformationLoss.py by masks: a masked product adds log 2 − softplus(0) = 0."""
     res, log_2 = x_ND @ h_BD.T, math.log(2.0)
     pos, neg = torch.zeros_like(res), torch.ones_like(res)
     row = 0
@@ -45,7 +45,7 @@ def restated(x_ND, h_BD, lengths):
 
 
 def test_small_integers_by_hand():
-    # Two tokens and one; their means (1, 1) and (0, 1). Own products 1, 3, 1; with the other sentence 0, 2, 1.
+    # Two tokens and one; their means are (1, 1) and (0, 1). Own products 1, 3, 1; with the other sentence 0, 2, 1.
     x = torch.tensor([[1.0, 0], [1, 2], [0, 1]], dtype=torch.float64)
     h = torch.tensor([[1.0, 1], [0, 1]], dtype=torch.float64)
     loss = jensen_shannon(x, h, sentence_N=torch.tensor([0, 0, 1]))
@@ -88,7 +88,7 @@ def online(request, tmp_path):
 
 @pytest.mark.parametrize("relu", [True, False])
 def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(online, relu):
-    """Special tokens count, padding does not: in float64, with the gradients of all weights."""
+    """Special tokens count and padding does not: checked in float64, with the gradients of all weights."""
     encoder, tokenizer = pair_of(online)
     encoder.config = encoder.config.model_copy(update={"cnn": CNN.model_copy(update={"relu": relu})})
     objective = build_objective(with_convolutions(encoder), ISBERTConfig()).double()
@@ -160,7 +160,7 @@ def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformer
     folder, texts = tmp_path / "made", sentences["text_1"].to_list()[:12]
     SentenceEncoder(whole.encoder, tokenizer).save(folder)
     ours = SentenceEncoder(whole.encoder, tokenizer).encode(texts)
-    # One by one: in a batch its convolutions take what a shorter sentence is padded with for tokens.
+    # One by one: in a batch, their convolutions take the padding of shorter sentences for tokens.
     theirs = SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=1)
     assert ours.shape == (12, 96)
     assert np.abs(theirs - ours).max() <= 1e-5

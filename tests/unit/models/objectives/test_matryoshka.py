@@ -1,4 +1,4 @@
-"""Nested dimensions: the loss summed over prefixes, restated in float64 with cut vectors and cut networks."""
+"""Matryoshka: the loss summed over prefixes, restated in float64 with truncated vectors and networks."""
 
 import math
 
@@ -32,7 +32,7 @@ CUTS, TEMPERATURE = (4, 10), 0.2
 
 @pytest.fixture
 def setting(tmp_path):
-    """An encoder without dropout in float64, and a batch of pairs with all that objectives need."""
+    """Return a float64 encoder without dropout, and a batch of pairs with every field that objectives need."""
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     known = {"scores": np.array([1, 0.5, 0.25, 0], dtype=np.float32), "labels": np.array([0, 1, 0, 0])}
@@ -68,7 +68,7 @@ def regression(h1, h2, made):
 
 
 def bootstrap(h1, h2, made):
-    """Equation 2, the predictor cut to the rows and columns of the first dimensions."""
+    """Return equation 2 with the predictor reduced to the rows and columns of the first dimensions."""
     kept, layers = h1.shape[1], list(made.objective.predictor.blocks[0])
     targets = [x[:, :kept].detach() for x in vectors(made.objective.target, made.batch)]
 
@@ -82,7 +82,7 @@ def bootstrap(h1, h2, made):
 
 
 def dropout_contrast(h1, _, made):
-    """SimCSE without dropout in the transformer: both views are one."""
+    """Return SimCSE's loss without dropout in the transformer: both views are equal."""
     kept, dense = h1.shape[1], made.objective.head[0]
     z = torch.tanh(h1 @ dense.weight[:kept, :kept].T + dense.bias[:kept])
     logits = cosines(z, z) / TEMPERATURE
@@ -118,7 +118,7 @@ CASES = [
 def test_loss_and_gradients_are_those_of_cut_vectors(setting, config, restated):
     encoder, batch = setting
     if config.name == "simcse":
-        encoder.heard = torch.nn.Dropout(0.5)  # asked for; nothing passes it
+        encoder.heard = torch.nn.Dropout(0.5)  # SimCSE requires dropout; no vector passes through this module
     torch.manual_seed(2)
     made = Made(build_objective(encoder, config).double(), batch)
     loss = made.objective(batch, 512)
@@ -142,7 +142,7 @@ PLUS = BSLConfig(k=2, norm="none", contrastive_weight=0.1, target_contrastive_we
     ids=["vicreg", "scl", "BSL+", "anchored"],
 )
 def test_each_prefix_counts(setting, config):
-    """Each d adds a term of its own, and none changes what the others add."""
+    """Each prefix adds its own term, independent of the other prefixes."""
     encoder, batch = setting
 
     def loss(*dims):

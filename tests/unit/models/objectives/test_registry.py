@@ -1,4 +1,4 @@
-"""Each objective against a plain restatement of its publication in float64, and what it may change."""
+"""Each objective equals a float64 restatement of its publication and trains only its own parameters."""
 
 import math
 from dataclasses import replace
@@ -60,7 +60,7 @@ def restated_simcse(z1, z2):
 
 
 def restated_vicreg(z, t, config):
-    """Bardes et al. (2022), equations 1 to 6, for the branch that learns."""
+    """Bardes et al. (2022), equations 1 to 6, for the learning branch."""
     invariance = ((z - t) ** 2).sum() / z.numel()
     centred = z - z.sum(0) / ROWS
     covariance = centred.T @ centred / (ROWS - 1)
@@ -100,7 +100,7 @@ def encoder(tmp_path):
 
 
 class Unchanged(torch.nn.Module):
-    """A predictor that predicts what it is given, of either view."""
+    """A predictor that returns its input, for either view."""
 
     def forward(self, h_BD, _view=1):
         return h_BD
@@ -108,7 +108,7 @@ class Unchanged(torch.nn.Module):
 
 @pytest.mark.parametrize("config", [VICRegConfig(k=1), BarlowConfig(k=1), BSLConfig(k=1)], ids=lambda c: c.name)
 def test_two_branch_objectives_cross_the_views(encoder, config):
-    """z₁ is held against t₂ and z₂ against t₁; the predictor is replaced by nothing, so z = h."""
+    """z₁ is compared with t₂ and z₂ with t₁; the predictor is the identity, so z = h."""
     objective = build_objective(encoder[0], config)
     objective.predictor = Unchanged()
     h1, h2, t1, t2 = draw(4, 5)
@@ -165,7 +165,7 @@ def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
             assert p.requires_grad or p.grad is None
     assert sum(p.grad is not None and bool(p.grad.abs().sum() > 0) for p in encoder[0].parameters()) > 20
     state = {f"{part}.{n}" for part in objective.saved for n in getattr(objective, part).state_dict()}
-    assert state == set(objective.state_dict())  # a snapshot of the parts forgets nothing
+    assert state == set(objective.state_dict())  # the saved parts contain the whole state
 
 
 def test_every_configuration_has_an_objective_and_names_itself():

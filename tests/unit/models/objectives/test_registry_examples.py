@@ -1,4 +1,4 @@
-"""The examples in the objectives' docstrings give what they say, and every objective has one."""
+"""Docstring examples of the objectives run and print the stated output; every objective has one."""
 
 import doctest
 import importlib
@@ -23,7 +23,7 @@ MODULES = sorted(found.name for found in pkgutil.walk_packages(models.objectives
 
 @pytest.fixture
 def names(tmp_path):
-    """What examples take for granted: an encoder, its tokenizer, a batch with every field, all settings."""
+    """Return the names that examples assume: an encoder, its tokenizer, a batch with every field, all settings."""
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.1)
     pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     batch = replace(

@@ -1,4 +1,4 @@
-"""Objectives that learn from labels and scores, each against a plain restatement of its publication in float64."""
+"""Supervised objectives (labels and scores) equal float64 restatements of their publications."""
 
 import math
 from dataclasses import replace
@@ -54,7 +54,7 @@ def restated_cross_entropy(u, v, labels, classifier, features):
 
 
 def restated_scl(u, v, batch, temperature):
-    """SCL's equation 2, anchor by anchor, positive by positive; the mean over anchors as in its code."""
+    """SCL's equation 2, by anchor and positive; the mean is over anchors, as in its code."""
     labels, groups, losses = batch.labels.tolist(), batch.groups.tolist(), []
     for i, label in enumerate(labels):
         if label != 0:

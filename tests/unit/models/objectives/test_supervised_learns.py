@@ -1,4 +1,4 @@
-"""Objectives that learn from labels and scores: 20 steps of the real loop on embedded assets, resumed, exported."""
+"""Supervised objectives: 20 steps of the real loop on embedded assets, resumed and exported."""
 
 import warnings
 
@@ -33,7 +33,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def pairs():
-    """Short annotated pairs of the embedded sample, premise by premise; a score by the label."""
+    """Return short labelled pairs of the embedded sample, grouped by premise, with a score per label."""
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
     short = rows.filter(pl.col("premise").str.len_chars() < 50).sort("premise").head(150)
     group = pl.col("premise").rank("dense").cast(pl.UInt64)
@@ -68,7 +68,7 @@ def test_twenty_steps_are_the_same_resumed_or_not_and_what_was_learnt_is_exporte
     SentenceEncoder(resumed.encoder, tokenizer).save(tmp_path / "out")
     texts = pairs["text_2"].unique().to_list()[:20]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own imports
+        warnings.simplefilter("ignore", DeprecationWarning)  # from the library's own imports
         from sentence_transformers import SentenceTransformer
 
         theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)

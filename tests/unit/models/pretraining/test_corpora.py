@@ -1,4 +1,4 @@
-"""What the multilingual masked LM reads: every language, and nothing that it is measured on."""
+"""The training text of the multilingual masked LM has every language and no held-out sentence."""
 
 import polars as pl
 import pytest

@@ -1,4 +1,4 @@
-"""The pre-training loop where its numbers go wrong."""
+"""The pre-training loop stops at a loss or gradient that is not finite."""
 
 import math
 
@@ -16,7 +16,7 @@ CONFIG = LearningConfig(steps=5, optimizer="adamw", warmup_steps=0, precision="f
 
 
 class Broken:
-    """Five batches, of which the third gives a loss times something."""
+    """Five batches, the third with its loss multiplied by a factor."""
 
     def __init__(self, factor: float) -> None:
         self.factor = factor

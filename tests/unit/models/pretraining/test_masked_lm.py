@@ -1,3 +1,5 @@
+"""Pre-training of the embedded masked LM: tokenizer, masks, training and export."""
+
 import numpy as np
 import pytest
 import torch

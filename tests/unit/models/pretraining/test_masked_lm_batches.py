@@ -1,3 +1,5 @@
+"""Batches of pre-training, and the selection of training text."""
+
 import numpy as np
 import polars as pl
 

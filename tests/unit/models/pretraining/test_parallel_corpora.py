@@ -1,3 +1,5 @@
+"""Selection of parallel sentences near the evaluation domain."""
+
 import numpy as np
 
 from models.pretraining.parallel_corpora import closeness, nearest

@@ -1,3 +1,5 @@
+"""Pre-training of the embedded translators: vocabulary, loss, training, export and resume."""
+
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +94,7 @@ def test_it_learns_its_pairs_and_the_export_translates_them(tokenizer, tmp_path)
 
 
 def dying_after(steps: int, loss):
-    """That loss, for so many batches; at the next the process is killed."""
+    """Return the loss function, interrupted after a number of batches."""
     left = iter(range(steps))
 
     def dying(*arguments):

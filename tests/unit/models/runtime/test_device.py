@@ -1,4 +1,4 @@
-"""Arrays to a device and back."""
+"""Copies of arrays to a device and back."""
 
 import numpy as np
 import torch

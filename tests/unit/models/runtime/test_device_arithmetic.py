@@ -1,4 +1,4 @@
-"""Products by oneDNN are those of torch, gradients too, and only fp32 on the CPU is taken there."""
+"""Products by oneDNN equal those of torch, with gradients; only fp32 on the CPU goes to oneDNN."""
 
 import pytest
 import torch
@@ -79,7 +79,7 @@ def test_bf16_is_autocast():
 
 
 def test_fp32_on_a_gpu_is_never_tf32():
-    """The switches are torch's own, there without a GPU too; convolutions take TF32 by default."""
+    """The switches are torch's own and exist without a GPU too; convolutions use TF32 by default."""
     switches = [torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn]
     before = [switch.fp32_precision for switch in switches]
     try:

@@ -1,4 +1,4 @@
-"""Rows by ranges of an id: all of them, once, in order, however little may be held."""
+"""Partitions by id ranges yield every row once and in order, with any memory limit."""
 
 import numpy as np
 import polars as pl

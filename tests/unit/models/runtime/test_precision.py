@@ -1,4 +1,4 @@
-"""`auto` is bf16 exactly where a device computes in it natively; configurations are settled at any depth."""
+"""`auto` is bf16 only on devices with native bf16; configurations are resolved at any depth."""
 
 import platform
 
@@ -20,7 +20,7 @@ GRAVITON_2, GRAVITON_3 = frozenset({"asimd"}), frozenset({"asimd", "bf16", "sve"
 
 @pytest.fixture
 def processor(monkeypatch):
-    """Play a processor, with oneDNN's and torch's variables as given."""
+    """Simulate a processor with its features and the variables of oneDNN and torch."""
     for name in ("ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY"):
         monkeypatch.delenv(name, raising=False)
 

@@ -1,4 +1,4 @@
-"""Seeded work draws the same whatever other threads draw from the same generators."""
+"""Seeded draws do not depend on draws of other threads from the same generators."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ from models.runtime.random_state import seeded
 
 
 def drawn(seed):
-    """Numbers from both generators, with pauses in which other threads get their turn."""
+    """Return numbers from both generators, with pauses that let other threads run."""
     found = []
     with seeded(seed):
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""Nearest neighbours equal those of all products sorted, whatever the blocks."""
+"""Nearest neighbours equal a sort of all products, for any block size."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A table distilled from an encoder: the least-squares rows restated, near the encoder, read by others."""
+"""A static table distilled from an encoder: restated ridge solution, quality, export."""
 
 import numpy as np
 import polars as pl
@@ -34,7 +34,7 @@ def test_rows_are_the_ridge_s_solution(tiny):
     axes = np.linalg.svd(wanted)[2].T[:, :6]
     words = [plain(text)["input_ids"] for text in TEXTS]
     counts = np.array([[row.count(token) / len(row) for token in range(len(tokenizer))] for row in words])
-    # [CLS] token [SEP] for each token, as a text of it alone would be.
+    # [CLS] token [SEP]: each token embedded as a text.
     names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     alone = unit(SentenceEncoder(encoder, tokenizer).encode(names).astype(np.float64)) @ axes
     share = counts.mean(0)
@@ -44,7 +44,7 @@ def test_rows_are_the_ridge_s_solution(tiny):
     start = max(0.0, (made * (y - mean)).sum() / (made**2).sum()) * start + mean
     solved = np.linalg.solve(counts.T @ counts + RIDGE * np.eye(len(start)), counts.T @ y + RIDGE * start)
     found = table.backbone.embedding.weight.detach().numpy()
-    inner = unit(counts @ solved) @ unit(counts @ solved).T  # signs of axes are free
+    inner = unit(counts @ solved) @ unit(counts @ solved).T  # signs of axes are arbitrary
     np.testing.assert_allclose(unit(counts @ found) @ unit(counts @ found).T, inner, atol=1e-4)
 
 

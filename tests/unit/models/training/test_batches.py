@@ -1,4 +1,4 @@
-"""Which pairs form a batch, and what the pairs are as tokens."""
+"""The order of pairs in batches, and the tokens of the pairs."""
 
 import numpy as np
 import polars as pl
@@ -50,7 +50,7 @@ def test_length_buckets_share_pairs_out_by_length_and_lose_none():
         steps = range(50 * epoch + 1, 50 * epoch + 51)
         batches = [order.rows(step) for step in steps]
         assert sorted(np.concatenate(batches).tolist()) == list(range(200))
-        # The pairs of a bucket are those that would have come then anyway.
+        # A bucket has the same pairs as the random order at these steps.
         assert set(np.concatenate(batches[:8])) == set(np.concatenate([random.rows(step) for step in steps[:8]]))
         spread = np.mean([np.ptp(lengths[rows]) for rows in batches])
         assert spread < 0.25 * np.mean([np.ptp(lengths[random.rows(step)]) for step in steps])
@@ -87,7 +87,7 @@ def test_one_pair_is_no_batch(pairs, sizes, order):
 
 
 def test_bsl_ends_an_epoch_of_batches_and_one_pair(tmp_path):
-    """Batch normalisation refused the last one, after all steps of the epoch."""
+    """Regression: batch normalisation refused a last batch of one pair, after all other steps of the epoch."""
     encoder, tokenizer = tiny_encoder(tmp_path)
     pairs = pl.DataFrame({"text_1": [*BACK_DE, BACK_DE[0]], "text_2": [*BACK_FR, BACK_FR[1]]})
     config = TrainingConfig(precision="fp32", objective=BSLConfig(k=2), batch_size=4, drop_last=False, collapse=None)
@@ -118,7 +118,7 @@ def test_incomplete_pairs_are_refused(tokenizer):
         tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ["a", "b"], "text_2": ["a", None]}))
 
 
-GROUPS = np.random.default_rng(3).integers(0, 60, 200).astype(np.uint64)  # one to eight rows each
+GROUPS = np.random.default_rng(3).integers(0, 60, 200).astype(np.uint64)  # one to eight rows per group
 
 
 def grouped(groups=GROUPS, **changes):

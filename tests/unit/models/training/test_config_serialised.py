@@ -1,4 +1,4 @@
-"""Settings as they are written into keys: a field that is added, renamed or moved makes all checkpoints anew."""
+"""Training settings as written into artifact keys: a changed field would recompute all checkpoints."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Which evaluations stop a run, as what, and with which advice."""
+"""Health checks during training: stop conditions, their kind and their advice."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_two_sick_evaluations_in_a_row_or_one_at_the_end(sick, kind):
 
 
 def test_the_case_that_was_called_a_collapse_with_healthy_vectors_is_a_decline():
-    """all-MiniLM-L6-v2 under the former recipe `custom`: rank 277 → 199, dev 86.7 → 71.6, target standardised."""
+    """all-MiniLM-L6-v2 with the former recipe `custom`: rank 277 → 199, dev 86.7 → 71.6, target standardised."""
     start = later(0, effective_rank=277.0, dev_spearman=0.867)
     now = later(13, effective_rank=199.0, dev_spearman=0.716)
     config = CONFIG.model_copy(update={"objective": BSLConfig(target_norm="standardize"), "lr": 5e-4})

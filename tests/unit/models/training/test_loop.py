@@ -1,4 +1,4 @@
-"""A run learns, selects, repeats to the bit, and stops where it must."""
+"""The training loop: learning, checkpoint selection, reproducibility to the bit, and early stops."""
 
 import dataclasses
 
@@ -118,7 +118,7 @@ def test_bf16_trains_with_fp32_weights(bert):
     assert not same(result.encoder, run(bert).encoder)
 
 
-# No negatives, the target at the online network's heels (δ = 0), a high learning rate.
+# No negatives, a target equal to the online network (δ = 0), a high learning rate.
 COLLAPSING = CONFIG.model_copy(
     update={
         "collapse": CollapseConfig(max_dev_drop=0.1, patience=1),
@@ -142,7 +142,7 @@ def test_a_run_that_makes_the_start_worse_ends_and_keeps_it(bert, tmp_path, sele
     assert "representations collapsed by step" in result.finding
     assert all(name in result.finding for name in ("target_norm", "effective_rank", "std", "dev_spearman"))
     assert 0 < result.steps < 20 * 8
-    again = run(bert, config, work=tmp_path)  # what ended is not begun again
+    again = run(bert, config, work=tmp_path)  # a stopped run does not start again
     assert (again.finding, again.steps, again.pairs_per_s) == (result.finding, result.steps, 0)
     assert same(again.encoder, start)
 
@@ -155,7 +155,7 @@ def test_nan_stops_with_step_and_batch_saved(bert, tmp_path, step):
     def overflow(module, inputs, output):
         return output * float("inf") if module.training and next(calls) >= 2 * step - 1 else output
 
-    # Online encoder and target pass once each in a step.
+    # Online encoder and target run once each per step.
     encoder.backbone.embeddings.register_forward_hook(overflow)
     config = CONFIG.model_copy(update={"objective": CONFIG.objective.model_copy(update={"target_dropout": True})})
     frame = PAIRS.with_row_index("pair_id")

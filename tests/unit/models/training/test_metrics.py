@@ -1,4 +1,4 @@
-"""Figures of steps, read together where a device would have to be waited for."""
+"""Step metrics, read in batches on a GPU because each reading waits for the device."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A GPU's declared peak is that of its own name, and of no other that begins alike."""
+"""The declared peak of a GPU is chosen by its exact name, not by a shared prefix."""
 
 import pytest
 import torch

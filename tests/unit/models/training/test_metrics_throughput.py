@@ -1,4 +1,4 @@
-"""A training's rate counts the time of the device that computes, not that of queueing the work."""
+"""Training throughput counts the time of the device, not the time to queue the work."""
 
 from types import SimpleNamespace
 
@@ -8,12 +8,12 @@ from models.training import loop, metrics
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, run
 
-QUEUED_S, COMPUTED_S = 0.002, 0.020  # of a step: on this side, and on the device
+QUEUED_S, COMPUTED_S = 0.002, 0.020  # per step: on the host, and on the device
 STEPS = 80
 
 
 class Device:
-    """A device that computes one step after another while the caller goes on, in a time of its own."""
+    """A simulated device that computes steps one after another while the caller continues."""
 
     def __init__(self):
         self.now = self.free = 0.0
@@ -35,7 +35,7 @@ def device(monkeypatch):
         return take_step(*given)
 
     class Unread(metrics.DeferredMetrics):
-        """Reads figures as it does of a GPU, where reading waits."""
+        """Metrics that wait when read, as on a GPU."""
 
         def __init__(self, _):
             super().__init__(SimpleNamespace(type="cuda"))
@@ -58,14 +58,14 @@ def rate(folder, every):
 
 @pytest.mark.parametrize("every", [10, 80])
 def test_a_lag_of_the_device_is_part_of_every_step(device, tmp_path, every):
-    """Reading a GPU's figures waits; whether that happens within a step or before an evaluation must not matter."""
+    """A reading of a GPU's metrics waits; it must not matter whether this is in a step or before an evaluation."""
     found = rate(write_tiny(tmp_path / "in", "bert"), every)
-    # The device is idle only while its first step after a reading is queued: less than one part in a hundred.
+    # The device is idle only while its first step after a reading is queued: less than 1 % of the time.
     assert found == pytest.approx(CONFIG.batch_size / COMPUTED_S, rel=0.012)
 
 
 def test_what_is_no_step_stops_the_clock(device, tmp_path, monkeypatch):
-    """Evaluations and reports take as long as they like."""
+    """The duration of evaluations and reports does not change the rate."""
     plain = rate(write_tiny(tmp_path / "in", "bert"), 10)
     evaluate = loop.DevEvaluator.evaluate
 

@@ -1,4 +1,4 @@
-"""Adam without bias correction, against the optimizer that IS-BERT's code takes, restated in float64."""
+"""Adam without bias correction equals the optimizer of IS-BERT's code, restated in float64."""
 
 import math
 
@@ -13,7 +13,7 @@ RATES = [0.0, 0.02, 0.05, 0.05, 0.01, 0.03]  # a warm-up from 0, and later steps
 
 
 class Weights(Objective):
-    """A matrix, which decays, and a bias, which does not."""
+    """A matrix with weight decay and a bias without."""
 
     def __init__(self):
         super().__init__(torch.nn.Linear(3, 2, dtype=torch.float64))
@@ -39,7 +39,7 @@ def ours(config):
 
 
 def restated(config, l2):
-    """transformers.AdamW with `correct_bias=False`: p − lr · m / (√v + ε), after the decay of p."""
+    """Restate transformers.AdamW with `correct_bias=False`: p − lr · m / (√v + ε), after the decay of p."""
     objective = seeded()
     params = list(objective.parameters())
     moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in params]
@@ -83,7 +83,7 @@ def test_with_correction_it_is_torchs_own():
 
 
 class Slope(Weights):
-    """Weights under a loss whose gradient is the same at every step."""
+    """Weights under a loss with a constant gradient."""
 
     def forward(self, *_):
         return self.online.weight.sum() + self.online.bias.sum()
@@ -100,5 +100,5 @@ def test_the_first_steps_are_larger_as_the_setting_says(step, larger):
         optimizer.zero_grad()
         objective().backward()
         optimizer.step()
-    # With correction each step of a constant gradient is as long as the rate.
+    # With correction, each step of a constant gradient equals the learning rate.
     assert (before - objective.online.bias).abs().max().item() == pytest.approx(larger, rel=0.01)

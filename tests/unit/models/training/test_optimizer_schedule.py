@@ -1,4 +1,4 @@
-"""Learning rate and momentum of each step, by hand-computed tables and against transformers' schedule."""
+"""Learning rate and momentum schedules equal hand-computed tables and transformers' schedule."""
 
 import pytest
 import torch
@@ -70,7 +70,7 @@ SHARED_OBJECTIVE = {
     "dims": (),
     "contrastive_weight": 0.0,
     "temperature": 0.05,
-    # What BSL+ adds is off: the weights are 0.
+    # The terms of BSL+ are off: their weights are 0.
     "target_contrastive_weight": 0.0,
     "queue": 0,
     "ranking_weight": 0.0,
@@ -96,7 +96,7 @@ def test_presets_are_the_published_values_field_by_field(config, optimiser, obje
 
 
 class Rows(Objective):
-    """An embedding of two rows of BERT's scale, of which the loss touches the first alone."""
+    """An embedding of two rows at BERT's scale; the loss uses only the first."""
 
     def __init__(self):
         super().__init__(torch.nn.Embedding.from_pretrained(0.03 * torch.randn(2, 16), freeze=False))
@@ -106,7 +106,7 @@ class Rows(Objective):
 
 
 def share_left(config):
-    """What 500 steps leave of the norm of the row that the loss does not touch."""
+    """Return the share of the unused row's norm that remains after 500 steps."""
     torch.manual_seed(0)
     objective = Rows()
     optimizer, before = make_optimizer(objective, config), objective.online.weight[1].norm().item()

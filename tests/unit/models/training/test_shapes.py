@@ -1,4 +1,4 @@
-"""Shapes of batches: the best choice, room for every batch it was made for, layouts that hold the same sentences."""
+"""Fixed batch shapes: the optimal choice, capacity checks, and layouts with the same sentences as packed ones."""
 
 from itertools import combinations
 
@@ -39,7 +39,7 @@ def test_few_lengths_get_a_size_each():
 
 
 class Data:
-    """Pairs of views with lengths of NLI's kind."""
+    """Pairs of views with lengths distributed like NLI's."""
 
     def __init__(self, pairs):
         self.lengths = np.clip(np.random.default_rng(0).gamma(3, 5, (pairs, 2)).astype(np.int64) + 3, 3, 64)
@@ -58,7 +58,7 @@ def test_random_batches_of_64_pairs_waste_little():
     assert all(size % MULTIPLE == 0 for shape in shapes for size in (shape.tokens, *shape.views, shape.longest))
     real = sum(int(length.sum()) for length in lengths)
     assert 1.0 <= sum(shape.tokens for shape in taken) / real < 1.03
-    # Padded to its longest sentence, as a plain loop does, a batch has more than twice its tokens.
+    # Padded to its longest sentence, as in a plain loop, a batch has more than twice its tokens.
     assert sum(int(length.max()) * 128 for length in lengths) / real > 2
 
 
@@ -77,7 +77,7 @@ def test_room_is_in_all_directions():
     assert shape.fits(np.array([[8, 8], [8, 8], [8, 0]]))
     assert not shape.fits(np.array([[8, 4], [8, 4], [9, 3]]))  # a sentence too long
     assert not shape.fits(np.array([[8, 1], [8, 1], [8, 1], [1, 1]]))  # first views
-    assert not shape.fits(np.array([[8, 7], [8, 8], [8, 8]]))  # all together, with second views within bounds
+    assert not shape.fits(np.array([[8, 7], [8, 8], [8, 8]]))  # all together, although the second views fit
 
 
 def test_a_layout_holds_the_same_sentences_as_a_packed_one():
@@ -86,7 +86,7 @@ def test_a_layout_holds_the_same_sentences_as_a_packed_one():
     packed = lay_out(tokens, rows, CPU, by_length=False)
     assert fixed.ids.shape == (1, 40)
     assert (fixed.ids[0, 31:] == PAD).all()
-    assert len(fixed.padding.places.unique()) == 40  # no place is taken twice
+    assert len(fixed.padding.places.unique()) == 40  # each position is used once
     assert fixed.order.tolist() == list(range(6))
     rows_of = {int(row): place for place, row in enumerate(packed.order)}
     found = fixed.padding.pad(fixed.ids[0]) * fixed.padding.real

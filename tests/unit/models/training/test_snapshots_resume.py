@@ -1,4 +1,4 @@
-"""Interrupted equals uninterrupted, to the bit, however the run ended."""
+"""A resumed training run equals an uninterrupted one to the bit, however it was interrupted."""
 
 import random
 import signal
@@ -85,7 +85,7 @@ def test_a_process_killed_again_and_again_goes_on_to_the_same_end(folder, undist
     for step, name in [*((step, "SIGKILL") for step in killed_at), (STEPS - 1, "SIGTERM")]:
         command = [sys.executable, "-m", "tests.tiny_training", str(work), str(folder), str(step), name]
         process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        # SIGKILL leaves what was saved before the step; SIGTERM saves the step and says so.
+        # SIGKILL leaves the snapshot before the step; SIGTERM saves the step and logs it.
         assert process.returncode == -signal.Signals[name], process.stderr
         assert (work / f"step-{step:08d}").is_dir() == (name == "SIGTERM")
     assert f"asked to stop after step {STEPS - 1} of {STEPS}; its state is saved in {work}" in process.stderr
@@ -145,7 +145,7 @@ def test_a_snapshot_that_cannot_be_read_now_stays(folder, tmp_path):
     saved = save_snapshot(tmp_path, state, keep=1)
     tensors = saved / "online.safetensors"
     kept = tensors.rename(tmp_path / "kept")
-    tensors.symlink_to(tensors)  # ELOOP: an error of the moment, as a lost mount or too many open files
+    tensors.symlink_to(tensors)  # ELOOP: a temporary error, like a lost mount or too many open files
     with pytest.raises(OSError, match="symbolic links"):
         newest_snapshot(tmp_path, state.fingerprint)
     kept.replace(tensors)

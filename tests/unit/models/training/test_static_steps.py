@@ -1,4 +1,4 @@
-"""Steps on fixed shapes learn what packed steps learn; what cannot be of fixed shape says why."""
+"""Steps on fixed shapes learn like packed steps; batches without a fixed shape give the reason."""
 
 import logging
 from types import SimpleNamespace
@@ -38,7 +38,7 @@ OBJECTIVES = {
 
 
 def config_of(objective, **changes):
-    # A large epsilon: gradients that are rounding alone, as before batch normalisation, stay without effect.
+    # A large epsilon suppresses gradients that are pure rounding, as before batch normalisation.
     return CONFIG.model_copy(
         update={"objective": objective, "max_steps": 3, "lr": 1e-3, "eps": 1e-2, "warmup": 0.0, **changes}
     )
@@ -46,7 +46,7 @@ def config_of(objective, **changes):
 
 @pytest.fixture
 def taken(monkeypatch):
-    """Batches that took a step of fixed shape."""
+    """Return a list that collects the batches of fixed-shape steps."""
     made, in_place = [], static_steps._in_place
 
     def counted(*given):
@@ -73,7 +73,7 @@ def test_three_steps_are_those_of_packed_batches(tmp_path, taken, name, architec
 
 
 def test_an_interrupted_run_goes_on_to_the_bit(tmp_path):
-    """Dropout, a queue and several shapes: memory of shapes is no state."""
+    """With dropout, a queue and several shapes: the memory of a shape is not part of the state."""
     folder = write_tiny(tmp_path / "model")
     config = config_of(OBJECTIVES["bsl with a queue"], max_steps=6)
     whole = run(folder, config, static_shapes=True)
@@ -86,7 +86,7 @@ def test_an_interrupted_run_goes_on_to_the_bit(tmp_path):
 
 
 def test_smaller_last_batches_take_the_packed_step(tmp_path, taken):
-    """12 pairs in batches of 5: every third batch is of 2."""
+    """12 pairs in batches of 5: every third batch has 2."""
     run(write_tiny(tmp_path / "model"), config_of(CONFIG.objective, drop_last=False, max_steps=6), static_shapes=True)
     assert [len(batch) for batch in taken] == [5] * 4
 
@@ -112,7 +112,7 @@ def test_a_cpu_packs_unless_asked(tmp_path, taken):
 
 
 def test_a_rate_that_is_a_tensor_gives_the_same_weights():
-    """Captured steps read it where it lies."""
+    """Captured steps read the learning rate from its tensor."""
     rates, weights = (0.1, 0.02, 0.5), []
     for kind in (float, torch.tensor):
         weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
@@ -126,7 +126,7 @@ def test_a_rate_that_is_a_tensor_gives_the_same_weights():
 
 
 def test_a_step_that_breaks_off_leaves_buffers_as_they_were():
-    """A capture that fails has put tensors of its own into them, which hold nothing."""
+    """A failed capture leaves its own empty tensors in the buffers."""
 
     class Broken(torch.nn.Module):
         online = SimpleNamespace(device=CPU)

@@ -1,4 +1,4 @@
-"""Pairs as tokens on disk: the ids of the tokenizer, in any chunks, written once."""
+"""Token cache on disk: the tokenizer's ids, independent of chunks, written once."""
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ def tokenizer(tmp_path):
 @pytest.mark.parametrize("chunk", [1, 5, 50_000])
 def test_rows_are_the_tokens_of_both_views(tokenizer, tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(token_cache, "CHUNK", chunk)
-    # A file of several row groups, as parts of an artifact are.
+    # A file of several row groups, like an artifact's parts.
     PAIRS.write_parquet(tmp_path / "pairs.parquet", row_group_size=3)
     data = open_token_cache(tmp_path, pl.scan_parquet(tmp_path / "pairs.parquet"), reader(tokenizer, 24))
     assert len(data) == 12
@@ -44,7 +44,7 @@ def test_the_file_is_written_once_and_anew_for_other_content(tokenizer, tmp_path
     others = [(PAIRS[::-1], 24), (PAIRS.rename({"text_1": "text_2", "text_2": "text_1"}), 24), (PAIRS, 5)]
     digests = {open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, length)).digest for pairs, length in others}
     assert len(digests | {first.digest}) == 4
-    assert len(list(tmp_path.iterdir())) == 4 + 1  # no leftovers, and the model
+    assert len(list(tmp_path.iterdir())) == 4 + 1  # four caches and the model, no leftovers
 
 
 def test_a_null_is_named_by_its_row_wherever_it_stands(tokenizer, tmp_path, monkeypatch):

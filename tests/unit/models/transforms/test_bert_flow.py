@@ -1,4 +1,4 @@
-"""BERT-flow on the vectors of a real encoder: likelihood rises, a killed fit goes on."""
+"""BERT-flow on vectors of a real encoder: the likelihood rises, and a killed fit resumes."""
 
 import polars as pl
 import pytest
@@ -20,7 +20,7 @@ QUICK = FlowConfig(max_steps=20, batch_size=32)
 
 @pytest.fixture(scope="module")
 def vectors_ND() -> torch.Tensor:
-    """Of 800 sentences of NLI, by `bert-mini`."""
+    """Return vectors of 800 NLI sentences from `bert-mini`."""
     folder = embedded_path("bert-mini")
     encoder, tokenizer = pair_of(
         SentenceEncoder.load(folder, EncoderConfig(model="embedded:bert-mini", pooling="first-last"))
@@ -133,7 +133,7 @@ def test_what_no_flow_can_be_fitted_on_is_refused(vectors_ND, change, settings, 
 
 
 def test_a_dimension_that_hardly_moves_at_first_is_refused():
-    """As a unit behind a ReLU that fires for few: its scale is a million, and compounds."""
+    """For example a unit behind a ReLU that seldom fires: its scale is a million, and compounds."""
     vectors = torch.randn(1000, 16, generator=torch.Generator().manual_seed(0))
     vectors[:, 3] = 0.0
     vectors[::200, 3] = 1.0

@@ -1,4 +1,4 @@
-"""Glow: its volume change is the Jacobian's, its bits those of the formula written out."""
+"""Glow: its log determinant equals the Jacobian's, and its bits per dimension equal the formula."""
 
 import math
 
@@ -15,7 +15,7 @@ WIDTHS = (8, 12, 13)  # 13 halves into 7 and 6, 7 into 4 and 3
 
 
 def unsettled(width: int, mixing: str, **settings: int) -> Glow:
-    """A float64 network on which nothing is at its start: every parameter moved."""
+    """Return a float64 network with every parameter moved away from its initial value."""
     glow = Glow(width, FlowConfig(mixing=mixing, hidden=5, **settings)).double()
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
@@ -30,7 +30,7 @@ def vectors(rows: int, width: int) -> torch.Tensor:
 
 
 def plain(glow: Glow, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """z and log p of one vector, by the definitions, from the network's weights alone."""
+    """Return z and log p of a vector, by the definitions, from the network's weights alone."""
     weights = dict(glow.named_parameters()) | dict(glow.named_buffers())
     done, log_p = [], torch.zeros((), dtype=x.dtype)
     for level in range(len(glow.widths)):

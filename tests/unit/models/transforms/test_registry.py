@@ -1,4 +1,4 @@
-"""Post-hoc transforms: whitening as its definition says, fitted on a corpus and applied to other vectors."""
+"""Post-hoc transforms: whitening equals its definition, and is fitted on a corpus and applied to other vectors."""
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ D = 6
 
 @pytest.fixture
 def vectors_ND() -> torch.Tensor:
-    """Correlated directions of very different variance, far from the origin."""
+    """Return correlated vectors of very different variances, far from the origin."""
     generator = torch.Generator().manual_seed(0)
     mixture_DD = torch.randn(D, D, generator=generator) * torch.tensor([10.0, 3.0, 1.0, 1.0, 0.3, 0.1])
     return torch.randn(500, D, generator=generator) @ mixture_DD.T + 7.0
@@ -103,7 +103,7 @@ def test_fitted_on_a_corpus_and_applied_to_other_vectors(site, tmp_path):
     values_D, directions_DD = np.linalg.eigh(np.cov(x_ND.T))
     plain_NK = ((x_ND - x_ND.mean(axis=0)) @ directions_DD / np.sqrt(np.abs(values_D)))[:, :-5:-1]
     plain_NK /= np.linalg.norm(plain_NK, axis=1, keepdims=True)
-    # A direction has no sign.
+    # The sign of a direction is arbitrary.
     np.testing.assert_allclose(np.abs(white["embedding"].to_numpy()), np.abs(plain_NK), atol=1e-4)
 
     others = EmbeddingsRef(key="1" * 64)
@@ -111,7 +111,7 @@ def test_fitted_on_a_corpus_and_applied_to_other_vectors(site, tmp_path):
     with store.draft(others, Provenance(stage_version=1, config={})) as draft:
         draft.write(table.head(3))
     part = store.scan(transform.run(site, {"embeddings": others, "fitted": fitted})).collect()
-    # Not whitened by themselves: by what the corpus taught.
+    # Whitened by the statistics of the corpus, not by their own.
     assert part.equals(white.head(3))
 
 

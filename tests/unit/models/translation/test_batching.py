@@ -1,4 +1,4 @@
-"""Token-budget batches and what happens when memory ends."""
+"""Batches by token budget, and smaller batches after an out-of-memory error."""
 
 from collections.abc import Callable
 from functools import partial
@@ -82,7 +82,7 @@ def test_batches_under_way_are_collected_before_what_did_not_fit_is_cut_again() 
 
         def collect() -> None:
             if (start, end) == (0, 4):
-                raise RuntimeError("CUDA failed with error out of memory")  # as CTranslate2 says it
+                raise RuntimeError("CUDA failed with error out of memory")  # CTranslate2's message
             told.append(f"collect {start}-{end}")
 
         return collect

@@ -1,4 +1,4 @@
-"""The embedded translators on real sentences: they speak, and batches do not change what they say."""
+"""The embedded translators translate real sentences, and batch size does not change a translation."""
 
 from functools import cache
 from pathlib import Path

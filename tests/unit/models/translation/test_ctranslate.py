@@ -1,4 +1,4 @@
-"""The ctranslate2 backend: the same translations as the reference, from a model converted once."""
+"""The ctranslate2 backend gives the translations of the reference backend, from a model converted once."""
 
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -50,7 +50,7 @@ def held_out(count: int, column: str) -> list[str]:
 def test_greedy_agrees_with_the_reference_on_real_sentences(
     config: TranslatorConfig, column: str, conversions: Path
 ) -> None:
-    """At least 99 of 100; `bench_translation.py --parity` does so on 2,000."""
+    """At least 99 of 100 are equal; `bench_translation.py --parity` checks 2,000."""
     texts = held_out(100, column)
     backends: tuple[Backend, ...] = ("transformers", "ctranslate2")
     reference, ours = (
@@ -72,11 +72,11 @@ def test_caps_are_those_of_the_reference(tiny: Path, conversions: Path, limits: 
     caps = [reference.cap(len(row)) for row in reference.vocabulary.encode(SENTENCES[::3])]
     assert all(each.n_tokens <= cap for each, cap in zip(found, caps, strict=True))
     if limits:
-        assert sum(each.n_tokens == cap for each, cap in zip(found, caps, strict=True)) > 20  # the caps were at work
+        assert sum(each.n_tokens == cap for each, cap in zip(found, caps, strict=True)) > 20  # the caps were reached
 
 
 def test_how_many_threads_translate_changes_nothing(tiny: Path, conversions: Path) -> None:
-    """Texts are equal, scores up to rounding: some processors sum in another order. Threads are no part of a key."""
+    """Texts are equal, scores up to rounding: some processors sum in another order. Threads are not in the key."""
     config = TINY.model_copy(update={"beam": 2})
     found = []
     for given in ({"cores": 1}, {"cores": 2, "threads": 2}, {"cores": 1, "replicas": 3, "threads": 2}):
@@ -103,7 +103,7 @@ def test_repeats_are_broken_alike_in_both_backends(tiny: Path, conversions: Path
 
 
 def test_beam_search_is_nearly_that_of_generate(conversions: Path) -> None:
-    """Not to the letter: the two stop a search by different rules."""
+    """Not exactly equal: the two stop a search by different rules."""
     config, texts = GERMAN.model_copy(update={"beam": 4, "no_repeat_ngram": 3}), held_out(30, "en")
     folder = embedded_path(FORWARD)
     expected = loaded(folder, config.model_copy(update={"backend": "transformers"}), conversions).translate(texts)
@@ -143,8 +143,8 @@ def test_int8_speaks_like_full_precision(conversions: Path, beam: int) -> None:
         for precision in ("fp32", "int8")
     )
     alike = translation_quality([each.text for each in small], [each.text for each in full])
-    assert alike["chrf"] >= 80  # each CPU rounds in its own way; 94 and more were seen
-    assert full != small  # else int8 was not at work
+    assert alike["chrf"] >= 80  # CPUs round differently; 94 and more were seen
+    assert full != small  # otherwise int8 was not used
 
 
 def test_bin_weights_convert_to_the_same_model(tmp_path: Path, tiny: Path, conversions: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_model_that_ctranslate2_would_run_otherwise_is_refused(tmp_path: Path)
 
 def test_converted_once_by_several_at_a_time(tmp_path: Path, tiny: Path) -> None:
     target = tmp_path / "cache" / "model"
-    # Processes, as workers are: transformers' loading is not safe for threads.
+    # In processes, like workers: transformers' loading is not thread-safe.
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
         for done in [workers.submit(convert_once, tiny, target) for _ in range(2)]:
             done.result()

@@ -1,4 +1,4 @@
-"""Verdicts on translations, with sentences one can read."""
+"""Filters of translations: the reason to drop one, on readable sentences."""
 
 import polars as pl
 import pytest
@@ -112,12 +112,12 @@ def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch: pytest.M
     [
         ("Der alte Mann schläft in seinem Sessel.", "de", None),
         ("Le vieil homme dort dans son fauteuil.", "de", "language"),
-        ("The old man sleeps in that chair of his.", "de", "language"),  # said anew, but not translated
+        ("The old man sleeps in that chair of his.", "de", "language"),  # paraphrased, not translated
         ("الرجل العجوز نائم في كرسيه.", "ar", None),
         ("Yaşlı adam koltuğunda uyuyor.", "tr", None),
         ("El anciano duerme en su silla.", "es", None),
-        ("Okay, Berlin!", "de", None),  # too short to tell
-        ("Le vieil homme dort dans son fauteuil.", "tlh", None),  # a language that the identifier does not know
+        ("Okay, Berlin!", "de", None),  # too short to identify
+        ("Le vieil homme dort dans son fauteuil.", "tlh", None),  # a language unknown to the identifier
         ("Le vieil homme dort dans son fauteuil.", None, None),
     ],
 )

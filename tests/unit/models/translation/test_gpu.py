@@ -1,4 +1,4 @@
-"""CTranslate2 on a GPU: a stand-in for the library plays a GPU that this machine need not have."""
+"""CTranslate2 on a simulated GPU: a stub replaces the library, so no GPU is needed."""
 
 import ctypes
 import logging
@@ -29,7 +29,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> Any:
-    """Answers of one test are not those of the next."""
+    """Clear cached answers before and after each test."""
     for found in (gpu.fault, loading._warn):
         found.cache_clear()
     yield
@@ -53,7 +53,7 @@ class FailsAtFirstBatch:
 
 
 class ComputesOnTheCpu:
-    """A GPU whose products are right."""
+    """A GPU with correct products."""
 
     loads = 0
     compute_types: ClassVar[set[str]] = set()
@@ -68,7 +68,7 @@ class ComputesOnTheCpu:
 
 
 class ComputesWrongly(ComputesOnTheCpu):
-    """A GPU that reads other numbers than it is given."""
+    """A GPU that reads wrong numbers."""
 
     def __init__(self, path: str, **options: Any) -> None:
         super().__init__(path, **options)
@@ -96,7 +96,7 @@ def test_without_its_libraries_transformers_translates_after_one_warning(
     [warning] = [record.getMessage() for record in caplog.records]
     assert MISSING in warning
     assert "pip install 'bsl-pipeline[gpu]'" in warning
-    # The engine that was chosen needs no ctranslate2; the CPU plays the GPU's part.
+    # The chosen engine needs no ctranslate2; here it runs on the CPU.
     done = load_translator(tiny, settled[0], "cpu", tmp_path / "converted", cores=1).translate(SENTENCES[:20])
     assert len({translation.text for translation in done}) > 10
     assert not (tmp_path / "converted").exists()
@@ -167,7 +167,7 @@ def test_a_folder_is_not_blamed_for_the_machine(
         raise RuntimeError(said)
 
     play(monkeypatch, ComputesOnTheCpu)
-    resolve(AUTO, "cuda")  # the card multiplied, and fails later
+    resolve(AUTO, "cuda")  # the GPU passes the check and fails later
     monkeypatch.setattr(ctranslate2, "Translator", fail)
     with pytest.raises(kind, match=told) as caught:
         load_translator(tiny, AUTO, "cuda", tmp_path / "converted", cores=1)
@@ -208,7 +208,7 @@ class TestCublas:
 
 
 def named(folder: Path) -> ModuleType:
-    """A namespace package in a folder, as NVIDIA's wheels share one."""
+    """Return a namespace package in a folder, like the one that NVIDIA's wheels share."""
     from importlib.machinery import ModuleSpec
 
     module = ModuleType("nvidia")

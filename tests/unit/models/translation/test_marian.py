@@ -32,17 +32,17 @@ def translator(folder: Path) -> BatchedTranslator:
 
 
 def test_greedy_writes_what_generate_writes(folder: Path, translator: BatchedTranslator) -> None:
-    """Sentence by sentence through transformers' own tokenizer, ``generate`` and decoding."""
+    """Sentence by sentence with transformers' own tokenizer, ``generate`` and decoding."""
     tokenizer, model = MarianTokenizer.from_pretrained(folder), MarianMTModel.from_pretrained(folder)
     sample = SENTENCES[::7]
     expected = []
     for text in sample:
         inputs = tokenizer([text], return_tensors="pt")
         cap = CONFIG.new_tokens_cap(inputs.input_ids.shape[1])
-        # The forced end mark at the cap replaces a piece of a translation that has not ended; ours is cut there.
+        # A forced end mark at the cap would replace the last piece of an unfinished translation; ours is truncated.
         output = model.generate(**inputs, num_beams=1, max_new_tokens=cap, max_length=None, forced_eos_token_id=None)
         expected.append(tokenizer.decode(output[0], skip_special_tokens=True))
-    assert len(set(expected)) > 40  # random weights that answer all alike would prove nothing
+    assert len(set(expected)) > 40  # equal answers from random weights would prove nothing
     assert [translation.text for translation in translator.translate(sample)] == expected
 
 
@@ -53,7 +53,7 @@ def test_score_is_the_mean_log_probability_of_the_pieces(folder: Path, translato
     pieces = translator.engine.submit(sources, [translator.cap(len(source)) for source in sources])().pieces
     for source, translation, decoded in zip(sources, translator.translate(texts), pieces, strict=True):
         if translation.n_tokens == CONFIG.new_tokens_cap(len(source)):
-            continue  # not ended: no end mark to score
+            continue  # unfinished: no end mark to score
         labels = torch.tensor([[*decoded, model.config.eos_token_id]])
         with torch.inference_mode():
             logits = model(input_ids=torch.tensor([source]), labels=labels).logits
@@ -80,7 +80,7 @@ def test_no_translation_is_longer_than_its_own_cap(folder: Path) -> None:
     caps = [config.new_tokens_cap(len(source)) for source in translator.vocabulary.encode(SENTENCES)]
     counts = [translation.n_tokens for translation in translator.translate(SENTENCES)]
     assert all(count <= cap for count, cap in zip(counts, caps, strict=True))
-    assert sum(count == cap for count, cap in zip(counts, caps, strict=True)) > 50  # the caps were at work
+    assert sum(count == cap for count, cap in zip(counts, caps, strict=True)) > 50  # the caps were reached
 
 
 @pytest.mark.parametrize("text", ["", " ", "...", "?!", "—", "***", "\N{NO-BREAK SPACE}"])

@@ -1,4 +1,4 @@
-"""The smoke test stops a translator that runs but does not speak."""
+"""The smoke test stops a translator that runs but does not produce language."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ def config(source: str, target: str, pinned: dict[str, str] | None = None) -> Tr
 
 @dataclass(frozen=True)
 class PhraseBook:
-    """A translator by the book: the shortest thing that meets the protocol."""
+    """A translator that looks up its phrases: the smallest implementation of the protocol."""
 
     phrases: dict[str, str]
 

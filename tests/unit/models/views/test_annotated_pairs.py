@@ -1,4 +1,4 @@
-"""Annotated sentences as training pairs: their classes or scores, their groups, their order."""
+"""Annotated sentences as training pairs: classes or scores, groups, order."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,7 +59,7 @@ def test_premise_and_hypothesis_stand_side_by_side_with_their_label():
         (4, "A man sings.", "Animals move.", 1),
         (4, "A man sings.", "Animals move.", 2),
     ]
-    assert pairs["group"].is_sorted()  # the pairs of a premise stay together
+    assert pairs["group"].is_sorted()  # the pairs of a premise are consecutive
 
 
 def test_they_are_rows_of_the_pairs_artifact_each_with_an_id_of_its_own():
@@ -90,7 +90,7 @@ def test_scores_become_shares_of_the_highest_and_texts_stay_as_they_are():
     assert pairs.schema == PAIRS
     assert pairs.select("text_1", "text_2").rows() == SCORED.select("sentence1", "sentence2").rows()
     assert pairs["score"].to_list() == pytest.approx([0.8, 0.1, 0.7])
-    assert pairs["sentence_id"][0] == pairs["sentence_id"][2]  # spaces aside one sentence
+    assert pairs["sentence_id"][0] == pairs["sentence_id"][2]  # the same sentence except for spaces
     assert pairs["pair_id"].n_unique() == 3  # the same pair scored twice is two pairs
     assert pairs.select("label", "group").null_count().row(0) == (3, 3)
 

@@ -1,4 +1,4 @@
-"""Views that do not hang together are refused before anything runs."""
+"""Inconsistent view configurations are refused before a run."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""Runs of words: how long, from where, and what stays whole."""
+"""Cropped views: the length and start of each crop, and texts that stay whole."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""Words left out: which, how many, and that something is left."""
+"""Word-deletion views: the number and choice of deleted words, and at least one word left."""
 
 from itertools import chain
 

@@ -1,4 +1,4 @@
-"""Tokens refilled by real masked language models: the embedded one, and a tiny byte-level one as RoBERTa is."""
+"""Views with tokens refilled by real masked language models: the embedded one and a tiny byte-level RoBERTa."""
 
 import json
 import re
@@ -77,9 +77,9 @@ def test_a_capital_stays_a_capital_where_the_model_knows_none(bert: MaskedLM) ->
 
 
 def test_the_model_fills_with_sense(bert: MaskedLM) -> None:
-    view = MaskedView(top_k=1, share=0.01)  # one token of each sentence, the most probable in its place
+    view = MaskedView(top_k=1, share=0.01)  # one token of each sentence, replaced by the most probable one
     filled = {refill(["Two dogs run across the snow."], [seed], bert, view, 64)[0] for seed in range(20)}
-    assert "Two dogs run across the snow." in filled  # what was masked is what it expects most in some place
+    assert "Two dogs run across the snow." in filled  # at some position, the masked token is the most probable one
     assert len(filled) > 1
 
 
@@ -94,13 +94,13 @@ def test_a_model_without_mask_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_model_without_its_head_is_refused(tmp_path: Path) -> None:
-    """transformers would draw a head anew, and every refilled token would be noise."""
+    """transformers would initialise a random head, and every refilled token would be noise."""
     with pytest.raises(MaskedLMError, match=r"lacks \d+ weights of a masked language model \(first: cls\.predictions"):
         MaskedLM(write_tiny(tmp_path / "model"), "cpu")
 
 
 def test_code_in_the_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is the person at the terminal asked whether to."""
+    """The user is not asked to allow it either."""
     monkeypatch.setattr("builtins.input", lambda *_: "y")
     folder = Path(shutil.copytree(embedded_path("bert-mini"), tmp_path / "model"))
     settings = json.loads((folder / "config.json").read_text()) | {"model_type": "mine"}

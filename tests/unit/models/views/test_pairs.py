@@ -1,4 +1,4 @@
-"""Views side by side as training pairs."""
+"""Training pairs made from views."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -143,7 +143,7 @@ def test_each_sentence_meets_each_of_its_translations_in_one_shuffled_set() -> N
             f"{row['lang_2']} {row['sentence_id']}",
         )
     firsts = pairs.head(20)
-    assert firsts["lang_2"].n_unique() > 2  # shuffled over the languages, not one after the other
+    assert firsts["lang_2"].n_unique() > 2  # shuffled over the languages
     assert firsts["sentence_id"].n_unique() > 10
 
 

@@ -1,4 +1,4 @@
-"""Words replaced through WordNet: a tiny database in the real format, and the real one where it is installed."""
+"""Words replaced by WordNet synonyms: a tiny database in the real format, and the installed one if any."""
 
 from pathlib import Path
 
@@ -49,10 +49,10 @@ def replaced(text: str, synonyms, view: SynonymView = ALL, seed: int = 0) -> str
         ("runs", ("sprints",)),
         ("ran", ("sprinted",)),
         ("ate", ("devoured",)),
-        ("watched", ("looked at",)),  # the first of several words is the verb
+        ("watched", ("looked at",)),  # of several words, the first is the verb
         ("quit", ("give up",)),
         ("table", ()),
-        ("a", ()),  # a function word, though WordNet knows it as a vitamin
+        ("a", ()),  # a function word, although WordNet has it as a vitamin
     ],
 )
 def test_a_synonym_has_the_form_of_its_word(synonyms, word: str, forms: tuple[str, ...]) -> None:

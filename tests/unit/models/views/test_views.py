@@ -1,4 +1,4 @@
-"""Sentences followed through their hops, with true translations written out."""
+"""Sentences through each hop of a translation route, with the translations written out."""
 
 import polars as pl
 import pytest
@@ -23,7 +23,7 @@ from models.views.views import (
 ENGLISH = ["A man is playing a guitar.", "A man plays the guitar.", "Two dogs run.", "She sings loudly.", "OK."]
 GERMAN = {
     "A man is playing a guitar.": "Ein Mann spielt Gitarre.",
-    "A man plays the guitar.": "Ein Mann  spielt Gitarre. ",  # the same sentence but for its spaces
+    "A man plays the guitar.": "Ein Mann  spielt Gitarre. ",  # the same sentence except for spaces
     "Two dogs run.": "",
     "She sings loudly.": "Sie singt laut.",
     "OK.": "OK.",
@@ -36,7 +36,7 @@ def identified(texts: list[str]) -> pl.LazyFrame:
 
 
 def memory(book: dict[str, str]) -> pl.LazyFrame:
-    """Translations keyed by the id of the sentence translated."""
+    """Return translations by the id of the translated sentence."""
     keys = identified(list(book)).select("sentence_id").collect()["sentence_id"]
     return pl.LazyFrame({"sentence_id": keys, "text": list(book.values())})
 

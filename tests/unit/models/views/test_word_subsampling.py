@@ -1,4 +1,4 @@
-"""Thinning frequent words: the published probability, the same draw for the same id, never an empty view."""
+"""Subsampling of frequent words: published probability, draws by sentence id, no empty view."""
 
 import math
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_view_never_becomes_empty():
 
 
 def test_how_many_texts_are_held_at_a_time_does_not_show(monkeypatch):
-    """Words are counted over all of them, and drawn by id."""
+    """Words are counted over all texts, and draws depend on the id."""
     texts = frame([f"A man {n} walks the dog, and the man's dog walks {'him ' * (n % 4)}" for n in range(100)])
     at_once = thin(texts, 0.01, seed=3)
     monkeypatch.setattr(thinning, "_ROWS", 7)
@@ -55,16 +55,16 @@ def test_how_many_texts_are_held_at_a_time_does_not_show(monkeypatch):
 
 @pytest.mark.skipif(not CLEAR.exists(), reason="only Linux tells a process's peak")
 def test_the_words_of_a_slice_alone_are_held(monkeypatch):
-    """Held at once, the words of all texts would take 2 kB a sentence."""
+    """The words of all texts at once would take 2 kB per sentence."""
     texts = frame([f"a man {n} is walking his dog in the park of town {n % 97}" for n in range(60_000)])
-    peak_of(monkeypatch, 1024, texts)  # the first time, the allocator takes more than is asked of it
+    peak_of(monkeypatch, 1024, texts)  # the allocator takes extra memory at the first call
     assert peak_of(monkeypatch, 1024, texts) < peak_of(monkeypatch, len(texts), texts) / 3
 
 
 def peak_of(monkeypatch, rows: int, texts: pl.DataFrame) -> int:
-    """Bytes by which the process grew at most while it thinned, `rows` texts at a time."""
+    """Return the peak growth of the process in bytes while it subsamples `rows` texts at a time."""
     monkeypatch.setattr(thinning, "_ROWS", rows)
-    CLEAR.write_text("5")  # sets the peak to what is held now
+    CLEAR.write_text("5")  # resets the peak to the current memory use
     before = bytes_of("VmRSS")
     thin(texts, 0.01, seed=3)
     return bytes_of("VmHWM") - before

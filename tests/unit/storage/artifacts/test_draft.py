@@ -1,4 +1,4 @@
-"""A table that is written frame by frame."""
+"""Tables written frame by frame into a draft."""
 
 import polars as pl
 import pytest

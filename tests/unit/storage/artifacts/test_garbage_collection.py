@@ -1,4 +1,4 @@
-"""What is old goes, what a younger report, evaluation or run needs stays, and nothing is half there."""
+"""Garbage collection deletes old artifacts whole, except inputs of recent reports, evaluations and runs."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Collection in a store in foreign hands: what cannot be judged is kept."""
+"""Garbage collection in a tampered store: artifacts that cannot be judged are not deleted."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def report_on(store: Store, ref: ViewsRef, number: int = 3) -> ReportRef:
 
 
 def gone(store: Store) -> list[str]:
-    """What would be collected a year from now."""
+    """Return the paths that would be collected in the year 2100."""
     return [manifest.ref.path for manifest in collectable(store, timedelta(days=30), datetime(2100, 1, 1, tzinfo=UTC))]
 
 
@@ -56,7 +56,7 @@ def test_while_a_manifest_cannot_be_read_everything_is_kept(store, spoil):
 
 
 def test_collection_goes_by_folder(store):
-    """Of a manifest that names another artifact, nothing is deleted, least of all that other one."""
+    """A manifest that names another artifact deletes nothing, least of all the named artifact."""
     victim, liar = put(store, 1), put(store, 2)
     shutil.copy(folder_of(store, victim) / MANIFEST, folder_of(store, liar) / MANIFEST)
     with pytest.raises(CorruptArtifactError, match="the manifest is of views/000000000000, expected"):
@@ -85,7 +85,7 @@ def test_a_link_left_in_the_trash_goes_without_what_it_points_to(store, tmp_path
 
 
 def test_a_clock_that_was_set_back_makes_nothing_old(store, monkeypatch):
-    """What was made while it was ahead has an age below nothing, and stays until time has passed there."""
+    """Artifacts made while the clock was ahead have a negative age, and remain until the clock catches up."""
     put(store, 1)
     with store.workspace() as folder:
         (folder / "part.parquet").write_bytes(b"x")
@@ -95,7 +95,7 @@ def test_a_clock_that_was_set_back_makes_nothing_old(store, monkeypatch):
 
 
 def test_a_clock_that_is_hours_ahead_takes_nothing_at_work(store, monkeypatch):
-    """Not even where nothing shall be spared: a machine in another zone's time, a stage that thinks."""
+    """Even with an age limit of zero: a machine may be in a wrong time zone, a stage may write nothing for hours."""
     ahead = time.time() + 23 * 3600
     with store.workspace():
         monkeypatch.setattr(time, "time", lambda: ahead)

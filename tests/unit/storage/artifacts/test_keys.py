@@ -1,4 +1,4 @@
-"""Keys: equal for equal meaning on every machine, different for anything that can change a result."""
+"""Artifact keys: equal for equal arguments on every machine, different for anything that changes a result."""
 
 from typing import Annotated
 
@@ -43,7 +43,7 @@ def test_order_of_arguments_does_not_matter():
 
 
 def test_key_is_pinned():
-    """A change here would silently disown every artifact that users have."""
+    """A changed key would orphan every existing artifact of users."""
     ref = CorpusRef(key="0" * 64)
     found = artifact_key("make_views", "views", 1, {"corpus": ref, "config": {"pivots": ["de", "fr"], "beam": 1}})
     assert found == "dd4177549e75a17c4858ecae61d5d15daaa4243a372f0cf98ab189a2b622782d"

@@ -1,4 +1,4 @@
-"""A lease protects an artifact and what that was made from, for an hour after its last renewal."""
+"""A lease protects an artifact and its inputs for an hour after its last renewal."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -34,7 +34,7 @@ def test_an_artifact_and_its_inputs_stay_until_the_lease_is_released(store):
     assert [manifest.key for manifest in collectable(store, timedelta(0), now)] == [other.key]
     lease.release()
     assert len(collectable(store, timedelta(0), now)) == 3
-    lease.release()  # once more changes nothing
+    lease.release()  # a second release changes nothing
 
 
 def test_a_lease_expires_and_a_renewal_extends_it(store):

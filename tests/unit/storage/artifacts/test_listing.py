@@ -1,4 +1,4 @@
-"""What is listed as an artifact, and what is a file of one."""
+"""Listing of a store: artifacts, and files that only look like artifacts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Artifacts by the names that people give them."""
+"""Lookup of artifacts by the names that users give them."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_a_report_is_meant_by_its_key_or_by_the_run_that_made_it(store):
 
 
 def test_a_page_that_tells_when_and_how_fast_is_no_content(store, tmp_path):
-    """Or equal runs would differ, and what is made of an artifact would be made again."""
+    """Otherwise equal runs would differ, and every artifact made from one would be recomputed."""
     digests = []
     for number, (page, told) in enumerate([("same", "9 s"), ("same", "8 s"), ("other", "8 s")]):
         ref = CorpusRef(key=f"{number:064x}")

@@ -1,4 +1,4 @@
-"""The store's promise: whole or absent, checked when read, nothing lost when writing fails."""
+"""The artifact store: artifacts are whole or absent, verified when read, and safe when a write fails."""
 
 import multiprocessing
 import os
@@ -201,7 +201,7 @@ def test_kill_while_publishing_leaves_nothing_half_there(store):
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert store.refs() == []
-    assert leftovers(store, timedelta(0)) == []  # it may still be at work
+    assert leftovers(store, timedelta(0)) == []  # the process may still be running
     for path in (store.local / ".staging").rglob("*"):
         os.utime(path, (0, 0))
     assert len(leftovers(store, timedelta(0))) == 1

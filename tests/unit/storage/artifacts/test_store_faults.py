@@ -1,7 +1,7 @@
-"""Every request of every act on an object store fails in every way: an error that says so or the right result, never
-half an artifact, and the same act again ends well.
+"""Every request to an object store fails in every way during every operation.
 
-`-s` prints how many faults there were.
+Each failure gives a clear error or the right result and no partial artifact, and the repeated operation succeeds. `-s`
+prints the number of faults.
 """
 
 import socket
@@ -27,11 +27,11 @@ FAULTS = ("403", "404", "500", "503", "500 though done", "closed", "cut", "other
 
 
 class Broken:
-    """moto's S3, of which one request fails.
+    """moto's S3 with one failing request.
 
     Attributes:
-        seen: how many requests came since `fail`.
-        met: whether the fault could be played.
+        seen: number of requests since `fail`.
+        met: whether the fault occurred.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Broken:
         self.fail(-1, "")
 
     def fail(self, number: int, fault: str) -> None:
-        """Break the request of this number from now on."""
+        """Break the request with this number from now on."""
         self.seen, self.met, self._number, self._fault = 0, False, number, fault
 
     def __call__(self, environment, start):
@@ -48,7 +48,7 @@ class Broken:
             return self._inner(environment, start)
         listing = environment["REQUEST_METHOD"] == "GET" and environment["PATH_INFO"].strip("/").count("/") == 0
         if listing and self._fault in {"404", "cut", "other bytes"}:
-            return self._inner(environment, start)  # a store that lies of what it has is past all help
+            return self._inner(environment, start)  # no client can handle a store that lists its content wrongly
         self.met = True
         if self._fault == "closed":
             environment["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
@@ -110,14 +110,14 @@ ACTS = {
 def s3():
     broken = Broken()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_MAX_ATTEMPTS", "1")  # each fault is final: waits between tries are the client's own
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")  # no retries, so that each fault is final
         patch.setattr(S3FileSystem, "retries", 1)
         with s3_served(broken, "faults") as address:
             yield broken, address
 
 
 def test_leases_that_may_not_be_listed_are_not_none(s3, tmp_path):
-    """Else collection would delete what a run uses."""
+    """Otherwise collection would delete artifacts in use."""
     broken, address = s3
     store = Store(f"{address}/{tmp_path.name}", tmp_path / "cache")
     lease = Lease(store)

@@ -1,4 +1,4 @@
-"""A store in foreign hands: manifests that lie, files that are none, a store that does not answer."""
+"""A tampered store: false manifests, irregular files, and a store that does not answer."""
 
 import json
 import shutil
@@ -42,7 +42,7 @@ def test_a_name_that_leaves_the_folder_or_fits_no_disk_makes_the_manifest_corrup
         export(store, ref, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "outside").exists()
-    put(store)  # a run makes it again
+    put(store)  # a run makes the artifact again
     assert store.defect(ref) is None
 
 
@@ -76,7 +76,7 @@ def test_a_manifest_that_lies_is_corrupt_and_made_again(store, lie):
     assert store.defect(ref) is not None
     with pytest.raises(CorruptArtifactError):
         store.check(ref)
-    assert [each.path for each in store.refs()] == [ref.path]  # listed by its folder, never by what it calls itself
+    assert [each.path for each in store.refs()] == [ref.path]  # listed by its folder, not by the name in its manifest
     put(store)
     assert store.scan(ref).collect().equals(VIEWS)
 
@@ -170,7 +170,7 @@ def test_a_stage_publishes_regular_files_alone(store):
 
 @pytest.fixture
 def open_store():
-    """A store that another user may enter, as pytest's own folders may not be."""
+    """Return a store that another user may enter; pytest's own folders may deny that."""
     folder = Path(tempfile.mkdtemp(prefix="bsl-test-"))
     folder.chmod(0o755)
     yield Store(str(folder / "store"))
@@ -196,7 +196,7 @@ def test_a_folder_that_may_not_be_read_is_an_error_not_an_empty_store(open_store
 
 @pytest.fixture(params=[403, 503])
 def refusing(request, monkeypatch):
-    """An object store that answers every request with one status."""
+    """Serve an object store that answers every request with the same status."""
 
     class Refusing(BaseHTTPRequestHandler):
         def refuse(self) -> None:
@@ -210,7 +210,7 @@ def refusing(request, monkeypatch):
         do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = refuse
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
     Thread(target=server.serve_forever, daemon=True).start()
@@ -218,7 +218,7 @@ def refusing(request, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    S3FileSystem.clear_instance_cache()  # another server's connections
+    S3FileSystem.clear_instance_cache()  # drops connections to another server
     yield "s3://bucket/store"
     server.shutdown()
     server.server_close()

@@ -1,6 +1,6 @@
-"""The same promises on an object store, which has no rename: the manifest that is uploaded last decides.
+"""The guarantees of the store on an object store, which has no rename: the manifest, uploaded last, decides.
 
-A hit asks the store and reads nothing but manifests.
+A cache hit reads only manifests from the store.
 """
 
 import os
@@ -26,7 +26,7 @@ REF = ViewsRef(key=f"{1:064x}")
 
 
 class Counting:
-    """moto's S3, which notes whose bytes it sends."""
+    """moto's S3, which records the files it sends."""
 
     def __init__(self) -> None:
         self._inner = DomainDispatcherApplication(create_backend_app)
@@ -58,7 +58,7 @@ def put(store: Store) -> None:
 
 
 def table_of(store: Store) -> str:
-    """Where the artifact's table lies."""
+    """Return the path of the artifact's table."""
     return f"{store.root}/{REF.path}/{store.manifest(REF).where('views-00000.parquet')}"
 
 
@@ -118,7 +118,7 @@ def test_a_copy_under_way_lies_where_collection_finds_what_is_left_of_it(store, 
     store.fetch(REF)
     (folder,) = set(under_way)
     assert not folder.exists()
-    folder.mkdir()  # as kill -9 leaves it
+    folder.mkdir()  # the state after kill -9
     aged(folder, 2)
     assert leftovers(store, timedelta(days=1)) == [folder]
 
@@ -147,7 +147,7 @@ def test_a_hit_reads_no_byte_of_the_files_and_a_reader_each_once(store, traffic)
 
 
 def rewritten(store: Store, **kept: object) -> None:
-    """The first byte of the table changed, its size not."""
+    """Change the first byte of the table, but not its size."""
     path = table_of(store)
     content = store.fs.cat_file(path)
     bucket, key, _ = store.fs.split_path(path)
@@ -171,7 +171,7 @@ def test_an_object_that_claims_nothing_is_hashed(store, traffic):
     assert "manifest says" in store.defect(REF)
     put(store)
     path = table_of(store)
-    store.fs.pipe_file(path, store.fs.cat_file(path))  # as a program did that put no claim beside it
+    store.fs.pipe_file(path, store.fs.cat_file(path))  # as a program without checksum metadata writes it
     traffic.sent.clear()
     assert store.defect(REF) is None
     assert "views-00000.parquet" in traffic.sent

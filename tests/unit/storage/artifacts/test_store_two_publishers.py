@@ -1,4 +1,4 @@
-"""Two that publish one key on an object store at once: whichever manifest holds, its files are its own and whole."""
+"""Two concurrent publishers of one key on an object store leave one whole artifact."""
 
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -33,14 +33,14 @@ def store(request, tmp_path):
 
 
 def publish(store: Store, words: str) -> None:
-    """Two files of which each publisher has other bytes."""
+    """Publish two files whose bytes differ between publishers."""
     with store.draft(REF, Provenance(stage_version=1, config={})) as draft:
         draft.write(VIEWS.with_columns(text=pl.lit(words)))
         (draft.folder / "log.txt").write_text(words)
 
 
 def held(store: Store, cache) -> set[str]:
-    """What both files of the artifact say to a reader who has nothing of it yet."""
+    """Return the content of both files of the artifact, read with an empty cache."""
     reader = Store(store.url, cache)
     return {*reader.scan(REF).collect()["text"], (reader.fetch(REF) / "log.txt").read_text()}
 
@@ -56,7 +56,7 @@ def named(store: Store) -> set[str]:
 
 @contextmanager
 def before_write(store: Store, number: int, act):
-    """Have something happen just before the store's client is asked to write for the `number`th time."""
+    """Run `act` just before the store's client writes for the `number`th time."""
     writes = iter(range(WRITES))
 
     def hooked(write):
@@ -85,7 +85,7 @@ def test_whoever_comes_between_two_files_of_another_both_leave_one_whole_artifac
         publish(store, "A")
     assert seen == [{"B"}]
     assert store.damage(REF) is None
-    late = write == WRITES - 1  # after A looked for the last time: its manifest holds
+    late = write == WRITES - 1  # after A's last check: its manifest wins
     assert held(store, tmp_path / "later") == ({"A"} if late else {"B"})
     assert (files(store) == named(store)) is not late
 
@@ -108,7 +108,7 @@ def test_what_no_manifest_names_is_collected_after_a_month(store, tmp_path):
     assert held(store, tmp_path / "later") == {"A"}
     store.fs.pipe_file(f"{store.root}/{REF.path}/{MANIFEST}", b"{}")
     store.fs.pipe_file(f"{store.root}/{REF.path}/{'0' * 32}/log.txt", b"")
-    assert forgotten_loans(store, timedelta(0), later) == []  # what this artifact needs is not known
+    assert forgotten_loans(store, timedelta(0), later) == []  # the artifact's inputs are unknown
 
 
 def test_a_damaged_artifact_is_made_again_beside_its_files(store, tmp_path):
@@ -121,7 +121,7 @@ def test_a_damaged_artifact_is_made_again_beside_its_files(store, tmp_path):
 
 
 def test_an_artifact_of_an_older_program_is_read(store, tmp_path):
-    """Its files lie beside its manifest, which says nothing of a place."""
+    """Its files are in the manifest's folder, and the manifest has no `place`."""
     folder = tmp_path / "folder"
     local = Store(str(folder))
     publish(local, "A")

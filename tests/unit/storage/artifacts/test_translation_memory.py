@@ -1,4 +1,4 @@
-"""The translation memory: nothing is translated twice, and every reader sees the same."""
+"""The translation memory: no sentence is translated twice, and all readers see the same content."""
 
 import logging
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Embedded assets are found by name and verified by their manifests."""
+
 import json
 import shutil
 from pathlib import Path

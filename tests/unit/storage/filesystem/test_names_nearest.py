@@ -1,4 +1,4 @@
-"""The existing path that is offered for a wrong one."""
+"""The nearest existing path, suggested for a wrong one."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def letters(tmp_path, monkeypatch):
         ("letters/review.csv", "letters/reviews.csv"),
         ("leters/reviews.csv", "letters/reviews.csv"),
         ("leters", "letters"),
-        ("leters/review.csv", ""),  # its folder is near, but has no such file
+        ("leters/review.csv", ""),  # the folder is similar, but has no such file
         ("other/words.txt", ""),
         ("letters/words.csv", ""),
         ("letters/reviews.csv", ""),

@@ -1,4 +1,4 @@
-"""Addresses as people write them."""
+"""URLs as users write them: home folders, and credentials that are refused."""
 
 from __future__ import annotations
 

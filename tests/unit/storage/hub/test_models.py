@@ -1,4 +1,4 @@
-"""Which files of a repository on the Hub make up its model."""
+"""The files of a Hub repository that belong to its model."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which columns of a file are its text where nobody names them."""
+"""The text columns of a file, guessed where none are named."""
 
 import polars as pl
 import pytest
@@ -24,7 +24,7 @@ def source(path):
         (("Premise", "Hypothesis", "Label"), Shape(("Premise", "Hypothesis"), "Label")),
         (("sentence_a", "sentence_b"), Shape(("sentence_a", "sentence_b"))),
         (("Text", "text"), Shape(("text",))),
-        (("Text", "sentence"), Shape(("sentence",))),  # as before names were compared so
+        (("Text", "sentence"), Shape(("sentence",))),  # as before names were compared without case
         (("TEXT", "Text"), Shape(("TEXT",))),
         (("Review", "Stars"), None),
     ],

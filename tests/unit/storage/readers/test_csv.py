@@ -1,4 +1,4 @@
-"""What parts the fields of a CSV, and whether its first line names columns."""
+"""The separator of a CSV file, and whether its first line is a header."""
 
 import polars as pl
 import pytest
@@ -72,7 +72,7 @@ def test_a_semicolon_table_is_searched_as_excel_writes_it(write):
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
 def test_a_first_line_of_text_is_no_header(write, suffix):
-    """Each of these lines would be taken for a name, and the first sentence lost."""
+    """Otherwise each of these lines would be taken as a column name, and the first sentence lost."""
     for number, line in enumerate(
         [LINES[0], "ist das so?", "Nein!", "彼は家にいた。", "he went home and slept", "x" * 50]
     ):

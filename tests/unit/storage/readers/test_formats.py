@@ -1,4 +1,4 @@
-"""Every format, every kind of bad input, one by one: nothing is lost in silence."""
+"""All file formats with each kind of bad input: every record is read or counted."""
 
 import gzip
 import json
@@ -144,7 +144,7 @@ def test_quote_that_is_never_closed_costs_every_line_it_swallows(write, report):
 
 
 def test_csv_keeps_nul_and_a_megabyte(write, report):
-    content = f"text,b\na{NUL}b,1\n{'x' * 1_000_000},2\nshort,\n"  # the empty last field takes the slow way
+    content = f"text,b\na{NUL}b,1\n{'x' * 1_000_000},2\nshort,\n"  # the empty last field takes the slow path
     assert texts(write("a.csv", content), report) == [f"a{NUL}b", "x" * 1_000_000, "short"]
 
 

@@ -1,4 +1,4 @@
-"""Sources in foreign hands: what formats hide, and what their libraries do with it in silence."""
+"""Hostile source files: hidden values, packed bytes, and silent errors of the format libraries."""
 
 import decimal
 import gzip
@@ -40,7 +40,7 @@ def test_strings_that_look_like_values_stay_strings(write, report):
 
 
 def test_a_line_is_joined_once(write, report):
-    """Joined at every read, this one would be copied for minutes."""
+    """Joined again at every read, this line would be copied for minutes."""
     path = write("a.txt", b"x" * (8 << 20))
     blocks = list(line_blocks(path, report, 64))
     assert [len(block.content) for block in blocks] == [8 << 20]
@@ -52,7 +52,7 @@ def test_long_lines_alone_tell_the_columns(write, report):
     assert columns_of(path, "jsonl") == ("text",)
 
 
-# Packed bytes
+# Compressed bytes
 
 
 PACKED = {
@@ -83,7 +83,7 @@ def test_a_bomb_is_refused_in_bounded_memory(write, report):
 
 @pytest.mark.parametrize("start", ["x^2", "x\x01 y", "x^"])
 def test_a_line_that_looks_packed_is_read_as_it_is(write, report, start):
-    """Polars takes `x^` for zlib's first bytes, and gives back `2` for `x^2`."""
+    """Polars takes `x^` for zlib's magic bytes, and returns `2` for `x^2`."""
     assert texts(write("a.txt", f"{start}\nb\n"), report) == [start, "b"]
     assert texts(write("a.csv", f"text,n\n{start},1\nb,2\n"), ReadReport("csv")) == [start, "b"]
     block = f"aaa\n{start}\nb\n"
@@ -115,7 +115,7 @@ def test_a_stray_quote_does_not_merge_records(write, report):
 
 
 def test_a_quote_that_is_never_closed_is_no_record(write, report):
-    """In the last column it would have the right number of fields."""
+    """In the last column, such a record would have the right number of fields."""
     assert texts(write("a.csv", 'id,text\n1,one\n2,"two\n3,three\n'), report) == ["one"]
     assert where(report) == [(3, "one record spans 2 lines, as if a quote were never closed")]
     assert report.rejected == 2
@@ -178,7 +178,7 @@ def test_any_byte_of_a_parquet_file_may_be_damaged(tmp_path, write, report):
             assert path in str(error)  # noqa: PT017 - some bytes may change without anybody's noticing
 
 
-# What a person may name
+# Sources that a user may name
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The authors' file of view pairs: two columns between tabs, no header, packed as they give it."""
+"""The authors' file of view pairs: two tab-separated columns without a header, compressed as distributed."""
 
 import zipfile
 

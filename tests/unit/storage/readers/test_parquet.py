@@ -1,4 +1,4 @@
-"""Parquet and Arrow: types, batches, damage."""
+"""Parquet and Arrow files: types, batches, damage."""
 
 import polars as pl
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Rows of a Parquet file by its groups."""
+"""Reading rows of a Parquet file by row groups."""
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -15,7 +15,7 @@ def test_any_rows_are_those_of_the_whole_table(tmp_path):
 
 
 def test_the_end_of_a_file_is_read_once(tmp_path):
-    """It says where each shard of a plan lies, so that reading it for each takes the square of their number."""
+    """The footer lists all row groups; reading it for each shard would take quadratic time."""
     path = tmp_path / "plan.parquet"
     pq.write_table(pl.DataFrame({"id": range(9)}).to_arrow(), path, row_group_size=3)
     first = rows_of_groups(path, 0, 3)

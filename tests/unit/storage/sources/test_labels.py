@@ -122,7 +122,7 @@ def test_nan_is_no_label(tmp_path: Path, suffix: str) -> None:
     assert {float(label) for label in read_labels(source)["label"]} == {0, 1}
 
 
-@pytest.mark.parametrize("nothing", ["None", "NULL", "null", "N/A", "n/a", "NA", "<NA>", "nan", "inf", "-inf", " "])
+@pytest.mark.parametrize("nothing", ["None", "NULL", "null", "N/A", "n/a", "NA", "<NA>", "nan", "inf", "-INF", " "])
 def test_what_programs_write_for_no_value_is_no_class(tmp_path: Path, nothing: str) -> None:
     rows = pl.DataFrame({"text": TEXTS, "label": [nothing, *"xyxyxyxyxyx"]})
     source = label_source(_written(rows, tmp_path / "classes.csv"))

@@ -1,4 +1,4 @@
-"""A folder of one's own files stands in for the Hub, and `bsl mirror` fetches nothing that it has."""
+"""A mirror folder replaces the Hub, and `bsl mirror` fetches only what is missing."""
 
 import polars as pl
 import pytest
@@ -16,7 +16,7 @@ PAIRS = pl.DataFrame({"sentence1": ["a"] * 250, "sentence2": ["b"] * 250, "score
 
 @pytest.fixture
 def stand_in(tmp_path):
-    """The Hub's part is played by a folder: one set in the mirror's form, one as SentEval distributes it."""
+    """Return a folder that replaces the Hub: a dataset in the mirror's form, and one as SentEval distributes it."""
     folder = tmp_path / "stand-in"
     (folder / "sts17-en-de").mkdir(parents=True)
     PAIRS.write_parquet(folder / "sts17-en-de" / "test.parquet")

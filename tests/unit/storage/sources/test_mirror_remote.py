@@ -1,4 +1,4 @@
-"""A mirror on an object store, or spelled as a URL, gives what the same folder gives, by the same keys."""
+"""A mirror behind a URL or on an object store gives the same content and keys as a local folder."""
 
 import fsspec
 import polars as pl
@@ -15,7 +15,7 @@ MODEL = "someone/encoder"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A mirror with a table and a model."""
+    """Return a mirror with a table and a model."""
     folder = tmp_path / "mirror"
     files = {
         f"models/{MODEL}/config.json": b"{}",
@@ -33,7 +33,7 @@ def folder(tmp_path):
 
 @pytest.fixture(params=["file", "memory"])
 def elsewhere(request, folder, tmp_path):
-    """The same mirror behind a URL."""
+    """Yield the URL of the same mirror."""
     if request.param == "file":
         yield f"file://{folder}"
         return
@@ -66,7 +66,7 @@ def test_the_files_of_a_model_come_when_its_folder_is_asked_for(folder, elsewher
     assert (found.folder / "model.safetensors").read_bytes() == WEIGHTS
     assert found.mirrored.check()
     if elsewhere.startswith("memory"):
-        changed(elsewhere, f"models/{MODEL}/model.safetensors")  # what was copied is not asked for again
+        changed(elsewhere, f"models/{MODEL}/model.safetensors")  # copied files are not fetched again
         assert (found.folder / "model.safetensors").read_bytes() == WEIGHTS
 
 
@@ -91,13 +91,13 @@ def test_a_folder_without_settings_is_no_model(elsewhere):
 
 @pytest.mark.parametrize("name", ["../../../../evil/.bashrc", "a/../../evil", "/evil", "a//evil", "./evil"])
 def test_no_name_of_a_mirror_leads_out_of_the_copy(folder, tmp_path, name):
-    """An object store takes any key, and whoever fills the mirror chooses it."""
+    """An object store accepts any key, and the keys of a mirror are not trusted."""
     fs = fsspec.filesystem("memory")
     fs.store.clear()
     key = f"models/{MODEL}/{name}"
     fs.put(f"{folder}/", "/mirror/", recursive=True)
     fs.store[f"/mirror/{key}"] = fs.store[f"/mirror/models/{MODEL}/config.json"]
-    if not any(part.startswith(".") for part in name.split("/")):  # hidden objects are none of a model
+    if not any(part.startswith(".") for part in name.split("/")):  # hidden objects are not part of a model
         with pytest.raises(SourceError, match="leads out of the folder"):
             _ = resolve_model(MODEL, None, "memory://mirror", tmp_path / "cache").folder
     else:

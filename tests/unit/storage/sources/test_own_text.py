@@ -1,4 +1,4 @@
-"""Somebody's own files: found, told, read."""
+"""A user's own text files: found, summarised, read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a folder stands for: the same for every verb, and none that is hidden."""
+"""The files of a folder: the same for every command, and no hidden ones."""
 
 import os
 
@@ -24,7 +24,7 @@ TEXT = "A dog runs over the wide meadow.\n"
 
 @pytest.fixture(params=["folder", "object store"])
 def letters(request, tmp_path):
-    """The same files on this machine and behind a URL."""
+    """Yield the same files as a local folder and behind a URL."""
     place = str(tmp_path / ".home" / "letters") if request.param == "folder" else f"memory://{tmp_path}/.home/letters"
     fs, root = fsspec.url_to_fs(place)
     for name in [*HELD, *HIDDEN]:
@@ -45,7 +45,7 @@ def below(place, files):
 
 
 def test_a_folder_is_what_lies_below_it_and_is_not_hidden(letters):
-    """Though a folder above it is hidden."""
+    """Also if a parent folder is hidden."""
     assert below(letters, listed(letters)) == ["2023/a.txt", "2023/winter/c.txt", "b.txt"]
     assert listed(f"{letters}/") == listed(letters)
 

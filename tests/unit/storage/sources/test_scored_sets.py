@@ -1,4 +1,4 @@
-"""Subsets of STS 2012 to 2016 come back where a copy of the set lost them."""
+"""Subsets of STS 2012 to 2016 are restored where a copy of the dataset lacks them."""
 
 import os
 from pathlib import Path
@@ -43,13 +43,13 @@ def test_the_subsets_of_real_pairs_raw_or_tokenised_are_restored(dataset, side):
 
 
 def make_table(mirror: Path, datasets: tuple[str, ...]) -> pl.DataFrame:
-    """The table, from copies of the sets that have subsets."""
+    """Return the table of subsets, built from copies of the datasets that have them."""
     parts = []
     for dataset in datasets:
         pairs = pl.read_parquet(mirror / dataset / "test.parquet", columns=["subset", "sentence1", "sentence2"])
         digest = pl.Series("digest", digests(pairs), dtype=pl.UInt64)
         part = pairs.select(pl.lit(dataset).alias("dataset"), "subset", digest).unique().sort("digest")
-        assert part["digest"].n_unique() == part.height  # else a digest would not tell two subsets apart
+        assert part["digest"].n_unique() == part.height  # otherwise a digest could not identify its subset
         parts.append(part)
     return pl.concat(parts).cast({"dataset": pl.Categorical, "subset": pl.Categorical})
 

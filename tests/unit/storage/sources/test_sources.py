@@ -1,4 +1,4 @@
-"""Finding sources and models: who has them, what they are called, what decides a key."""
+"""Sources and models: lookup, names, and the values that decide an artifact key."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ def mirror(tmp_path):
 
 @pytest.fixture
 def original(tmp_path):
-    """The same pairs as distributed: JSON lines, labels as words, "-" for none."""
+    """Return the same pairs as distributed: JSON lines, labels as words, "-" for none."""
     words = {0: "entailment", -1: "-", 2: "contradiction"}
     rows = [{"gold_label": words[label], "sentence1": one, "sentence2": two} for one, two, label in PAIRS]
     path = tmp_path / "snli_1.0_train.jsonl"

@@ -1,4 +1,4 @@
-"""A folder whose files are of several formats."""
+"""A folder with files of several formats."""
 
 import gzip
 
@@ -18,7 +18,7 @@ def test_a_folder_of_several_formats_is_a_source_of_each(tmp_path):
     spec = SourceSpec(path=str(tmp_path), limit=5)
     found = resolve_sources(spec)
     assert [source.format for source in found] == ["jsonl", "txt"]
-    assert {(source.name, source.limit) for source in found} == {("a", 5)}  # so they share the limit
+    assert {(source.name, source.limit) for source in found} == {("a", 5)}  # equal, so they share the limit
     read = [pl.concat(read_source(source, ReadReport("r"), max_bad_share=0.0)) for source in found]
     assert [table.to_series().to_list() for table in read] == [["two", "three"], ["one"]]
     with pytest.raises(SourceError, match=r"files of jsonl and txt, expected one format; .* a pattern with \*"):

@@ -1,4 +1,4 @@
-"""Files of word vectors as they are distributed, and damaged."""
+"""Files of word vectors, intact and damaged."""
 
 import gzip
 import zipfile
@@ -9,7 +9,7 @@ import pytest
 from storage.errors import SourceError
 from storage.sources.word_vectors import BLOCK, find_vectors_file, is_vectors_file, read_vectors
 
-# As in glove.840B: a word with spaces, one that looks like a number, a no-break space in a word, equal words.
+# Like glove.840B: a word with spaces, a word like a number, a no-break space in a word, equal words.
 LINES = ["the 0.1 0.2 -0.3", ". . . 1 2 3", "0.5 4 5 6", "at a@b.c 7 8 9", "x\u00a0y 1e-3 0 0", "the 9 9 9"]
 WORDS = ["the", ". . .", "0.5", "at a@b.c", "x\u00a0y", "the"]
 TABLE = np.array([[0.1, 0.2, -0.3], [1, 2, 3], [4, 5, 6], [7, 8, 9], [1e-3, 0, 0], [9, 9, 9]], dtype=np.float32)
@@ -72,7 +72,7 @@ def test_a_damaged_line_is_named(tmp_path, number, line, words):
     lines = [f"w{row} 1 2 3" for row in range(1, 300)]
     lines[number - 1] = line
     path = written(tmp_path / "v.txt", lines)
-    if words is None:  # cut off inside a number, which nothing shows
+    if words is None:  # truncated inside a number, which cannot be detected
         assert len(read(path)[0]) == 299
         return
     with pytest.raises(SourceError, match=words):
@@ -103,7 +103,7 @@ def test_a_file_is_told_from_a_hub_id_and_known_by_its_bytes(tmp_path):
     one, two = written(tmp_path / "a.txt", LINES), written(tmp_path / "b.txt", LINES)
     assert is_vectors_file(str(one))
     assert not is_vectors_file("owner/name.txt")  # no such file: a Hub id
-    assert is_vectors_file("glove.840B.300d.txt")  # a file that is missing
+    assert is_vectors_file("glove.840B.300d.txt")  # a missing file
     assert not is_vectors_file(str(tmp_path))
     assert find_vectors_file(str(one)).digest == find_vectors_file(str(two)).digest
     with pytest.raises(SourceError, match="no such file; expected word vectors"):

@@ -1,4 +1,4 @@
-"""Scored sets as their tasks distribute them, found on a mirror; what is not the official set is refused."""
+"""Scored sets are read from a mirror in their official format; a set that is not the official one is refused."""
 
 import polars as pl
 import pytest
@@ -29,7 +29,7 @@ def pairs(mirror, name, split="test"):
 
 
 def task(**changes):
-    """STS 2013 as SentEval distributes it."""
+    """Return STS 2013 as distributed with SentEval."""
     files = {}
     for subset in ("FNWN", "headlines", "OnWN"):
         files |= {f"STS.input.{subset}.txt": INPUT, f"STS.gs.{subset}.txt": "5\n\n0.4\n"}
@@ -72,7 +72,7 @@ def test_tokenised_text_is_a_set_of_its_own(tmp_path):
     (tmp_path / "sts16").mkdir()
     table.write_parquet(tmp_path / "sts16" / "test.parquet")
     with pytest.raises(SourceError, match="'sentence1_tok', 'sentence2_tok' is missing"):
-        pairs(str(tmp_path), "sts16-tok")  # never the raw text under the other name
+        pairs(str(tmp_path), "sts16-tok")  # never the raw text under the tokenised name
     table.with_columns(sentence1_tok=pl.lit("it 's ."), sentence2_tok=pl.lit("no .")).write_parquet(
         tmp_path / "sts16" / "test.parquet"
     )

@@ -1,4 +1,4 @@
-"""The mirror's real data sets, read as declared."""
+"""The mirror's real datasets are read as declared."""
 
 import os
 
@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror"),
 ]
 
-# Rows as listed in the mirror's own table; unique sentences counted apart, with Python sets over split and NFC text.
+# Rows as in the mirror's own table; unique sentences were counted with Python sets over split, NFC-normalised text.
 NLI = [("snli_train_part", "pairs", 72630), ("snli_tok", "dev", 9842), ("multinli_sample", "raw_6k", 6388)]
 
 

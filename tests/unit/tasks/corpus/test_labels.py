@@ -1,4 +1,4 @@
-"""Labels that a person gives, and what of the text they keep from being learnt."""
+"""Labels of the user's own text, and the sentences that they keep out of training."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _file(tmp_path: Path, texts: list[str]) -> LabelSource:
 
 
 def _parts(texts: list[str], held: int) -> pl.DataFrame:
-    """Documents of one sentence, the first of which are held out."""
+    """Return documents of one sentence; the first `held` are held out."""
     table = passages(pl.DataFrame({"text": texts}).with_row_index("document").with_columns(
         title=pl.lit(None, pl.String), continues=pl.lit(value=False), source=pl.lit("own"), lang=pl.lit("en")
     ), HoldOutConfig())  # fmt: skip
@@ -84,7 +84,7 @@ def test_where_the_text_is_labelled_itself_nothing_that_judges_is_learnt(
 
 
 def test_pairs_of_which_a_half_would_share_a_text_with_the_other_go_together(site: RunContext, tmp_path: Path) -> None:
-    """A question that stands left in one pair and right in another tied no two pairs to one half before."""
+    """Formerly a question on the left of one pair and on the right of another did not put both pairs in one half."""
     pairs = [(f"What of number {n} here?", f"What of number {n + 1 if n % 4 else n + 500} here?") for n in range(200)]
     path = tmp_path / "pairs.csv"
     pl.DataFrame(pairs, schema=["one", "two"], orient="row").with_columns(score=pl.int_range(pl.len()) % 5).write_csv(
@@ -122,7 +122,7 @@ def test_rows_that_do_nothing_are_told_in_a_sentence(kind: Literal["classes", "p
 
 def test_labels_that_leave_nothing_to_learn_are_refused(site: RunContext, tmp_path: Path) -> None:
     texts = [*TEXTS[:20], *(f"Another text of number {n} that stands nowhere else." for n in range(60))]
-    joined = _file(tmp_path, [" ".join(TEXTS[:20]), *texts])  # one group of rows would have all that is learnt
+    joined = _file(tmp_path, [" ".join(TEXTS[:20]), *texts])  # one group of rows contains all training text
     with pytest.raises(EmptyCorpusError, match=r"all 10 sentences that could be learnt .* give text beside the labels"):
         _learnt(site, _published(site, _parts(TEXTS[:20], held=10)), joined, use="judge")
 

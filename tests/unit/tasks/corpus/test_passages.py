@@ -1,4 +1,4 @@
-"""What a field's methods may learn: nothing of what judges; and what is asked of both held-out parts at once."""
+"""`bsl field` trains on no sentence that it is judged by; units of the two held-out parts are drawn separately."""
 
 import polars as pl
 import pytest
@@ -21,7 +21,7 @@ SENTENCES = [f"The boat of captain {number} was late again." for number in range
 
 @pytest.fixture
 def passages(site):
-    """Sixty documents of a sentence, every third of which is held out."""
+    """Return sixty documents of one sentence; every third is held out."""
     ref = PassagesRef(key=f"{5:064x}")
     rows = pl.DataFrame({"text": SENTENCES}).with_row_index("document")
     own = {"sentence_id": sentence_ids(pl.col("text")), "source": pl.lit("boats"), "lang": pl.lit("en")}

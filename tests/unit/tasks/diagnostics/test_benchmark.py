@@ -1,4 +1,4 @@
-"""The bench, on a CPU and small shapes: that its checks hold, and that they can fail."""
+"""`bsl bench` on a CPU with small shapes: its checks pass, and they can fail."""
 
 import re
 import signal
@@ -93,7 +93,7 @@ def test_training_keeps_its_word_on_a_cpu(fixtures):
 
 @pytest.mark.slow
 def test_steps_of_fixed_shape_are_timed_as_a_gpu_times_them(fixtures, monkeypatch):
-    """The rows that a GPU has, before and after, without the graph."""
+    """The rows are those of a GPU, with and without fixed shapes; no graph is captured."""
     monkeypatch.setattr(training, "_ways", lambda _: (True, False))
     names = [rate.name for rate in training.rates(fixtures, CARD, 1, (64,), **SMALL)]
     assert [name.partition("step, ")[2] for name in names[1:]] == ["fp32, captured", "fp32", "bf16, captured", "bf16"]
@@ -145,7 +145,7 @@ def test_a_section_that_breaks_off_keeps_its_rows_and_says_why():
 
 
 def slow(log):
-    """Two rows, and one that never comes; work that takes every error for its own does not hide the end."""
+    """Yield two rows, then hang; work that swallows every exception does not hide the end."""
     yield Rate("first", 1.0, "x")
     yield Rate("second", 2.0, "x")
     try:
@@ -171,7 +171,7 @@ def test_a_section_is_cut_at_its_budget_and_says_so():
 def test_only_the_making_of_rows_counts_and_a_section_in_time_is_not_cut():
     rows = within("x", iter([Rate("one", 1.0, "x"), Rate("two", 1.0, "x")]), 0.2)
     assert next(rows).name == "one"
-    time.sleep(0.4)  # of the reader
+    time.sleep(0.4)  # the reader's time
     assert [row.name for row in rows] == ["two"]
 
 
@@ -186,7 +186,7 @@ def test_another_timer_of_the_process_goes_on():
 
 
 def test_a_command_that_is_cut_leaves_no_process(tmp_path):
-    """Launchers have processes of their own, which a killed launcher would leave at work."""
+    """Launchers start processes of their own, which would go on after the launcher is killed."""
     script = "import subprocess, sys; subprocess.run(['sh', '-c', 'echo $$; exec sleep 60'])"
     with pytest.raises(subprocess.TimeoutExpired):
         finished([sys.executable, "-c", script], tmp_path / "log", 2.0)
@@ -198,7 +198,7 @@ def test_a_command_that_is_cut_leaves_no_process(tmp_path):
 
 
 def running(process):
-    """Whether a process is at work; one that ended and that nobody has asked for is not."""
+    """Whether a process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
@@ -207,7 +207,7 @@ def running(process):
 
 
 def test_budgets_are_below_five_and_ten_minutes():
-    """Training once for each size; what is left is for imports and limits."""
+    """Training runs once for each batch size; the rest of the time is for imports and device limits."""
     assert TOTAL["cpu"] < 300
     assert TOTAL["cuda"] < 600
     for kind, limit in (("cpu", 250), ("cuda", 550)):
@@ -215,10 +215,10 @@ def test_budgets_are_below_five_and_ten_minutes():
         assert sum(sections.values()) + (len(SIZES[kind].batches) - 1) * sections["training"] <= limit
 
 
-# An interruption inside a callback of the garbage collector is reported and lost: the next one cuts the section.
+# An exception inside a callback of the garbage collector is reported and lost; the next one cuts the section.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_bench_comes_to_its_end_when_no_section_has_time(monkeypatch):
-    """Every section is begun and cut, and says so; the limits of the device come first, whole."""
+    """Every section starts, is cut, and says so; the device limits come first and are complete."""
     monkeypatch.setattr(budget, "AGAIN_S", 0.5)
     monkeypatch.setitem(BUDGETS, "cpu", dict.fromkeys(BUDGETS["cpu"], 0.05))
     monkeypatch.setattr(bench_module, "LEAST_S", 0.05)

@@ -1,4 +1,4 @@
-"""What would end a run at once is said before it is started."""
+"""`bsl doctor` reports everything that would end a run at its start."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_every_device_multiplies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert device.verdict == "ok"
     assert "products are right on cpu" in device.found
     multiply = torch.Tensor.__matmul__
-    off = {torch.float32: 1.0, torch.float64: 0.0}  # of what it computes on the device, and of what it expects
+    off = {torch.float32: 1.0, torch.float64: 0.0}  # float32: computed by the device; float64: expected
     monkeypatch.setattr(torch.Tensor, "__matmul__", lambda one, other: multiply(one, other) + off[one.dtype])
     [device] = [check for check in examine(site, run, []) if check.subject == "device"]
     assert (device.verdict, device.found.partition(";")[0]) == ("NO", "cpu multiplies wrongly")

@@ -24,7 +24,7 @@ from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A mirror with two small sets that share the four originals."""
+    """A mirror with two small sets that share four sentences."""
     for name, others in (("small-de", BACK_DE), ("small-fr", BACK_FR)):
         declared = Dataset(name=name, licence="-", citation="-", splits={"test": "test"}, score_range=(0, 5))
         monkeypatch.setitem(DATASETS, name, declared)
@@ -35,7 +35,7 @@ def site(tmp_path, monkeypatch):
 
 
 def embedded(site, model, names, **fields):
-    """Vectors by sentence, and how many sentences had to be embedded."""
+    """Return vectors by sentence, and how many sentences had to be embedded."""
     precision = fields.pop("precision", "fp32")
     config = EncoderConfig(model=model.identity, max_length=24, **fields)
     sets = tuple(resolve_scored_set(site, f"{name}/test") for name in names)
@@ -81,7 +81,7 @@ def test_a_sentence_without_an_embedding_is_named_with_its_place(site, tmp_path)
     folder = write_tiny(tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
     snow = AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids("snow")
-    weights["embeddings.word_embeddings.weight"][snow] = 3e38  # a number, whose square is none
+    weights["embeddings.word_embeddings.weight"][snow] = 3e38  # finite, but its square is not
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     message = r"^small-de test, row 2, sentence1: 'Two dogs run across the snow\.' has an embedding that is not finite"
     with pytest.raises(EncoderError, match=message):

@@ -1,4 +1,4 @@
-"""What a starting folder says of itself holds, or is contradicted before anything is made."""
+"""A starting encoder is read by the settings of its folder; contradicting settings are refused before any work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    """An encoder that was saved with [CLS] and unit length."""
+    """Save an encoder with [CLS] pooling and normalization."""
     config = EncoderConfig(model=str(write_tiny(tmp_path / "raw")), pooling="cls", normalize=True)
     encoder, tokenizer = pair_of(SentenceEncoder.load(tmp_path / "raw", config))
     SentenceEncoder(encoder, tokenizer).save(tmp_path / "saved")

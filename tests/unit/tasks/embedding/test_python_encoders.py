@@ -1,4 +1,4 @@
-"""Any Python object teaches: its vectors of the corpus are embeddings that a run takes by their key."""
+"""Any Python object can be a teacher: its vectors of the corpus become embeddings that a run finds by key."""
 
 import numpy as np
 import polars as pl

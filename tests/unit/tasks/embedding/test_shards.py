@@ -1,4 +1,4 @@
-"""A large corpus is embedded in shards: by whom makes no difference, and what was made is not made again."""
+"""A large corpus is embedded in shards: the result does not depend on the worker, and finished shards are reused."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
-ROWS = 5  # of a shard: 12 sentences are three
+ROWS = 5  # per shard: 12 sentences make three shards
 CORPUS, PART = CorpusRef(key=f"{1:064x}"), CorpusRef(key=f"{2:064x}")
 
 
@@ -34,7 +34,7 @@ def model(tmp_path, monkeypatch):
 
 
 def site_in(folder: Path, **fields: object) -> RunContext:
-    """A site whose store has the corpus."""
+    """Return a run context whose store contains the corpus."""
     site = RunContext(store=str(folder), device="cpu", threads=1, **fields)
     for ref, texts in ((CORPUS, TEXTS), (PART, TEXTS[:4])):
         frame = pl.DataFrame({"text": texts}).select(
@@ -46,7 +46,7 @@ def site_in(folder: Path, **fields: object) -> RunContext:
 
 
 def embedded(site, model, corpus=CORPUS):
-    """The manifest of the vectors, and the vectors in the order of their ids."""
+    """Return the manifest of the vectors, and the vectors by sentence id."""
     config = EncoderConfig(model=model.identity, max_length=24)
     ref = embed(site, model, corpus, config, "fp32")
     store = site.open_store()

@@ -1,4 +1,4 @@
-"""Vectors of an artifact, dense and sparse: looked up by sentence, compared, made features of."""
+"""Dense and sparse vectors of an artifact are looked up by sentence, compared, and used as features."""
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ def ids() -> pl.Series:
 
 @pytest.fixture
 def opened(tmp_path):
-    """The same vectors from an artifact of either form."""
+    """Open the same vectors from a dense and a sparse artifact."""
     store, refs = Store(str(tmp_path / "store")), [EmbeddingsRef(key=64 * digit) for digit in "01"]
     dense = pl.DataFrame({"sentence_id": ids(), "embedding": MATRIX.astype(np.float32)})
     with store.draft(refs[0], Provenance(stage_version=1, config={})) as draft:
@@ -43,7 +43,7 @@ def test_both_forms_give_the_same_cosines(opened):
     assert isinstance(sparse, SparseVectors)
     np.testing.assert_allclose(sparse.cosines(PAIRS, "x"), dense.cosines(PAIRS, "x"), atol=1e-12)
     np.testing.assert_allclose(sparse.cosines(PAIRS, "x"), cosine_scores(MATRIX, np.roll(MATRIX, -1, 0)), atol=1e-12)
-    assert sparse.cosines(PAIRS, "x")[1] == 0  # a sentence of no known word
+    assert sparse.cosines(PAIRS, "x")[1] == 0  # a sentence without any known word
 
 
 def test_features_of_either_form_are_the_vectors_themselves(opened):
@@ -60,7 +60,7 @@ def test_columns_that_no_row_uses_are_left_out():
 
 def test_only_the_heaviest_columns_are_made_dense():
     heaviest = heaviest_columns(csr_array(MATRIX), most=2)
-    assert heaviest.tolist() == MATRIX[:, [0, 1]].tolist()  # sums 4, 6, 4, 0, 1; the first of equals
+    assert heaviest.tolist() == MATRIX[:, [0, 1]].tolist()  # sums 4, 6, 4, 0, 1; of equals, the first
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -1,4 +1,4 @@
-"""Argument Facet Similarity: the official format, folds that leak and folds that do not, figures by topic."""
+"""Argument Facet Similarity: the official format, folds with and without shared sentences, scores by topic."""
 
 import csv
 
@@ -39,7 +39,7 @@ def write_topic(folder, topic: str, records: list[list[str]]) -> None:
 
 @pytest.fixture
 def folder(tmp_path):
-    """Eight pairs a topic: a sentence with its own round trip (5, 4.5) or another's (0 to 1)."""
+    """Write eight pairs per topic: a sentence with its own round trip (5, 4.5), or with another's (0 to 1)."""
     (tmp_path / "afs").mkdir()
     for number, topic in enumerate(("GC", "GM", "DP")):
         records = []
@@ -186,7 +186,7 @@ def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
         score_afs_predictions.run(site, {"predictions": predictions, "protocol": "cross-topic", **common})
     ).collect()
     mean = tuned.filter(subset="mean", metric="spearman")
-    # Which pairs match is the same in each topic, so it can be learnt from two for the third.
+    # The same pairs match in each topic, so two topics teach the third.
     assert mean["value"].item() > 0.5
     assert mean["protocol"].item() == "cross-topic"
     assert mean["n"].item() == 24

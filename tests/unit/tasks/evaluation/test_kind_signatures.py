@@ -1,4 +1,4 @@
-"""What signatures say of data and of vectors, whatever made them."""
+"""Signatures of scores describe data and vectors alike for every source of vectors."""
 
 import polars as pl
 import pytest

@@ -1,4 +1,4 @@
-"""Kinds of evaluation: what the table says of them, and what one more costs."""
+"""The table of evaluation kinds: suites, columns, and a new kind as one line."""
 
 import polars as pl
 import pytest
@@ -21,7 +21,7 @@ TRACKS = ("en-en", "es-es", "ar-ar", "en-ar", "en-de", "en-tr", "es-en", "fr-en"
 
 
 class Words:
-    """Counts of words: a real, if poor, encoder."""
+    """Bag-of-words counts: a real, if poor, encoder."""
 
     def __init__(self):
         texts = pl.concat([pl.read_parquet(path)["sentence1"] for path in embedded_path("stsb").glob("*.parquet")])

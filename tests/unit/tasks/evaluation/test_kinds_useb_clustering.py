@@ -1,4 +1,4 @@
-"""USEB and clustering from files in their own layouts, against their protocols restated with scikit-learn."""
+"""USEB and clustering sets are read in their own layouts and scored as by a restatement with scikit-learn."""
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,7 @@ PRECISION = "average precision"
 
 
 class Words:
-    """Counts of words: a real, if poor, encoder with ties."""
+    """Bag-of-words counts: a real, if poor, encoder, whose cosines tie."""
 
     def __init__(self):
         self.counts = CountVectorizer(max_features=12).fit([text for group in GROUPS for text in group])
@@ -55,7 +55,7 @@ def figures(found, dataset, subset="all"):
 
 
 def order(scores):
-    """Places by falling score, ties as they come."""
+    """Return indices by falling score; ties keep their order."""
     return sorted(range(len(scores)), key=lambda place: -scores[place])
 
 
@@ -102,7 +102,7 @@ def test_cqadupstack_searches_each_forum_without_its_queries(found):
 
 
 def test_scidocs_is_scored_as_trec_eval_does(found):
-    """Ties by name from the last; a paper without a title counts as an answer that was not found."""
+    """Ties are broken by name, last first; a paper without a title counts as an answer that was not found."""
     words, titles = Words(), {f"p{g}{n}": text for g, group in enumerate(GROUPS) for n, text in enumerate(group)}
     tasks = {
         "cite": {"p00": (["p31", "p11", "p01"], ["p01", "untitled"])},

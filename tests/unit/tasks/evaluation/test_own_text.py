@@ -1,4 +1,4 @@
-"""Own text as evaluation sets: questions, figures, differences and draws, by the kinds' table."""
+"""Own text is an evaluation set of the kinds' table: questions, scores, differences and bootstrap draws."""
 
 import polars as pl
 import pytest
@@ -18,7 +18,7 @@ DRAWN = BootstrapConfig(resamples=200)
 
 @pytest.fixture(scope="module")
 def name(tmp_path_factory):
-    """Fifty documents of three sentences, each about the two things of its title."""
+    """Write fifty documents of three sentences, each about the two things in its title."""
     pairs = [(one, two) for number, one in enumerate(THINGS) for two in THINGS[number + 1 :]]
     rows = [
         {
@@ -39,7 +39,7 @@ def wanted(name):
 
 
 def words_of(wanted, features):
-    """Counts of words: a real, if poor, encoder."""
+    """Bag-of-words counts: a real, if poor, encoder."""
     counts = CountVectorizer(max_features=features).fit(wanted.sentences().to_list())
     return lambda texts: counts.transform(texts).toarray() + 1e-3
 

@@ -1,4 +1,4 @@
-"""Any object with `encode`: scored like an encoder, refused where its vectors make no sense."""
+"""Any object with `encode` is scored like an encoder, and refused if its vectors are invalid."""
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ PAIRS = pl.DataFrame(
 
 @pytest.fixture
 def scored(tmp_path, monkeypatch):
-    """Scores an object on a declared set of three pairs."""
+    """Return a function that scores an object on a declared set of three pairs."""
     declared = Dataset(name="mine", licence="-", citation="-", splits={"test": "test"}, score_range=(0, 5))
     monkeypatch.setitem(DATASETS, "mine", declared)
     (tmp_path / "mine").mkdir()
@@ -38,7 +38,7 @@ def scored(tmp_path, monkeypatch):
 
 
 class Letters:
-    """Counts of letters: a real, if poor, encoder."""
+    """Letter counts: a real, if poor, encoder."""
 
     def __init__(self):
         self.calls: list[list[str]] = []

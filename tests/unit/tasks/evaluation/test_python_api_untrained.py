@@ -1,4 +1,4 @@
-"""Systems without training on pairs, SentEval's tasks and AFS: foreign encoders as objects, TF-IDF."""
+"""Untrained systems on SentEval's tasks and AFS: encoders of other libraries as objects, and TF-IDF."""
 
 import csv
 
@@ -27,7 +27,7 @@ ARGUMENTS = ["guns kill people", "guns protect people", "a law stops guns", "peo
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A mirror with a few rows of a task of one sentence and one of pairs, and of AFS."""
+    """A mirror with some rows of a single-sentence task, a pair task, and AFS."""
     allow_any_rows(monkeypatch, "trec", "mrpc")
     mirror = tmp_path / "mirror"
     texts = [f"{ASKED[row % 6]} {row}" for row in range(60)]
@@ -54,7 +54,7 @@ def site(tmp_path, monkeypatch):
 
 
 class InferSentLike:
-    """A BiLSTM over word vectors, the maximum over time: as InferSent, which has `encode(sentences, …)` too."""
+    """A BiLSTM over word vectors with max pooling and `encode(sentences, …)`, like InferSent."""
 
     def __init__(self, width=16):
         torch.manual_seed(0)
@@ -71,7 +71,7 @@ class InferSentLike:
 
 
 class UseLike:
-    """A deep averaging network that is called itself and gives a tensor: as the Universal Sentence Encoder's module."""
+    """A deep averaging network that is called directly and returns a tensor, like the Universal Sentence Encoder."""
 
     def __init__(self, width=16):
         torch.manual_seed(1)
@@ -97,7 +97,7 @@ def test_an_object_of_another_library_has_every_column(site, style, name):
     named = {parse_signature(line)["vectors"] for line in scores["signature"]}
     assert named == {f"object {name or style.__name__}"}
     found = figures(scores)
-    assert found["trec", "all", "accuracy", "fast"] >= 0.9  # the six questions differ in their words
+    assert found["trec", "all", "accuracy", "fast"] >= 0.9  # the six questions use different words
     assert ("mrpc", "all", "f1", "fast") in found
     assert ("afs", "mean", "spearman", "unsupervised") in found
 

@@ -1,4 +1,4 @@
-"""An encoder by every name that people give it."""
+"""An encoder is found by its checkpoint, its report or its folder."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""The stage itself, on a store of its own: sets and embeddings in, named figures out."""
+"""The stage of transfer tasks turns sets and embeddings into named scores."""
 
 import hashlib
 
@@ -44,7 +44,7 @@ def site(tmp_path, monkeypatch):
 
 
 def vector(sentence: str) -> list[float]:
-    """The class of the sentence's word, plainly, and noise that its hash decides."""
+    """Return a vector with the class of the sentence's first word, plus noise from the sentence's hash."""
     noise = np.frombuffer(hashlib.sha256(sentence.encode()).digest()[:7], dtype=np.uint8) / 255 - 0.5
     return [9.0 if sentence.split()[0] in WORDS[1] else -9.0, *noise.tolist()]
 
@@ -72,7 +72,7 @@ def test_sets_are_scored_under_both_protocols(site):
     assert scores.schema == SCORES
     figures = {(row["dataset"], row["metric"], row["protocol"]): row for row in scores.to_dicts()}
     assert len(figures) == scores.height == 6  # MR: accuracy; MRPC: accuracy and F1; each twice
-    # The class is one feature of a sentence and, as a distance, one of a pair, so both can be learnt.
+    # A sentence's class is one feature; of a pair it is a distance. So both can be learnt.
     assert figures["mr", "accuracy", "fast"]["value"] == 1.0
     assert figures["mrpc", "accuracy", "fast"]["value"] == 1.0
     assert figures["mrpc", "f1", "fast"]["value"] == 1.0

@@ -1,4 +1,4 @@
-"""Transfer sets read alike from tables and from SentEval's files, and what is wrong with one is said with its row."""
+"""Transfer sets are read alike from tables and SentEval's files, and errors name the row."""
 
 import os
 
@@ -21,7 +21,7 @@ from tests.toy_sets import allow_any_rows
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
-# Set → its files as SentEval's script leaves them, and the same rows as tables: texts, then the label as spelled there.
+# Set → files as SentEval's script writes them, and the same rows as tables: texts, then the label in the table's form.
 ROWS = {
     "subj": (
         {"SUBJ/subj.subjective": "a moving film .\nsly and sad\n", "SUBJ/subj.objective": "he goes home .\n"},
@@ -216,7 +216,7 @@ def test_a_pair_is_its_distance_and_its_product():
 
 
 def spoken_of(name, mirror):
-    """Every sentence that a corpus would take from a transfer set, class by class or split's own order."""
+    """Return every sentence that a corpus takes from a transfer set, sorted, and the columns of each frame."""
     source = resolve_source(SourceSpec(dataset=name), str(mirror))
     frames = list(read_source(source, ReadReport(name), max_bad_share=0))
     return [frame.columns for frame in frames], sorted(text for frame in frames for row in frame.rows() for text in row)

@@ -1,4 +1,4 @@
-"""The stage behind the embedded sentence encoder: a masked LM of one width, taught by an encoder of another."""
+"""The embedded sentence encoder is distilled: a masked LM learns from an encoder of another width."""
 
 import random
 import shutil

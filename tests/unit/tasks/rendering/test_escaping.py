@@ -1,11 +1,12 @@
-"""Foreign text on a page: shown as it is, obeyed in nothing."""
+"""Foreign text on a page is shown literally, and never interpreted."""
 
 import polars as pl
 import pytest
 
-from tasks.rendering.blocks import Page, Part
+from tasks.rendering.blocks import Page, Part, Prose
 from tasks.rendering.charts import training_charts
-from tasks.rendering.escaping import code, plain
+from tasks.rendering.escaping import code, html_sentence, plain, sentence
+from tasks.rendering.html import html
 from tasks.rendering.markdown import markdown, markdown_table
 from tasks.rendering.score_tables import missing_sets
 
@@ -52,6 +53,18 @@ def test_what_is_harmless_is_left_as_it_is():
 def test_code_holds_any_backticks():
     assert code("a") == "`a`"
     assert code("a``b") == "``` a``b ```"
+
+
+def test_words_between_backticks_are_code_on_both_pages():
+    text = "give what `bsl run a|b` <ends> with, or protocol `fast` *alone*"
+    assert sentence(text) == "give what `bsl run a|b` \\<ends\\> with, or protocol `fast` \\*alone\\*"
+    assert html_sentence(text) == (
+        "give what <code>bsl run a|b</code> &lt;ends&gt; with, or protocol <code>fast</code> *alone*"
+    )
+    for foreign in ("`<b>", "``a`` <b>", "` <b> `` c"):
+        assert (sentence(foreign), html_sentence(foreign)) == (plain(foreign), foreign.replace("<b>", "&lt;b&gt;"))
+    page = Page(title="t", word="", sentence=text, lead=[], parts=[Part("Errors", [Prose(text)])])
+    assert html(page).count("<code>fast</code>") == markdown(page).count("`fast`") == 2
 
 
 def test_titles_and_reasons_are_escaped():

@@ -1,4 +1,4 @@
-"""Pages as HTML: whole, themed, and safe with whatever text they show."""
+"""HTML pages are well-formed, themed, and escape any text they show."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ VOID = {"meta", "br", "hr", "link", "img", "input"}
 
 
 class Outline(HTMLParser):
-    """Open elements, ids and references of a page; `handle_endtag` notes one that closes another."""
+    """Collects open elements, ids and references of a page; `handle_endtag` notes tags closed in the wrong order."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
@@ -165,7 +165,7 @@ def test_a_chart_of_its_own_file_has_both_sets_of_colours_and_no_foreign_tag():
 
 
 def test_tables_of_one_title_are_no_landmarks_of_one_name():
-    """axe-core's `landmark-unique`: a labelled section is a landmark, a labelled group is none."""
+    """axe-core's `landmark-unique`: a labelled section is a landmark, a labelled group is not."""
     made = Table.of("Figures × 100", [{"system": "a", "mean": "1.0"}])
     page = html(Page("Sweep", "", "", [], [Part("One", [made]), Part("Two", [made])]))
     assert page.count('role="group" aria-label="Figures × 100"') == 2
@@ -185,7 +185,7 @@ def test_steps_are_whole_and_what_starts_alike_is_named_once():
 
 @dataclass(frozen=True)
 class Toy:
-    """A block that no table and no template knows."""
+    """A block without a table or a template file."""
 
     template: ClassVar[str] = "<p>{{ block.word }}!</p>{{ show(block.inner) }}"
     word: str

@@ -1,4 +1,4 @@
-"""A page as Markdown: figures as the papers print them, published rows below, charts as files."""
+"""Markdown pages show scores as the papers do, published rows below them, and charts as files."""
 
 import polars as pl
 

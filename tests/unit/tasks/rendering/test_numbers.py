@@ -1,4 +1,4 @@
-"""Sizes as a person reads them."""
+"""Sizes are spelled for readers."""
 
 import pytest
 

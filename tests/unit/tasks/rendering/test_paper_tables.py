@@ -1,4 +1,4 @@
-"""Scores as the papers print them."""
+"""Scores are arranged in the papers' tables."""
 
 import polars as pl
 
@@ -30,7 +30,7 @@ def test_columns_average_and_protocols():
     assert list(rows[0].values()) == [
         "mine_1", "spearman, all", "50.00", "51.00", "52.00", "53.00", "54.00", "55.00", "56.00", "53.00",
     ]  # fmt: skip
-    # A set without subsets has one figure under every protocol.
+    # A set without subsets has the same score under every protocol.
     assert list(rows[1].values())[1:] == ["spearman, wmean", *["70.00"] * 5, "55.00", "56.00", "65.86"]
 
 

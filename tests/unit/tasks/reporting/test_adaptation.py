@@ -1,4 +1,4 @@
-"""The page of an adaptation."""
+"""The page of an adaptation shows verdict, evidence and settings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _comparison(dataset: str, value: float) -> dict[str, object]:
 
 
 def _scores(model: str, shift: float) -> pl.DataFrame:
-    """Figures of sets of every kind, with others beside their headlines."""
+    """Return scores of sets of every kind, both headline scores and others."""
     kinds = [
         ("stsb", "all", "spearman", "all"), ("stsb", "all", "pearson", "all"), ("sts12", "all", "spearman", "all"),
         ("sts12", "MSRpar", "spearman", "all"), ("sts12", "all", "spearman", "wmean"),

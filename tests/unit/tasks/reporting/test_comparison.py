@@ -1,4 +1,4 @@
-"""In what runs differ, field by field."""
+"""Runs are compared setting by setting."""
 
 from flows.recipes import recipe
 from storage.artifacts.keys import canonical
@@ -32,7 +32,7 @@ def test_members_of_lists_are_fields_of_their_own():
 
 
 def settings_in(store: Store, letter: str, beam: int, *sources: SourceSpec) -> dict:
-    """What a report's manifest has of settings of `tiny`."""
+    """Publish a report of `tiny` with some changed settings, and return the settings in its manifest."""
     asked = recipe("tiny").settings.model_dump()
     asked["augment"]["translations"][0]["hops"][0]["beam"] = beam
     config = canonical({"settings": RunSettings.model_validate(asked), "sources": sources})

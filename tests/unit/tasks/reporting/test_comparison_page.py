@@ -1,4 +1,4 @@
-"""What a comparison of runs says: on what chose neither encoder, or with the words that it did."""
+"""A comparison of runs is decided by sets that chose neither encoder; otherwise its sentence says so."""
 
 import polars as pl
 

@@ -1,4 +1,4 @@
-"""Figures as MTEB's result files, Markdown and LaTeX."""
+"""Scores are exported as MTEB result files, Markdown and LaTeX."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The model card says what went in, under which terms, and how it was measured."""
+"""The model card names materials, licences and measurements."""
 
 import polars as pl
 import pytest
@@ -137,7 +137,7 @@ def test_every_objective_is_cited():
 
 
 def test_the_same_bytes_by_path_and_by_name_have_a_card_each():
-    """The corpus is the same artifact, but only the name brings a licence and a citation."""
+    """The corpus artifact is the same, but only the dataset's name brings a licence and a citation."""
     by_name = recipe("nli")
     path = SourceSpec(path="/data/snli/train.parquet", name="snli")
     by_path = by_name.model_copy(update={"ingest": by_name.ingest.model_copy(update={"sources": (path,)})})

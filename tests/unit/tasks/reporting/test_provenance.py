@@ -1,4 +1,4 @@
-"""Which commit a page names."""
+"""A page names the commit of the code."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Reports beside a published row: each verdict, and each reason for none."""
+"""Runs are compared with a published row: each verdict, and each reason for no verdict."""
 
 import polars as pl
 import pytest
@@ -26,13 +26,13 @@ def score(dataset: str, value: float) -> dict[str, object]:
 
 
 def shifted(off: float) -> dict[str, float]:
-    """The printed figures, all by as much higher."""
+    """Return the published scores, shifted by `off`."""
     return {name: value + off for name, value in SETS.items()}
 
 
 @pytest.fixture
 def reproduced(tmp_path):
-    """From figures, a run each, to the verdicts by set and the page."""
+    """Return a function: scores of each run → verdicts by set and the page."""
     site = RunContext(store=str(tmp_path / "store"))
     store, corpus = site.open_store(), CorpusRef(key="c" * 64)
 

@@ -1,4 +1,4 @@
-"""An encoder in use: files to vectors, in order and across kills; search and pairs over a corpus."""
+"""Files are embedded in order, also after kills; a corpus is searched for neighbours and near duplicates."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -38,7 +38,7 @@ def advance(done, total, detail):
 
 
 class Lengths(encoding.ResumableEncoding):
-    """An encoding whose vectors are lengths."""
+    """Encoding whose vectors are text lengths."""
 
     part = 2
 
@@ -57,7 +57,7 @@ def test_a_file_is_embedded_in_its_order_with_what_it_repeats(model, site, lines
 
 
 def killed_at(kill, seen):
-    """Progress that is interrupted, and notes what it heard."""
+    """Return a progress callback that records its calls and raises KeyboardInterrupt at `kill`."""
 
     def advance(done, total, detail):
         seen.append((done, total))
@@ -77,7 +77,7 @@ def test_a_killed_call_goes_on_where_it_was(model, site, lines, tmp_path, monkey
     assert heard == [(0, 9), (4, 9), (4, 9), (8, 9), (8, 9), (9, 9)]
     heard.clear()
     assert embed_file(site, model[0], lines, target, "fp32", killed_at(None, heard)) == 9
-    assert heard == [(8, 9), (9, 9)]  # from where it was
+    assert heard == [(8, 9), (9, 9)]  # resumes at the last part
     embed_file(site, model[0], lines, tmp_path / "whole.parquet", "fp32", advance)
     assert pl.read_parquet(target).equals(pl.read_parquet(tmp_path / "whole.parquet"))
 
@@ -93,7 +93,7 @@ def test_a_call_killed_with_smaller_parts_leaves_no_rows(model, site, lines, tmp
 
 
 def test_an_index_that_was_killed_goes_on_where_it_was(model, site, lines, monkeypatch):
-    """And comes to the bytes of one that was not killed."""
+    """The result has the bytes of an uninterrupted index."""
     monkeypatch.setattr(encoding, "CPU_PART", 3)
     heard = []
     monkeypatch.setattr("tasks.embedding.embed.progress_of", lambda what: killed_at(8, heard))
@@ -180,7 +180,7 @@ def test_two_columns_of_text_want_a_name(model, site, tmp_path):
 
 def test_a_sentence_finds_itself_and_its_likes(model, site, lines):
     corpus = index(site, model[0], lines, "fp32")
-    assert len(corpus.texts) == 8  # each once
+    assert len(corpus.texts) == 8  # duplicates removed
     ((score, text), *_), *_ = corpus.search([ORIGINALS[1]], 3)
     assert (text, round(score, 5)) == (ORIGINALS[1], 1)
     (score, first, second), *_ = corpus.pairs(1, -1)
@@ -213,7 +213,7 @@ def test_the_command_line_answers_in_json(model, site, lines, capsys, monkeypatc
 
 
 def test_a_folder_may_take_the_vectors_of_its_own_text(model, site, tmp_path, monkeypatch):
-    """What a killed call left there is no text of the call that goes on."""
+    """The output of a killed call is not read as text when the call is repeated."""
     monkeypatch.setattr(encoding, "CPU_PART", 2)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("\n".join(ORIGINALS))

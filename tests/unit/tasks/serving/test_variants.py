@@ -1,4 +1,4 @@
-"""The table of an encoder's forms."""
+"""The table of an encoder's exported forms."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""No two stages share a key: the stage's name is in it, and a name belongs to one function."""
+"""No two stages share a key: the key contains the stage's name, and a name belongs to one function."""
 
 import json
 import pickle
@@ -49,7 +49,7 @@ def fancy_views(work: StageContext, corpus: str) -> None:
 
 def test_two_functions_of_one_name_are_refused():
     first()
-    first()  # the same function again, as a module that is imported anew
+    first()  # the same function again, as after a second import
     with pytest.raises(ValueError, match=r"stage 'same_views' stands in .*first.* already"):
         second()
 

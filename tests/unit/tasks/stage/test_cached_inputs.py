@@ -1,4 +1,4 @@
-"""A group of stage arguments enters key and provenance as its fields do."""
+"""A group of stage arguments enters key and provenance as separate fields."""
 
 import polars as pl
 

@@ -1,4 +1,4 @@
-"""A stage's process that gets no more memory is ended by the system: nothing half made is found, a rerun makes it."""
+"""A stage that runs out of memory is aborted and publishes nothing; a rerun makes the artifact."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Which device there is, told without torch where no GPU can be."""
+"""The device is found without importing torch where there can be no GPU."""
 
 import ctypes
 import subprocess

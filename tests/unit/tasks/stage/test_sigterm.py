@@ -1,4 +1,4 @@
-"""SIGTERM raises a flag inside the block, and does what it would have done on leaving it."""
+"""SIGTERM sets a flag inside the block, and is passed to the former handler at its end."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from tasks.stage.sigterm import stop_requested
 
 @pytest.fixture
 def heard():
-    """What the handler outside the block heard."""
+    """Return the calls of the handler outside the block."""
     told = []
     before = signal.signal(signal.SIGTERM, lambda *_: told.append("old"))
     yield told

@@ -1,4 +1,4 @@
-"""Pages of the UI: no two artifacts of a run share a key, and links lead to pages that are made."""
+"""Pages of the Prefect UI: no two artifacts of a run share a key, and every link leads to an existing page."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,7 +23,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def told(monkeypatch):
-    """What a flow run was told to run."""
+    """Return a function that sets the flow and the parameters of the current flow run."""
 
     def tell(flow: str, **parameters: object) -> None:
         monkeypatch.setitem(vars(flow_run), "flow_name", flow)
@@ -33,7 +33,7 @@ def told(monkeypatch):
 
 
 def made(store, kind, stage, *inputs, run="this", **config):
-    """The manifest of an artifact of a stage."""
+    """Publish an artifact of a stage, and return its manifest."""
     entries = {f"{i}": {"kind": one.kind, "key": one.key, "digest": one.digest} for i, one in enumerate(inputs)}
     provenance = Provenance(stage=stage, stage_version=1, config=config, inputs=entries, run=run)
     ref = ArtifactRef(kind=kind, key=f"{next(LETTERS):02x}" * 32)
@@ -108,7 +108,7 @@ def test_an_answer_stands_above_what_its_page_was_made_of():
 
 
 class Failing(BaseHTTPRequestHandler):
-    """As Prefect's server answers while its database is gone."""
+    """Prefect's server while its database is gone."""
 
     def do_POST(self):
         self.server.asked += 1
@@ -123,7 +123,7 @@ class Failing(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def failing(monkeypatch, told):
-    """A server that answers one status to whatever it is asked."""
+    """Start a server that answers every request with the same status."""
     told("bsl-pipeline", recipe_name="tiny")
     monkeypatch.setattr(page, "in_run", lambda: True)
     monkeypatch.setattr(page, "_silent_until", 0.0)
@@ -131,7 +131,7 @@ def failing(monkeypatch, told):
         server.asked, server.status = 0, 500
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/api"
-        with temporary_settings({PREFECT_API_URL: address, PREFECT_CLIENT_RETRY_EXTRA_CODES: ""}):  # or minutes pass
+        with temporary_settings({PREFECT_API_URL: address, PREFECT_CLIENT_RETRY_EXTRA_CODES: ""}):  # else minutes pass
             yield server
         server.shutdown()
 

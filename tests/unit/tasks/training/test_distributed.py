@@ -1,4 +1,4 @@
-"""The stage with several processes: the weights and losses of one, and a clear end when it cannot go on."""
+"""Training with several processes gives the weights and losses of one process, and ends clearly when it must stop."""
 
 import subprocess
 import sys
@@ -25,8 +25,8 @@ from tasks.training.worker import TrainingJob
 from tests.servers import children, is_alive
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
-# Batch statistics, negatives from the whole batch, a target that follows; no dropout, which each process draws itself.
-# A larger ε: a bias before batch normalisation has no gradient but rounding noise, of which Adam with 1e-6 makes steps.
+# Batch statistics, negatives from the whole batch, a momentum target; no dropout, which each process draws for itself.
+# A larger ε: before batch normalisation a bias has only rounding noise as gradient; Adam with 1e-6 turns it into steps.
 CONFIG = TrainingConfig(
     precision="fp32",
     objective=BSLConfig(k=2, momentum=0.9, target_norm="standardize", contrastive_weight=0.5),
@@ -39,7 +39,7 @@ CONFIG = TrainingConfig(
     collapse=None,
 )
 ROOT = Path(__file__).parents[4]
-TOLERANCE = 5e-6  # of weights and losses after 8 steps in fp32: the same sums in another order (1e-6 seen)
+TOLERANCE = 5e-6  # for weights and losses after 8 steps in fp32: equal sums in another order (1e-6 seen)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
 
 @pytest.mark.slow
 def test_a_command_that_is_killed_leaves_no_trainer(arguments, tmp_path):
-    """Run again, others would write beside them where it goes on."""
+    """A surviving trainer would write to the same folder as those of the next run."""
     site, given = arguments
     long = CONFIG.model_copy(update={"epochs": 1000, "eval_every": 10_000})
     job = TrainingJob(

@@ -1,4 +1,4 @@
-"""A budget in seconds becomes steps, by the median of a few."""
+"""A budget in seconds is converted to steps by the median time of a few steps."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_a_step_is_over_once_the_device_has_done_it(monkeypatch):
     monkeypatch.setattr("tasks.training.step_timing.time.perf_counter", lambda: next(now))
 
     def wait():
-        for _ in range(20):  # of the device's own time
+        for _ in range(20):  # simulates the device's own time
             next(now)
 
     clock = _Clock(wait)

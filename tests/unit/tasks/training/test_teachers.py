@@ -1,4 +1,4 @@
-"""Several teachers' vectors as one table: its cosines are the mean of theirs, whatever their widths."""
+"""Vectors of several teachers are joined: cosines of the joint vectors are the mean of the teachers' cosines."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""What a memory holds of some sentences: by ranges of ids, each once, and what has come since."""
+"""Translations of given sentences are looked up in the memory: by ranges of ids, each once, including new parts."""
 
 import polars as pl
 import pytest
@@ -54,7 +54,7 @@ def test_missing_is_what_no_part_holds_and_the_rest_is_found(store, recall):
 
 def test_of_duplicates_the_first_by_part_name_wins_whichever_came_first(store, recall):
     def named(first: int) -> int:
-        return first << 252  # a key that begins with this digit
+        return first << 252  # first hexadecimal digit of the key
 
     publish(store, named(9), {1: "later by name", 2: "zwei"})
     known = recall(1, 2, 3)
@@ -65,7 +65,7 @@ def test_of_duplicates_the_first_by_part_name_wins_whichever_came_first(store, r
 
 
 def test_of_a_large_memory_little_more_than_what_is_asked_for_is_set_aside(store, tmp_path):
-    step = 2**64 // 4096  # as hashes fall: evenly
+    step = 2**64 // 4096  # evenly spread, as hashes are
     publish(store, 1, {step * n: f"t{n}" for n in range(4096)})
     known = MemoryLookup(TranslationMemory(store, FINGERPRINT), tmp_path, 0, 8)
     known.ask_for(lambda _: sentences(*(step * n for n in range(0, 4096, 512))))

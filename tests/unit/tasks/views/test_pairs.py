@@ -1,4 +1,4 @@
-"""What the stage remembers of pairs while it writes them."""
+"""The stage `pair` keeps only its first pairs in memory while it writes them all."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ LOTS, ROWS = 24, 100_000
 
 
 def lots() -> Iterator[pl.DataFrame]:
-    """Lots of some 20 MB."""
+    """Yield frames of some 20 MB."""
     for number in range(LOTS):
         ids = pl.Series("pair_id", range(number * ROWS, (number + 1) * ROWS), dtype=pl.UInt64)
         text = ids.cast(pl.String) + " is a sentence too long to lie in its column's views themselves, as most are."
@@ -23,7 +23,7 @@ def lots() -> Iterator[pl.DataFrame]:
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 

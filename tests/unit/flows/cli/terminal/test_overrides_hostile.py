@@ -1,4 +1,4 @@
-"""What a person, a script or a stranger's artifact may give to the command: said clearly, obeyed in nothing."""
+"""Hostile arguments, settings and artifacts are refused with a clear message, and never executed."""
 
 import json
 
@@ -44,7 +44,7 @@ def test_a_number_without_end_is_refused(field, value):
 
 
 def test_text_that_is_not_unicode_is_refused():
-    """Such as a command line's undecodable bytes."""
+    """For example the undecodable bytes of a command line."""
     with pytest.raises(ValueError, match=r"title.* [uU]nicode"):
         configured("tiny", ["title=a\udcffb"])
 

@@ -1,4 +1,4 @@
-"""What a program that reads a verb's output meets."""
+"""Programs can read a verb's output: clean JSON, no escape codes, no stray lines."""
 
 import json
 import logging
@@ -43,7 +43,7 @@ def test_a_reader_that_leaves_early_is_no_error():
 
 
 def test_what_prefect_s_services_could_not_send_is_no_line_of_a_quiet_verb():
-    """A heartbeat that was lost while the machine was busy was a line of 900 letters, and the run went on."""
+    """A heartbeat that was lost on a busy machine printed a line of 900 characters, and the run went on."""
     said = "; ".join(
         [
             "import logging",

@@ -1,4 +1,4 @@
-"""What a run prints as it goes: a line a stage, numbered by the plan."""
+"""A run prints its progress: one line per stage, numbered by the plan."""
 
 import io
 
@@ -58,7 +58,7 @@ def test_a_stage_that_was_there_is_cached(store):
 
 
 def lines_of(store, plan, *walk):
-    """Lines that a walk leaves: steps as pairs of a step and the steps inside it."""
+    """Return the lines of a simulated run: each step with the steps inside it, and whether it counts its parts."""
     out = io.StringIO()
     terminal = Terminal(Console(file=out, width=100), store, plan)
     for outer, inner, counts in walk:

@@ -1,4 +1,4 @@
-"""What is left of a run is said by what was measured in it, and not at all where that says nothing."""
+"""The remaining time is estimated from rates measured in the run, and omitted where no rate is known."""
 
 import pytest
 
@@ -18,8 +18,8 @@ VIEWS, TRAIN, EMBED = step("make_views", 1), step("train", 2), step("embed", 3)
 
 
 def simulated(rates, total):
-    """What is said to be left of a stage of several equal counts, and what truly is, at each of its words."""
-    clock, said = 60.0, []  # a minute of loading
+    """Return the estimated and the true remaining seconds at each report of a stage of several equal counts."""
+    clock, said = 60.0, []  # loading takes a minute
     ends = clock + sum(total / rate for rate in rates)
     for number, rate in enumerate(rates):
         count = Count("translation", following=len(rates) - number - 1)
@@ -52,7 +52,7 @@ def test_a_count_that_begins_anew_has_a_rate_of_its_own():
     assert count.told(10, 10, "", 1.0).rate == 10.0
     assert count.told(1, 10, "", 2.0).rate is None
     again = count.told(2, 10, "", 12.0)
-    assert (again.rate, again.left, again.pace) == (0.1, None, "0.1/s")  # how many follow nobody knows
+    assert (again.rate, again.left, again.pace) == (0.1, None, "0.1/s")  # nobody knows how many counts follow
 
 
 def test_a_total_that_grows_with_what_is_done_says_nothing():
@@ -66,7 +66,7 @@ def test_nothing_is_said_of_the_whole_while_the_stage_or_those_ahead_are_not_mea
     remaining.makes(VIEWS, 0.0)
     assert remaining.seconds(1000.0) is None
     remaining.advances(Progress("translation", 5, 10, left=40.0), 1000.0)
-    assert remaining.seconds(1000.0) is None  # training may take minutes or days
+    assert remaining.seconds(1000.0) is None  # unknown: training may take minutes or days
     remaining.ends(VIEWS, 1040.0)
     remaining.begins(TRAIN)
     remaining.makes(TRAIN, 1040.0)

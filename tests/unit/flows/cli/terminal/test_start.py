@@ -1,4 +1,4 @@
-"""A verb's flow is planned before it runs, so that its stages have numbers; planning starts and sends nothing."""
+"""A verb's flow is planned before it runs, so that its stages are numbered; planning starts and sends nothing."""
 
 import pytest
 from prefect import flow
@@ -69,4 +69,4 @@ def test_own_text_is_planned_before_it_was_read_but_for_what_is_measured_first(s
     planned = stages(planned_stages(adapt, {"texts": [str(text)], "site": site}))
     assert planned[0] == "read_passages"
     assert planned[-1] == "adaptation"
-    assert planned_stages(field, {"texts": [str(text)], "site": site}) is None  # its pace is measured first
+    assert planned_stages(field, {"texts": [str(text)], "site": site}) is None  # unknown: speed is measured first

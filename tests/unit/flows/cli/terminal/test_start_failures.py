@@ -1,4 +1,4 @@
-"""How a command ends says whether running it again helps."""
+"""A failed command says whether running it again helps."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""A sentence-transformers folder is scored as SentenceTransformer would encode it, or refused."""
+"""A sentence-transformers folder gives the vectors of SentenceTransformer, or is refused."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Damaged model folders: each ends in an error that names the folder, and none runs what it holds."""
+"""A damaged model folder ends in an error that names the folder, and its code is never run."""
 
 import shutil
 
@@ -15,7 +15,7 @@ from storage.errors import SourceError, StorageError
 from storage.sources.model_sources import resolve_model
 from tests.hostile_models import DAMAGES, cut, fields, gone, text
 
-# transformers takes these for what they are not used for here: another activation's name, a class that is not needed.
+# transformers accepts these damages: they change only fields that are not used here, such as a class name.
 HARMLESS = {"config knows no activation", "config asks for code", "tokenizer settings name no class"} | {
     "tokenizer ends after no token"
 }
@@ -38,7 +38,7 @@ def test_a_damaged_encoder_is_a_clear_error(tmp_path, damage):
     with pytest.raises((ModelError, StorageError)) as refusal:
         load()
     assert str(tmp_path) in str(refusal.value)
-    assert "; " in str(refusal.value)  # what to do
+    assert "; " in str(refusal.value)  # the part that says how to fix it
 
 
 BROKEN_TRANSLATORS = {

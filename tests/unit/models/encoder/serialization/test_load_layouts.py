@@ -1,4 +1,4 @@
-"""Every layout of sentence-transformers that needs no remote code gives the vectors that the library gives."""
+"""Every layout of sentence-transformers without remote code gives the library's own vectors."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def test_a_prompt_is_asked_for_by_its_name_or_as_text(tmp_path, asked, how, pool
 
 
 def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
-    """Nothing of a text would be pooled, and its vector be no number."""
+    """With no room, no token of a text would be pooled and the vector would be NaN."""
     folder = write(tmp_path, prompted("sts", include_prompt=False))
     taken = len(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96)).surrounding_ids()[0])
     told = f"its prompt takes {taken} tokens, which are not pooled, of {taken} that fit"
@@ -60,7 +60,7 @@ def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
 
 
 def test_a_prompt_that_is_not_pooled_is_not_below_other_heads_either(tmp_path):
-    """Whitening, fewer dimensions and convolutions pooled it again."""
+    """Regression: whitening, dimension reduction and convolutions pooled the prompt again."""
     folder = write(tmp_path, prompted("sts", include_prompt=False))
     encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96)))
     vectors, width = SentenceEncoder(encoder, tokenizer).encode(TEXTS), encoder.width
@@ -79,7 +79,7 @@ def unit(vectors):
 @pytest.mark.parametrize("prompt", ["", "query: ", "passage"])
 @pytest.mark.parametrize("model", [bert, roberta])
 def test_a_table_can_be_made_of_an_encoder_with_any_prompt(tmp_path, model, prompt):
-    """A tokenizer of bytes writes a word otherwise behind a space than at the beginning."""
+    """A byte-level tokenizer writes a word after a space differently from a word at the beginning."""
     folder = write(tmp_path, layout(model()))
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=32, prompt=prompt))
     before, after = encoder.surrounding_ids()
@@ -126,7 +126,7 @@ def test_encoders_of_other_kinds_are_refused_with_the_reason(tmp_path, kinds, re
 
 
 def test_weights_that_an_adapter_would_change_are_refused(tmp_path):
-    """sentence-transformers puts the adapter on, so what is read without it are other vectors."""
+    """sentence-transformers applies the adapter, so the weights without it give other vectors."""
     folder = write(tmp_path, {**layout(bert()), "adapter_config.json": {"peft_type": "LORA"}})
     with pytest.raises(EncoderError, match=r"an adapter \(LORA\) changes its weights, .*merge it"):
         saved_config(folder, "x")

@@ -1,4 +1,4 @@
-"""What a sentence-transformers folder says is read, and held against the configuration."""
+"""Settings of a sentence-transformers folder are read and checked against the configuration."""
 
 import json
 from typing import get_args
@@ -66,7 +66,7 @@ def test_a_plain_transformer_takes_any_pooling(tmp_path):
 
 
 def test_old_and_new_layouts_are_read(exported):
-    """Old models keep the transformer in a folder of its own; version 5 writes one `pooling_mode`."""
+    """Old models have the transformer in a subfolder; version 5 writes a single `pooling_mode`."""
     folder, vectors = exported()
     inner = folder / "0_Transformer"
     inner.mkdir()
@@ -129,7 +129,7 @@ def test_a_folder_s_own_length_holds_unless_another_is_asked_for_which_is_said(e
 def test_a_bare_transformer_without_a_length_takes_64(tmp_path):
     encoder, tokenizer = pair_of(SentenceEncoder.load(write_tiny(tmp_path), EncoderConfig(model="x")))
     assert encoder.config.max_length == 64
-    assert len(tokenizer("man " * 99)["input_ids"]) == 101  # it is the encoder that cuts
+    assert len(tokenizer("man " * 99)["input_ids"]) == 101  # the encoder truncates, not the tokenizer
     assert tokenise(tokenizer, ["man " * 99], encoder.config.length).lengths.tolist() == [64]
 
 

@@ -1,4 +1,4 @@
-"""A folder that chooses among ways is read as the way that sentence-transformers takes for a plain text."""
+"""A folder with a Router is read by the route that sentence-transformers takes for a plain text."""
 
 import ast
 import json

@@ -24,7 +24,7 @@ TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
         (architecture, pooling)
         for architecture in ("bert", "modernbert")
         for pooling in get_args(Pooling)
-        if (architecture, pooling) != ("modernbert", POOLER)  # which has no pooler
+        if (architecture, pooling) != ("modernbert", POOLER)  # ModernBERT has no pooler
     ],
 )
 @pytest.mark.parametrize("normalize", [False, True])
@@ -33,7 +33,7 @@ def test_sentence_transformers_gives_the_same_embeddings(tmp_path, architecture,
     encoder = Encoder(encoder.backbone, encoder.config.model_copy(update={"normalize": normalize}))
     SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own imports
+        warnings.simplefilter("ignore", DeprecationWarning)  # from the library's own imports
         from sentence_transformers import SentenceTransformer
 
         theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
@@ -54,7 +54,8 @@ def test_a_pooling_of_layers_is_read_again_of_an_encoder_that_has_one(shallow, t
     assert np.abs(again.encode(TEXTS) - whole.encode(TEXTS)).max() <= 1e-6
 
 
-# Of the files whose form is ours, as the code before heads wrote them for mean pooling; transformers writes the others.
+# Digests of the files whose format is ours, written with mean pooling by the code before heads existed; transformers
+# writes the other files.
 PLAIN = {
     "1_Pooling/config.json": "492f7efb669afe9dcd01490c7d8b9847d057b43f237f9f1456f703d10cf5b61b",
     "config_sentence_transformers.json": "44f46cbd458b4946b7c3abc166e83d58cf2e7474faa0fb1ad2e44fc811e9f416",

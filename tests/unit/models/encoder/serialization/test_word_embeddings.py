@@ -1,4 +1,4 @@
-"""Tables of words as sentence-transformers has them, weighed or not: its vectors, to and fro."""
+"""Word-embedding tables of sentence-transformers, weighted or not, give its vectors after load and save."""
 
 import json
 
@@ -49,7 +49,7 @@ def loaded(folder):
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_the_vectors_are_those_of_sentence_transformers_both_ways(name, tmp_path):
-    texts = TEXTS if "convolutions" not in name else TEXTS[:3]  # whose filler CNN there would count
+    texts = TEXTS if "convolutions" not in name else TEXTS[:3]  # their CNN counts padding as tokens
     theirs = saved(tmp_path / "theirs", CHAINS[name]()).encode(texts)
     encoder, tokenizer = pair_of(loaded(tmp_path / "theirs"))
     ours = SentenceEncoder(encoder, tokenizer).encode(texts)

@@ -1,4 +1,4 @@
-"""`fast` is scikit-learn's LogisticRegression, solved tighter, for all folds at once; what both protocols refuse."""
+"""The `fast` protocol equals scikit-learn's LogisticRegression, solved more exactly; bad input is refused."""
 
 import os
 
@@ -30,7 +30,7 @@ def rows(n: int, width: int, classes: int, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def gradient(x: np.ndarray, y: np.ndarray, c: float, weights: np.ndarray, classes: int) -> np.ndarray:
-    """Of scikit-learn's objective at weights (P, C) of our form, restated with plain numpy."""
+    """Return the gradient of scikit-learn's objective at weights (P, C) of our form, restated in NumPy."""
     scores = x.astype(np.float64) @ weights[:-1] + weights[-1]
     chance = np.exp(scores - scores.max(axis=1, keepdims=True))
     error = chance / chance.sum(axis=1, keepdims=True) - np.eye(classes)[y]
@@ -94,7 +94,7 @@ def test_sparse_features_have_the_solution_of_the_same_features_dense(classes, s
         for form in (csr_array(x), torch.from_numpy(x))
     )
     norms = dense[:, :, :-1].flatten(2).norm(dim=2)
-    # Each is within tolerance · max(1, ‖w‖) of the one optimum: the penalty's curvature is 1.
+    # Each is within tolerance · max(1, ‖w‖) of the unique optimum: the penalty's curvature is 1.
     bound = 2.01 * tolerance * norms.clamp_min(1.0)
     assert ((sparse - dense)[:, :, :-1].flatten(2).norm(dim=2) <= bound).all()
     for fold, held in enumerate(folds):
@@ -118,7 +118,7 @@ def test_tfidf_of_real_questions_has_the_solution_of_its_dense_form():
 
 
 def words(texts: int, vocabulary: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of length 1 with six words, which the class makes likelier or not; the last words are in no row."""
+    """Draw unit rows of six words whose frequencies depend on the class; the last words are in no row."""
     random = np.random.default_rng(1)
     y = random.integers(0, classes, texts)
     likely = random.dirichlet(np.full(vocabulary - 5, 0.3), classes)
@@ -173,7 +173,7 @@ def test_a_task_that_is_learnt_perfectly_is_solved_too():
 
 
 def test_classes_of_very_unequal_size_on_features_of_very_unequal_width_are_solved():
-    """As TREC's on the latents of a flow: by the mean curvature of the classes a thousand steps were too few."""
+    """Like TREC on BERT-flow latents: with the mean curvature of the classes, a thousand steps were too few."""
     random, widths = np.random.default_rng(0), np.geomspace(30, 0.1, 128)
     x = (random.standard_t(4, (1500, 128)) * widths).astype(np.float32)
     scores_NK = 0.9 * x @ (random.standard_normal((128, 6)) / widths[:, None]) + np.array([0, 0, 0, 0, 0, -6.0])
@@ -192,7 +192,7 @@ def test_the_interval_of_an_accuracy_is_that_of_its_count():
     config = BootstrapConfig(resamples=20_000)
     accuracy, f1 = probe_rows(task, [Outcome((), 1.0, predicted, predicted == y)], "fast", config, f1=True)
     assert accuracy.value == 0.8
-    # The normal approximation of the binomial, to half a row.
+    # The normal approximation of the binomial, within half a row.
     assert accuracy.ci_low == pytest.approx(0.8 - 1.96 * 0.04, abs=0.006)
     assert accuracy.ci_high == pytest.approx(0.8 + 1.96 * 0.04, abs=0.006)
     both, errors = int(((y == 1) & (predicted == 1)).sum()), 20

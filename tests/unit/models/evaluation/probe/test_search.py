@@ -1,4 +1,4 @@
-"""The batched SentEval protocol equals the plain one fold by fold: float64 leaves rounding no say in a prediction."""
+"""The batched SentEval protocol equals the plain one fold by fold: float64 rounding changes no prediction."""
 
 import os
 from dataclasses import replace
@@ -49,7 +49,7 @@ def same(outcomes, plain) -> None:
 
 
 def test_every_layout_equals_the_plain_protocol_fold_by_fold():
-    # 150 and 131 rows: fits of unequal lengths and numbers of steps, one batch of two tasks of one shape.
+    # 150 and 131 rows: fits of unequal lengths and step counts, in one batch of two tasks of one shape.
     one, two = rows(150, 6, 2), rows(131, 6, 2, seed=1)
     train, test = rows(140, 5, 4, seed=2), rows(40, 5, 4, seed=3)
     dev = rows(33, 5, 4, seed=4)
@@ -85,7 +85,7 @@ def test_a_seed_decides_everything():
 @pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
 @pytest.mark.parametrize("dataset", ["trec", "cr"])
 def test_real_sentences_equal_the_plain_protocol_fold_by_fold(dataset):
-    """Hashed words as features: no encoder is needed, and the classes can be learnt from them."""
+    """Features are hashed words: they need no encoder, and the classes can be learnt from them."""
     plain = replace(PLAIN, folds=4)
     config = CONFIG.model_copy(update={"folds": 4})
     if dataset == "trec":

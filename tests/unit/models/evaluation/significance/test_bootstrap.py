@@ -1,4 +1,4 @@
-"""The bootstrap by counts equals bootstrap by lists, draw by draw."""
+"""The bootstrap by counts equals the bootstrap by lists, draw by draw."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Seeds and pairs are two sources of variance: intervals hold what they promise, restated plainly."""
+"""Hierarchical bootstrap over seeds and pairs: figures, coverage of the intervals, Holm's correction."""
 
 import math
 
@@ -14,7 +14,7 @@ from models.evaluation.significance.paired import paired_difference
 
 @pytest.fixture(scope="module")
 def pairs():
-    """Gold scores, and three encoders' cosines of two methods; the second is better by far."""
+    """Return gold scores and the cosines of two methods with three seeds each; the second method is far better."""
     generator = np.random.default_rng(5)
     gold = generator.normal(size=300)
     return gold, *(np.stack([gold + noise * generator.normal(size=300) for _ in range(3)]) for noise in (2.0, 1.0))
@@ -47,7 +47,7 @@ def test_mean_and_deviation_are_over_seeds_of_the_mean_of_sets():
 
 
 def test_variance_of_a_draw_is_that_of_the_mean_of_seeds():
-    """Without variance of pairs it is s² / S, though seeds are drawn from three."""
+    """Without variance of pairs the variance is s² / S, although only three seeds are drawn from."""
     by_seed = np.array([0.50, 0.53, 0.61])
     draws = BootstrapDraws(by_seed, np.tile(by_seed, (20_000, 1)))
     low, high = (figure_of([draws]).ci_low, figure_of([draws]).ci_high)
@@ -58,7 +58,7 @@ def test_variance_of_a_draw_is_that_of_the_mean_of_seeds():
 
 
 def test_intervals_over_seeds_and_pairs_hold_the_truth_where_pairs_alone_do_not():
-    """Two equal methods whose seeds vary more than their pairs: pairs alone call the luckier seeds better."""
+    """Two equal methods whose seeds vary more than their pairs: pairs alone favour the luckier seeds."""
     generator = np.random.default_rng(11)
     wrong = {"both": 0, "pairs": 0}
     for trial in range(60):
@@ -73,7 +73,7 @@ def test_intervals_over_seeds_and_pairs_hold_the_truth_where_pairs_alone_do_not(
         wrong["both"] += not both.ci_low <= 0 <= both.ci_high
         wrong["pairs"] += not alone.ci_low <= 0 <= alone.ci_high
     assert wrong["pairs"] > 30
-    assert wrong["both"] <= 9  # four seeds: a percentile interval is still somewhat short of 95 %
+    assert wrong["both"] <= 9  # with four seeds, a percentile interval is still somewhat narrower than 95 %
 
 
 def test_a_true_difference_is_seen(pairs):

@@ -1,4 +1,4 @@
-"""The paired bootstrap equals one by lists, and sees what single intervals cannot."""
+"""The paired bootstrap equals one by lists, and detects differences that single intervals hide."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_turned_round_and_with_itself(metric):
 
 
 def test_no_false_alarm_more_often_than_its_level():
-    """Two encoders that are equally good: p < 0.05 in about one case of twenty."""
+    """Two equally good encoders: p < 0.05 in about one case of twenty."""
     alarms = 0
     for seed in range(100):
         generator = np.random.default_rng(seed)

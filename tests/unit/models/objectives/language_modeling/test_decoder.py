@@ -1,4 +1,4 @@
-"""The encoder's layers as a decoder, against plain restatements and against transformers' own decoders."""
+"""The encoder's layers as a decoder equal plain restatements and transformers' own decoders."""
 
 import pytest
 import torch
@@ -41,18 +41,18 @@ PARTS = {"value": "self.value", "output": "output.dense", "norm": "output.LayerN
 @pytest.fixture
 def tokens(tmp_path):
     _, tokenizer = tiny_encoder(tmp_path)
-    return tokenise(tokenizer, [*BACK_DE, BACK_DE[0]], 24)  # several of one length
+    return tokenise(tokenizer, [*BACK_DE, BACK_DE[0]], 24)  # several of equal length
 
 
 def outputs(backbone, decoder, tokens, vectors):
-    """Ours in the order of the tokens, (N, D)."""
+    """Return our states in the order of the tokens, (N, D)."""
     states, places = decoder(backbone, tokens, vectors, decoder_position(backbone, 0, 24))
     return states[torch.from_numpy(places).argsort()]
 
 
 @pytest.mark.parametrize(("kind", "published", "config", "base"), PUBLISHED, ids=lambda v: getattr(v, "__name__", ""))
 def test_it_is_the_published_decoder_of_bert_and_its_kin(kind, published, config, base, tokens):
-    """Weights of one copied into the other: equal states, and equal gradients of all that both have."""
+    """With copied weights, states are equal, and so are the gradients of all shared weights."""
     torch.manual_seed(0)
     backbone = kind(config, add_pooling_layer=False).double()
     decoder = Decoder(backbone, WIDTH).double()
@@ -78,7 +78,7 @@ def test_it_is_the_published_decoder_of_bert_and_its_kin(kind, published, config
         torch.testing.assert_close(p.grad, theirs.get_parameter(name).grad, rtol=1e-7, atol=1e-9)
     for layer, attention in zip(theirs.encoder.layer, decoder.attentions, strict=True):
         grads = {name: p.grad for name, p in layer.crossattention.named_parameters()}
-        # What is left out: queries and keys of an attention to one vector.
+        # We leave out queries and keys of attention to a single vector: their gradient is zero.
         idle = [grad for name, grad in grads.items() if ".query." in name or ".key." in name]
         assert max(grad.abs().max() for grad in idle) < 1e-12
         for ours, path in PARTS.items():
@@ -87,7 +87,7 @@ def test_it_is_the_published_decoder_of_bert_and_its_kin(kind, published, config
 
 
 def restated_modernbert(backbone, decoder, ids, vector):
-    """A pre-norm layer, its causal self-attention with rotated positions, and the vector's own projections, plainly."""
+    """Return the states of ModernBERT's layers with causal self-attention and the vector's projections, restated."""
     x = backbone.embeddings(input_ids=ids[None])
     count, positions = len(ids), torch.arange(len(ids))[None]
     heads, width = backbone.config.num_attention_heads, x.shape[-1] // backbone.config.num_attention_heads
@@ -95,7 +95,7 @@ def restated_modernbert(backbone, decoder, ids, vector):
     def rotate(y, cos, sin):
         one, two = y.chunk(2, -1)
         turned = y.float() * cos[0] + torch.cat([-two, one], -1).float() * sin[0]
-        return turned.to(y.dtype)  # transformers rotates in fp32, whatever the weights are in
+        return turned.to(y.dtype)  # transformers rotates in fp32 for every dtype of the weights
 
     for layer, attention in zip(backbone.layers, decoder.attentions, strict=True):
         q, k, v = layer.attn.Wqkv(layer.attn_norm(x))[0].view(count, 3, heads, width).permute(1, 2, 0, 3)
@@ -116,7 +116,7 @@ def test_modernbert_which_has_no_decoder_in_transformers_is_as_restated(tokens):
         **SIZE, intermediate_size=48, pad_token_id=0, bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3
     )
     backbone = ModernBertModel(config).double()
-    decoder = Decoder(backbone, 16).double()  # vectors of another width, as after a Dense
+    decoder = Decoder(backbone, 16).double()  # vectors of another width, as after a Dense layer
     vectors = torch.randn(len(tokens), 16, dtype=torch.float64, requires_grad=True)
     expected = torch.cat(
         [
@@ -139,7 +139,7 @@ def test_modernbert_which_has_no_decoder_in_transformers_is_as_restated(tokens):
 
 @pytest.mark.parametrize("by_length", [True, False])
 def test_no_token_knows_those_behind_it(tokens, by_length, monkeypatch):
-    """Also where all sentences attend at once, padded, as on a GPU."""
+    """Also in the padded form, where all sentences attend at once as on a GPU."""
     import models.objectives.language_modeling.decoder as module
 
     lay_out = module.lay_out

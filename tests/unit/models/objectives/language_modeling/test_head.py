@@ -1,4 +1,4 @@
-"""The head over the vocabulary: taken over from each architecture's own masked language model, or new."""
+"""The vocabulary head: loaded from each architecture's own masked language model, or new."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The fused loss against torch's own, with a bias, in blocks, in float64, and of no rows."""
+"""The fused cross-entropy equals torch's, with a bias, in blocks, in float64, and without rows."""
 
 import pytest
 import torch

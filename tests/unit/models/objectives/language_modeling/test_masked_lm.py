@@ -1,4 +1,4 @@
-"""Masked language modelling: the restated loss, what it reads, and real sentences."""
+"""Masked language modelling: the restated loss, its inputs, and training on real sentences."""
 
 import numpy as np
 import polars as pl
@@ -31,7 +31,7 @@ def setting(request, tmp_path):
 
 
 def restated(objective, batch, seed):
-    """−log p of each hidden token of the first views, from one padded pass and the whole softmax."""
+    """Return the mean −log p of the masked tokens of the first views, by a padded pass and a full softmax."""
     np.random.seed(seed)  # noqa: NPY002  the run's generator
     shown, chosen, truth = objective._hidden(batch)
     total, count = 0.0, 0
@@ -89,7 +89,7 @@ def test_processes_add_their_shares_to_the_gradient_of_one(setting):
         np.random.seed(3)  # noqa: NPY002
         loss = objective(batch, 64)
         loss.backward()
-        # The fake group sends nothing, so each keeps its own.
+        # The fake group communicates nothing, so each process has its own gradients.
         agree_on_gradients(objective, objective.learning_parameters())
         return [p.grad.clone() if p.grad is not None else None for p in objective.learning_parameters()]
 
@@ -103,7 +103,7 @@ def test_processes_add_their_shares_to_the_gradient_of_one(setting):
 
 
 def test_real_sentences_the_embedded_head_and_the_export(tmp_path):
-    """20 steps on the embedded encoder: what it knew stays, the head is saved, sentence-transformers agrees."""
+    """Train 20 steps on the embedded encoder: its head is reused and saved, and sentence-transformers agrees."""
     from sentence_transformers import SentenceTransformer
 
     torch.set_num_threads(1)
@@ -126,7 +126,7 @@ def test_real_sentences_the_embedded_head_and_the_export(tmp_path):
     result = train(pairs, SentenceEncoder(encoder, tokenizer), config)
     losses = result.log["loss"].drop_nulls()
     assert (result.steps, len(losses)) == (20, 20)
-    assert losses.head(3).mean() < 4  # a new head would begin at ln 8192 = 9.0
+    assert losses.head(3).mean() < 4  # a new head would start at ln 8192 = 9.0
     assert set(result.state.tensors) == {"online", "head", "optimizer", "rng", "best"}
     SentenceEncoder(result.encoder, tokenizer).save(tmp_path)
     theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(texts.to_list()[:32])

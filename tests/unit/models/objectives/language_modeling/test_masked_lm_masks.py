@@ -1,4 +1,4 @@
-"""Masks: how many, which, and what stands in their places."""
+"""Masking: the number of masked tokens, their choice, and their replacements."""
 
 from pathlib import Path
 

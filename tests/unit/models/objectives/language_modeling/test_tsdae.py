@@ -1,4 +1,4 @@
-"""TSDAE: the restated loss, sentence-transformers' own, what is refused, and real sentences."""
+"""TSDAE: the restated loss, sentence-transformers' own loss, refusals, and training on real sentences."""
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,7 @@ PAIRS = pl.DataFrame({"text_1": DAMAGED + DAMAGED[::-1], "text_2": ORIGINALS + B
 
 
 def write(folder, architecture):
-    """A tiny encoder's folder; RoBERTa's, which counts positions from its padding id, under the same tokenizer."""
+    """Write a tiny encoder's folder; RoBERTa, which counts positions from its padding id, gets the same tokenizer."""
     write_tiny(folder, "bert" if architecture == "roberta" else architecture, dropout=0.0)
     if architecture == "roberta":
         torch.manual_seed(0)
@@ -49,7 +49,7 @@ def setting(request, tmp_path):
 
 
 def test_the_loss_is_the_mean_surprise_at_each_next_token(setting):
-    """Sentence by sentence, prefix by prefix: nothing behind a token can have been seen."""
+    """Computed sentence by sentence and prefix by prefix, so no later token can be seen."""
     objective, batch = setting
     objective.double().eval()
     backbone, table, total, count = objective.online.backbone, None, 0.0, 0
@@ -74,7 +74,7 @@ def test_the_loss_is_the_mean_surprise_at_each_next_token(setting):
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
 def test_it_is_sentence_transformers_loss(architecture, tmp_path):
-    """Their loss on the same weights, where transformers has a decoder."""
+    """Compare with their loss on the same weights, where transformers has a decoder."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 
@@ -154,7 +154,7 @@ def test_real_sentences_are_learnt_and_the_export_is_read(shallow, tmp_path):
     )
     result = train(pairs, SentenceEncoder(encoder, tokenizer), config)
     losses = result.log["loss"].drop_nulls()
-    assert losses.tail(3).mean() < losses.head(3).mean() - 2  # from nats beyond ln 8192: no causal pass was ever learnt
+    assert losses.tail(3).mean() < losses.head(3).mean() - 2  # starts above ln 8192 nats: no causal pass was learnt
     assert set(result.state.tensors) == {"online", "decoder", "head", "optimizer", "rng", "best"}
     SentenceEncoder(result.encoder, tokenizer).save(tmp_path)
     theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(texts[:32])

@@ -1,4 +1,4 @@
-"""Fine-tuning by cosine regression: it learns, it equals plain steps, and its seeds are summed up."""
+"""Fine-tuning by cosine regression learns, equals a plain training loop, and aggregates its seeds."""
 
 import numpy as np
 import polars as pl
@@ -28,7 +28,7 @@ ONE = ORIGINALS * 3
 TWO = BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
 GOLD = np.array([1.0] * 4 + [0.0, 0.1, 0.2, 0.3] + [0.9] * 4)
 PAIRS = graded_pairs(pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD}), 5)
-CONFIG = stsb_config().model_copy(update={"batch_size": 5, "epochs": 30, "lr": 3e-3})  # 3 steps an epoch, 2 pairs last
+CONFIG = stsb_config().model_copy(update={"batch_size": 5, "epochs": 30, "lr": 3e-3})  # 3 steps per epoch, 2 pairs last
 
 
 def tuned(folder, pairs=PAIRS, dropout=0.1, dev=None, **changes):
@@ -69,7 +69,7 @@ def test_a_full_batch_without_dropout_is_plain_adamw_on_the_squared_error(tmp_pa
 
 
 def test_the_best_dev_epoch_is_kept(tmp_path):
-    """A dev set that wants the opposite of what is learnt: an early epoch stays, and never the start."""
+    """The dev set is the opposite of the training set: an early epoch is selected, and never the start."""
     result = tuned(tmp_path, dev=DevSet("against", ONE, TWO, list(1 - GOLD)))
     evaluated = result.log.drop_nulls("dev_spearman")
     assert evaluated["step"].to_list() == list(range(0, 91, 3))
@@ -157,7 +157,7 @@ def test_one_seed_and_uneven_seeds_are_refused():
 def test_stages_score_each_seed_and_sum_them_up(tmp_path, settings, protocol, least):
     (tmp_path / "mirror" / "stsb").mkdir(parents=True)
     frame = pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD})
-    for split, pairs in DATASETS["stsb"].rows.items():  # as many as the papers count, else they are refused
+    for split, pairs in DATASETS["stsb"].rows.items():  # the papers' numbers, else the sets are refused
         repeated = frame[[row % frame.height for row in range(pairs)]]
         repeated.write_parquet(tmp_path / "mirror" / "stsb" / f"{split}.parquet")
     site = RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)

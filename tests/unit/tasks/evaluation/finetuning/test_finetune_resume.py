@@ -1,4 +1,4 @@
-"""Stages that fine-tune are killed and asked to stop: run again, they make the same bytes as undisturbed."""
+"""Fine-tuning stages that are killed or asked to stop make the same bytes when run again as undisturbed ones."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 
 def end(folder, kind, number, after):
-    """Start the stage in a process of its own and send the signal some steps after `after`; its exit status."""
+    """Start the stage in its own process, send the signal some steps after `after`, and return the exit status."""
     command = [sys.executable, "-m", "tests.tiny_finetuning", str(folder), kind]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + PATIENCE_S
@@ -33,8 +33,8 @@ def end(folder, kind, number, after):
 
 
 def steps(folder):
-    """The newest snapshot's step; 0 without one."""
-    # Not by a glob, which ends in an error where a folder goes while it looks.
+    """Return the step of the newest snapshot; 0 without one."""
+    # No glob: it raises an error if a folder disappears meanwhile.
     names = (name for _, folders, _ in os.walk(folder / "store/.scratch") for name in folders)
     return max((int(name.rsplit("-")[-1]) for name in names if name.startswith("step-")), default=0)
 

@@ -1,4 +1,4 @@
-"""IS-BERT's supervised rows: convolutions drawn by each seed's fine-tuning (ft), or learnt before it (ssl + ft)."""
+"""IS-BERT's supervised rows: each seed's fine-tuning draws convolutions (ft), or they are trained before (ssl + ft)."""
 
 import polars as pl
 import pytest
@@ -18,7 +18,7 @@ from tests.tiny_finetuning import FIRST, GOLD, SECOND
 
 CNN = CNNConfig(kernels=(1, 3), channels=6)
 PAIRS = graded_pairs(pl.DataFrame({"sentence1": FIRST, "sentence2": SECOND, "score": GOLD}), 5)
-FT = stsb_config().model_copy(update={"batch_size": 4, "epochs": 2, "lr": 1e-6})  # which hardly moves anything
+FT = stsb_config().model_copy(update={"batch_size": 4, "epochs": 2, "lr": 1e-6})  # a rate that hardly changes weights
 SSL = TrainingConfig(
     precision="fp32", objective=ISBERTConfig(), batch_size=4, lr=1e-3, bias_correction=False, drop_last=False
 )

@@ -1,4 +1,4 @@
-"""Whose colour a system has, and what the scores of a run stand beside."""
+"""The headline of a run's report: colours of systems, and the scores with interval, published value and difference."""
 
 import polars as pl
 

@@ -1,4 +1,4 @@
-"""Configurations as runs of deployment `bsl-pipeline/any` on a Prefect work pool."""
+"""Runs of deployment `bsl-pipeline/any` on a Prefect work pool, as part of this flow run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from prefect.flow_runs import wait_for_flow_run
 from prefect.runtime import flow_run
 from prefect.states import Cancelling
 
-from flows.config import difference
-from flows.recipes import recipe
 from models.errors import ModelError
 from storage.filesystem.urls import shown
 from tasks.stage.progress import is_planning
@@ -27,8 +25,7 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.objects import FlowRun
 
-    from flows.config import PipelineConfig
-    from flows.pipeline import Run
+    from storage.artifacts.refs import ArtifactRef
     from tasks.stage.run_context import RunContext
 
 DEPLOYMENT: Final = "bsl-pipeline/any"
@@ -53,57 +50,30 @@ class FailedRunError(PoolError):
 
 
 @dataclass(frozen=True)
-class Job:
-    """A recipe's configuration with changes.
-
-    Attributes:
-        recipe: its name.
-        config: the configuration.
-    """
-
-    recipe: str
-    config: PipelineConfig
-
-    @property
-    def overrides(self) -> dict[str, Any]:
-        """The changes by which `flows.config.override` makes this configuration of the recipe's."""
-        return difference(recipe(self.recipe), self.config)
-
-
-def parameters_of(job: Job, site: RunContext) -> dict[str, Any]:
-    """The parameters of a job's run on a pool, whose workers share store, mirror and kind of device with this machine.
-
-    The rest of the site (cache, number of the GPU, processes) is each worker's own.
-    """
-    shared = site.abroad().model_dump(mode="json", exclude_unset=True)
-    return {"recipe_name": job.recipe, "overrides": job.overrides, "site": shared}
-
-
-@dataclass(frozen=True)
 class Order:
     """A run for a work pool.
 
     Attributes:
-        job: what to run.
-        planned: what the run makes, as this process computes the keys.
+        parameters: of the deployment's flow, as JSON.
+        made: what the run leaves in the store, as this process computes the keys.
     """
 
-    job: Job
-    planned: Run
+    parameters: dict[str, Any]
+    made: Sequence[ArtifactRef]
 
 
 def run_on_pool(
     orders: Sequence[Order], site: RunContext, at_once: int, end: Callable[[int, PoolError | None], None]
 ) -> None:
-    """Run jobs to their ends on whichever workers take runs of `bsl-pipeline/any`; a dry run sends nothing.
+    """Make runs on whichever workers take runs of `bsl-pipeline/any`; a dry run sends nothing.
 
     Whatever ends the wait, Ctrl-C and SIGTERM included, cancels the runs that have not ended.
 
     Args:
-        orders: What to run.
-        site: Where this process runs.
+        orders: The runs.
+        site: Where this process runs; its workers have the same store.
         at_once: Runs that wait or work at a time.
-        end: Receives the number of each job that has ended, and why it did not complete. If it raises, no other job is
+        end: Receives the number of each run that has ended, and why it did not complete. If it raises, no other run is
             begun; those under way are waited for.
 
     Raises:
@@ -127,9 +97,9 @@ async def _run_all(
                 if broken.is_set():
                     return
                 try:
-                    fault = _fault(await _run(client, order.job, site))
+                    fault = _fault(await _run(client, order.parameters))
                     if fault is None:
-                        _check_made(order.planned, site)
+                        _check_made(order.made, site)
                     end(number, fault)
                 except Exception:
                     broken.set()
@@ -141,8 +111,8 @@ async def _run_all(
             raise error
 
 
-async def _run(client: PrefectClient, job: Job, site: RunContext) -> FlowRun:
-    sent = await arun_deployment(DEPLOYMENT, client, parameters_of(job, site), timeout=0)
+async def _run(client: PrefectClient, parameters: dict[str, Any]) -> FlowRun:
+    sent = await arun_deployment(DEPLOYMENT, client, parameters, timeout=0)
     try:
         return await wait_for_flow_run(sent.id, timeout=None, poll_interval=_POLL_S, client=client)
     except BaseException:
@@ -150,9 +120,9 @@ async def _run(client: PrefectClient, job: Job, site: RunContext) -> FlowRun:
         raise
 
 
-def _check_made(planned: Run, site: RunContext) -> None:
+def _check_made(made: Sequence[ArtifactRef], site: RunContext) -> None:
     store = site.open_store()
-    for ref in (planned.report, planned.system.embeddings, *planned.scores):
+    for ref in made:
         if defect := store.defect(ref):
             raise PoolError(
                 f"{DEPLOYMENT}: a run completed, but {shown(store.url)} has no whole {ref} ({defect}). Give "

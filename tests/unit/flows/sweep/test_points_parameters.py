@@ -1,8 +1,8 @@
-"""What goes to other machines names nothing that is this machine's own."""
+"""Parameters for workers on other machines contain no setting of this machine alone."""
 
-from flows.pool import Job, parameters_of
 from flows.recipes import recipe
 from flows.run_context import run_context_of
+from flows.sweep.points import Job
 from tasks.stage.run_context import RunContext
 
 JOB = Job("tiny", recipe("tiny"))
@@ -13,7 +13,7 @@ def test_a_point_on_a_pool_takes_along_what_all_machines_share(tmp_path, monkeyp
     (tmp_path / "mirror").mkdir()
     own = {"cache": "cache", "threads": 3, "processes": 2, "cluster": "tcp://here:8786", "save_every": 7}
     site = RunContext.model_validate({"store": "store", "mirror": "mirror", "device": "cuda:1", **own})
-    assert parameters_of(JOB, site) == {
+    assert JOB.parameters(site) == {
         "recipe_name": "tiny",
         "overrides": {},
         "site": {"store": str(tmp_path / "store"), "mirror": str(tmp_path / "mirror"), "device": "cuda"},
@@ -21,8 +21,8 @@ def test_a_point_on_a_pool_takes_along_what_all_machines_share(tmp_path, monkeyp
 
 
 def test_workers_are_told_the_store_that_the_sender_looks_into(tmp_path, monkeypatch):
-    """Also where a person left it to the environment of the sender."""
+    """This includes a store that the sender's environment sets."""
     monkeypatch.setenv("BSL_STORE", "s3://bucket/store")
     monkeypatch.setenv("BSL_CACHE", str(tmp_path))
     monkeypatch.setenv("BSL_CLUSTER", "tcp://here:8786")
-    assert parameters_of(JOB, run_context_of(None))["site"] == {"store": "s3://bucket/store"}
+    assert JOB.parameters(run_context_of(None))["site"] == {"store": "s3://bucket/store"}
