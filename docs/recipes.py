@@ -24,11 +24,11 @@ _INDEX: Final = """\
 
 A recipe is a complete configuration. `bsl run RECIPE` runs it, `--set field=value` changes a field of it.
 
-| recipe | what it is | stands beside |
+| recipe | what it is | published row |
 |---|---|---|
 """
 _COMMANDS: Final = """
-Printed rows of fine-tuning, which no recipe does:
+Published rows that a command reproduces, not a recipe:
 
 | row | command |
 |---|---|
@@ -52,16 +52,16 @@ def _index(listed: list[Listing]) -> str:
 def _page(listing: Listing, config: PipelineConfig) -> Iterator[str]:
     yield from (f"# {listing.name}", "", inspect.cleandoc(RECIPES[listing.name].__doc__ or ""), "")
     yield from ("```sh", f"bsl doctor {listing.name}", f"bsl run {listing.name}", "```", "")
-    yield from ("## Needs and takes", "")
-    yield from (f"- {name}" for name in listing.needs or ("nothing but the package",))
-    yield from (f"- {listing.duration}", "", "## Its way", "", *_way(config), "")
+    yield from ("## Requirements and duration", "")
+    yield from (f"- {name}" for name in listing.needs or ("only the package",))
+    yield from (f"- {listing.duration}", "", "## Pipeline", "", *_pipeline(config), "")
     yield from _published(listing)
     yield from _deviations(listing, config)
     yield from ("## Complete configuration", "", "```json")
     yield from (config.model_dump_json(indent=1), "```")
 
 
-def _way(config: PipelineConfig) -> Iterator[str]:
+def _pipeline(config: PipelineConfig) -> Iterator[str]:
     sources = ", ".join(source.dataset or f"`{source.path}`" for source in config.ingest.sources) or "none"
     yield f"- corpus: {sources}"
     if config.augment.methods:
@@ -70,7 +70,7 @@ def _way(config: PipelineConfig) -> Iterator[str]:
     for phase in config.phases:
         training = phase.training
         steps = f", at most {training.max_steps:,} steps" if training.max_steps else ""
-        yield f"- training: `{training.objective.name}`, batches of {training.batch_size}, rate {training.lr:g}{steps}"
+        yield f"- training: `{training.objective.name}`, batches of {training.batch_size}, learning rate {training.lr:g}{steps}"
     if config.transform:
         yield f"- then `{config.transform.name}`, fitted on the {config.transform_on}"
     yield f"- scored on: {', '.join(f'`{name}`' for name in config.evaluation.sets)}"
@@ -79,7 +79,7 @@ def _way(config: PipelineConfig) -> Iterator[str]:
 def _published(listing: Listing) -> Iterator[str]:
     if not listing.row:
         return
-    yield from (f"## Stands beside: {listing.row}", "")
+    yield from (f"## Published row: {listing.row}", "")
     for row in rows_of(listing.row):
         columns = list(row.cells)
         yield from (f"{row.source}, {row.metric} × 100, protocol `{row.protocol}`:", "")
@@ -91,9 +91,9 @@ def _published(listing: Listing) -> Iterator[str]:
 def _deviations(listing: Listing, config: PipelineConfig) -> Iterator[str]:
     if listing.row not in ROWS:
         return
-    yield from ("## What it does otherwise than the row", "")
+    yield from ("## Differences from the row", "")
     found = deviations(config, listing.row)
-    yield from (f"- {reason}" for reason in found or ("nothing that a configuration says",))
+    yield from (f"- {reason}" for reason in found or ("none in the configuration",))
     yield ""
     if choices := whole_table(listing.name):
-        yield from ("## Every choice beside paper and released code", "", *choices, "")
+        yield from ("## All choices, compared with paper and released code", "", *choices, "")
