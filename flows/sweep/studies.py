@@ -115,7 +115,7 @@ _NUMBERS: Final = {
     "3palln-lambda1.0-SCL": _number(1.0, 3, None),
     "allpalln-lambda1.0-SCL": _number(1.0, None, None),
 }
-"""Rows of Table 2 (SCL). `3all3n` is read as 3p3n, as in the other rows."""
+"""Rows of Table 2 (SCL). `3all3n` is read as `3p3n`, as in the row above it."""
 _ONE_PASS: Final = {
     "ingest": {"corpus": {"limit": 2500}},
     "training": {"epochs": 1, "max_steps": None, "eval_every": 50},
@@ -175,7 +175,7 @@ STUDIES: Final[Mapping[str, Study]] = {
         "Temperature of supervised contrastive learning (SCL, Table 7, which weights a set's parts by their pairs)",
         "scl",
         {"training.objective.temperature": (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)},
-        {**_FIVE_YEARS, "training": {"objective": {"weight": 0.5}}},  # its line of 1.0 is that of λ 0.5
+        {**_FIVE_YEARS, "training": {"objective": {"weight": 0.5}}},  # the published row of T = 1.0 is that of λ = 0.5
         lambda at: f"SCL, T = {at[0]}",
         "sts12-16",
     ),
