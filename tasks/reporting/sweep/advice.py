@@ -25,7 +25,7 @@ class Choice:
 
     Attributes:
         ranking: the best system and how far the others are behind; None if only one system has figures.
-        forgets: label → loss on the checks, for systems that lost too much to be chosen.
+        forgets: label → change on the checks (negative), for systems that lost too much to be chosen.
         folders: label → folder of its encoder, for systems with an encoder.
         costs: the table `costs`.
     """
