@@ -168,7 +168,7 @@ def _trips(
 
 
 def _unproved(site: RunContext, shared: MethodInputs, methods: Sequence[Method]) -> dict[str, str]:
-    """Return method → why it is not tried, for training on crops if a text has only questions about views."""
+    """Return crop method → why it is not tried, if the text has only questions about views and no labels."""
     text = shared.text
     if text.labels is not None or site.open_store().defect(text.passages):
         return {}

@@ -32,7 +32,7 @@ class Grid:
     Attributes:
         title: title of the page.
         axis: the plot's horizontal axis.
-        points: labels, plot position and published figure of each configuration.
+        points: label, plot position and published figure of each configuration.
         recipes: the recipe of each point.
         configs: the configurations, in the order of `points`.
         references: labels of the points that all others are compared with; the first point if empty.

@@ -236,7 +236,7 @@ def _outcome(attempt: PointRun, site: RunContext) -> Outcome:
 
 @contextmanager
 def _named(attempt: PointRun) -> Iterator[None]:
-    """Log the name of a run with an error that ends the sweep."""
+    """Log the name of a run whose error ends the sweep."""
     try:
         yield
     except Exception as error:

@@ -115,7 +115,7 @@ _NUMBERS: Final = {
     "3palln-lambda1.0-SCL": _number(1.0, 3, None),
     "allpalln-lambda1.0-SCL": _number(1.0, None, None),
 }
-"""Rows of Table 2 (SCL). `3all3n` is read as `3p3n`, as in the row above it."""
+"""Rows of Table 2 (SCL). `3all3n` is read as `3p3n`, as in the rows of λ 0.5."""
 _ONE_PASS: Final = {
     "ingest": {"corpus": {"limit": 2500}},
     "training": {"epochs": 1, "max_steps": None, "eval_every": 50},

@@ -8,10 +8,11 @@ No text is both for evaluation (`judge`) and for training (`teach`). Evaluation 
   them would take away more than half of that text.
 
 The sentences of evaluation rows are removed from the training text. A training row may still share a sentence with an
-evaluation row, such as a greeting: if all texts begin alike, no training row would be left otherwise. Rows that share a
-text, such as pairs of many questions with one answer, get the same part and the same half of the evaluation (`choose`
-or `report`). If more than half of the rows are connected in this way, their texts are divided instead, and rows with
-texts of both parts are dropped. Rows of rare classes are dropped too.
+evaluation row, such as a greeting. Otherwise no training row would be left if all texts begin alike.
+
+Rows that share a text, such as pairs of many questions with one answer, get the same part. They also get the same half
+of the evaluation (`choose` or `report`). If more than half of the rows are connected in this way, their texts are
+divided instead; rows with texts of both parts are dropped. Rows of rare classes are dropped too.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class OwnTextSet(EvaluationSet):
     sources: tuple[TextSource, ...]
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """Return the sentences as `models.corpus.passages.whole`."""
+        """Return the sentences in the form of `models.corpus.passages.whole`."""
         config = HoldOutConfig()
         tables = list(sentences_of(self.sources, config, LeftOut()))
         sentences = {_PART: whole(pl.concat(tables), config)}

@@ -39,7 +39,7 @@ def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSour
         seed: decides which labels are for evaluation.
 
     Raises:
-        TrainingError: fewer than two classes or scores to train on.
+        TrainingError: too few classes, or no different scores, to train on.
         EvaluationError: too few labels for an evaluation.
     """
     rows = known_labels(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)

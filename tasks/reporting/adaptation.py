@@ -131,7 +131,7 @@ def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationS
 
 
 def counts_of(store: Store, made: AdaptationArtifacts, asked: AdaptationSettings) -> dict[str, int]:
-    """Return the numbers of training rows and of held-out rows: labels if there are any, else sentences."""
+    """Return the numbers of training rows, and of held-out rows (labels if there are any, else sentences)."""
 
     def count(ref: ArtifactRef, name: str) -> int:
         return int(str(store.manifest(ref).figures.get(name, 0)))

@@ -176,7 +176,7 @@ def _materials(settings: RunSettings) -> Iterator[Material]:
     for source in settings.ingest.sources:
         yield Material("sentences", source.dataset or "files of your own", _data_licence(source.dataset))
     if not settings.phases:
-        return  # no views are made
+        return  # without training, no views are made
     for name in dict.fromkeys(settings.scored):
         yield Material("scored pairs", name, _data_licence(_data_set(name)))
     translators = {hop.model for view in settings.augment.translations for hop in view.hops}

@@ -172,7 +172,7 @@ def _other_sets(figures: pl.DataFrame, scores: pl.DataFrame) -> list[str]:
 
 
 def reproduction_page(row: str, verdict: str, said: Sequence[str], figures: pl.DataFrame) -> Page:
-    """Return the page: the verdict, the measured figures beside the published ones, the signatures.
+    """Return the page: the verdict, the published and measured figures, the signatures.
 
     Args:
         row: the published row's name.

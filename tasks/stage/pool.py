@@ -41,7 +41,7 @@ class FailedRunError(PoolError):
     """A run on a pool raised an error; it was neither killed nor cancelled.
 
     Attributes:
-        kind: the error's class, without its module; empty where the server does not give it.
+        kind: the error's class, without its module; empty if the server does not report it.
     """
 
     def __init__(self, text: str, kind: str = "") -> None:
@@ -77,8 +77,8 @@ def run_on_pool(
             the running ones are awaited.
 
     Raises:
-        PoolError: The server lacks the deployment, its pool is missing or has no room besides this run, or the store
-            lacks an artifact of a completed run.
+        PoolError: The deployment or its pool is missing, the pool has no room besides this run, or the store lacks an
+            artifact of a completed run.
         Exception: The error that `end` raised.
     """
     if orders and not is_planning():
