@@ -1,4 +1,4 @@
-"""Any encoder adapted to somebody's own text, with proof: one line an artifact."""
+"""Adapt an encoder to the user's text and evaluate it on held-out text: one line per artifact."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tasks.training.train import train
 from tasks.views.augment import augment
 from tasks.views.pairs import pair_own
 
-SETTINGS = "settings.json"  # what the page has under *the complete settings*, in a file
+SETTINGS = "settings.json"  # file with the page's section *the complete settings*
 if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
     from models.training.config import TrainingConfig
@@ -47,7 +47,7 @@ else:
 def _run_name() -> str:
     given = flow_run.parameters
     config = AdaptConfig()
-    with suppress(ValueError):  # the flow raises it, where Prefect makes a failed run of it
+    with suppress(ValueError):  # the flow raises it again, and Prefect records a failed run
         config = override(config, given["config"] or {})
     start = given["encoder"] or config.encoder.model
     return f"adapt to {', '.join(given['texts'])[:60]} from {start} · {str(flow_run.id)[:8]}"
@@ -62,16 +62,16 @@ def adapt(
     site: RunContext | None = None,
     labels_only_judge: bool = False,
 ) -> ReportRef:
-    """Adapt an encoder to your text, prove that it is better there, and hand out the better one.
+    """Adapt an encoder to your text; return the new encoder if it is better on held-out text, else the original.
 
     Args:
-        texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded data sets; formats mixed.
-        encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` to start from; unless given that
+        texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded datasets; formats may differ.
+        encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` to start from; defaults to that
             of the settings, `embedded:mini-sentence`.
-        labels: A file of scored pairs or of classes: a part is learnt, the rest decides.
-        config: Fields of the settings to change, such as `{"training": {"max_steps": 200}}`.
-        site: Store, mirror and device; by the worker's environment if absent.
-        labels_only_judge: Learn views of the text instead, and let all labels decide.
+        labels: A file of scored pairs or of texts with a class: some rows train, the others decide the verdict.
+        config: Settings to change, such as `{"training": {"max_steps": 200}}`.
+        site: Store, mirror and device; defaults to the worker's environment.
+        labels_only_judge: Train on views of the text instead; all labels decide the verdict.
     """
     show_logs()
     settings = override(AdaptConfig(), config or {})
@@ -83,14 +83,14 @@ def adapt(
 
 @dataclass(frozen=True)
 class Lesson:
-    """What is learnt, and how.
+    """Training data and settings of an adaptation.
 
     Attributes:
         taught: names of the views, or `labels`.
-        views: of the text; None where labels teach.
-        trips: round trips of some sentences; None where nothing is translated.
-        pairs: what training reads.
-        encoder: how the encoder is read while it learns.
+        views: views of the text; None when training on labels.
+        trips: round trips of some sentences; None without translation.
+        pairs: training pairs.
+        encoder: encoder settings for training.
         training: objective and schedule.
     """
 
@@ -112,7 +112,7 @@ def run_adapt(
     *,
     labels_only_judge: bool = False,
 ) -> ReportRef:
-    """The way of an adaptation; inside a flow run, each line is a task run."""
+    """Adapt an encoder and return the report; inside a flow run, each line is a task run."""
     use = config.use_of(labels=labels is not None, only_judge=labels_only_judge)
     teaches = use == "adapt"
     config = config.model_copy(update={"encoder": config.encoder.model_copy(update={"model": encoder})})
@@ -134,7 +134,7 @@ def run_adapt(
 
     passages = read_passages(site, own, config.hold_out)
     if labelled is None:
-        check_asked(site, passages)  # what is too little is said before anything is translated
+        check_asked(site, passages)  # refuses too little text before any translation
     corpus = learnt(site, passages, labelled, use, config.proof.seed)
     if labelled is not None and teaches:
         pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed)
@@ -180,11 +180,11 @@ def run_adapt(
 
 
 def guards(site: RunContext, names: tuple[str, ...]) -> FoundSets:
-    """General sets that are asked what was forgotten: those that were named, and STS-B whatever they are.
+    """Find the general sets that measure forgetting: the named ones, and always STS-B.
 
     Raises:
         UnknownSuiteError, HubError: as `available_frozen`.
-        SourceError: one that is named itself cannot be had, or none of a suite; of a suite others are left out.
+        SourceError: a named set is missing, or all sets of a named suite are; a suite may lack some of its sets.
     """
     wanted = frozen_names(names)
     held = {name.removeprefix(EMBEDDED) for name in wanted}
@@ -202,7 +202,7 @@ def guards(site: RunContext, names: tuple[str, ...]) -> FoundSets:
 def _of_views(
     site: RunContext, corpus: CorpusRef, config: AdaptConfig, reading: EncoderConfig, training: TrainingConfig
 ) -> Lesson:
-    """The views of the text as a lesson."""
+    """Make views of the text, and pairs of them to train on."""
     taught = config.taught
     views = augment(site, corpus, config.views_of(taught))
     trips = _trips(site, corpus, config) if "round trips" in taught else None
@@ -211,7 +211,7 @@ def _of_views(
 
 
 def _trips(site: RunContext, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef | None:
-    """Round trips of some sentences that are learnt; None without a translator."""
+    """Return round trips of some training sentences; None without a translator."""
     if config.trip is None:
         return None
     some = translated(site, corpus, config.translated, config.hold_out.seed)

@@ -1,4 +1,4 @@
-"""Finished runs to one page: their results' differences on the same pairs, settings and curves."""
+"""Compare finished runs on one page: differences on the same pairs, settings and curves."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _run_name() -> str:
 
 @flow(name="bsl-compare", flow_run_name=_run_name)
 def comparing(runs: list[str], site: RunContext | None = None) -> EvaluationRef:
-    """Compare what finished runs left, on the scored sets that all of them were scored on.
+    """Compare finished runs on the scored sets that all of them were evaluated on.
 
     Args:
-        runs: Keys of reports or ids of runs, or beginnings of them; each is held against the first.
-        site: Store and mirror; by the worker's environment if absent.
+        runs: Keys of reports or ids of runs, or prefixes of them; each run is compared with the first.
+        site: Store and mirror; defaults to the worker's environment.
     """
     show_logs()
     place = run_context_of(site)
@@ -35,7 +35,7 @@ def comparing(runs: list[str], site: RunContext | None = None) -> EvaluationRef:
 
 
 def compared(site: RunContext, reports: tuple[ReportRef, ...]) -> EvaluationRef:
-    """The page of some reports; inside a flow run, each line is a task run."""
+    """Return the comparison page of reports; inside a flow run, each line is a task run."""
     store = site.open_store()
     names = run_names(store, reports)
     evaluations = [settings_of(store.manifest(ref))["evaluation"] for ref in reports]

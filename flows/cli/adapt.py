@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from storage.artifacts.refs import ReportRef
     from storage.artifacts.store import Store
 
-PRECISIONS = ("training", "label_training", "evaluation")  # sections of the settings that have one
+PRECISIONS = ("training", "label_training", "evaluation")  # sections of the settings with a precision
 
 
 def adapt(
@@ -112,16 +112,16 @@ def adapt(
 def layers_of(
     file: Path | None, options: Mapping[str, Any], suite: tuple[str, ...], changes: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the changed settings: those of the file, then those of options, then those of `--set`.
+    """Return the changed settings in order of application: the file, the options, then `--precision` and `--set`.
 
     Args:
-        file: JSON of `--config`.
-        options: name of a setting → value; None where the option was not given.
+        file: JSON file of `--config`.
+        options: name of a setting → value; None if the option was not given.
         suite: sets of `--suite`.
-        changes: those of `--precision` and `--set`, nested.
+        changes: changes by `--precision` and `--set`, nested.
 
     Raises:
-        ValueError: the file is no JSON object, or a setting has another form.
+        ValueError: the file is not a JSON object, or its `evaluation` is not one.
     """
     read = _settings_in(file) if file is not None else {}
     if suite and not isinstance(scored := read.get("evaluation", {}), dict):
@@ -141,7 +141,7 @@ def _settings_in(file: Path) -> dict[str, Any]:
 
 
 def _show(store: Store, ref: ReportRef, output: Output, start: str, told: dict[str, Any]) -> None:
-    """Print the evidence, the verdict and where page and encoder are; as JSON if that is asked for."""
+    """Print the evidence, the verdict and the paths of page and encoder, or JSON with `--json`."""
     from storage.artifacts.refs import ProofRef
     from tasks.rendering.evidence import MRR, proof_rows
 

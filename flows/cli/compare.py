@@ -26,7 +26,7 @@ def compare(
     from storage.artifacts.lookup import find_reports
 
     store = run_context_of(place.given).open_store()
-    names = [str(ref) for ref in find_reports(store, runs)]  # what is misspelt is said at once
+    names = [str(ref) for ref in find_reports(store, runs)]  # refuses a misspelt name before the flow starts
     start = begin(place, output)
     from flows.comparison import comparing
 

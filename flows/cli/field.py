@@ -1,4 +1,4 @@
-"""`bsl field TEXT…`: which method helps on somebody's own text, by one budget each and one page."""
+"""`bsl field TEXT…`: compare training methods on the user's text, with one budget per method."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """Which methods are tried, and for how long."""
+    """Methods to try, and their budget."""
 
     budget: Annotated[str, Parameter(help="training of each method: seconds 90s, minutes 10m or steps 200steps")] = "2m"
     methods: Annotated[
@@ -51,10 +51,10 @@ class Trial:
         """Return the settings of a call.
 
         Args:
-            changes: those of other options and of `--set`, nested; they win.
+            changes: changes by other options and `--set`, nested; they take precedence.
 
         Raises:
-            ValueError: a method, a field or a value is not known.
+            ValueError: unknown method, field or value.
         """
         from flows.config import override
         from flows.sweep.method_settings import FieldSettings, budget_of
@@ -64,7 +64,7 @@ class Trial:
         methods_of(names)
         allowed, budget = budget_of(self.budget).model_dump(), changes.get("budget", {})
         if isinstance(budget, dict):
-            # It is of seconds or of steps: the one that is set takes the place of the other.
+            # A budget has either seconds or steps, so a value by --set replaces the other one.
             said = any(value is not None for value in budget.values())
             budget = (dict.fromkeys(allowed) if said else allowed) | budget
         return override(FieldSettings(), {**asdict(self), "methods": names, **changes, "budget": budget})

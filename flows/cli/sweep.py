@@ -58,7 +58,7 @@ def sweep(
     from flows.sweep.grid import grid
 
     name = names[0]
-    configs = grid(name, axes, changes, against).configs  # what is wrong is said before anything is started
+    configs = grid(name, axes, changes, against).configs  # raises errors of usage before a server starts
     if precision:
         sections = [part for part in configs[0].precisions if all(part in config.precisions for config in configs)]
         changes = changes_of(with_precision(precision, sections, settings))
@@ -84,14 +84,14 @@ def sweep(
 
 
 def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Field → its values, from `field=value,value` or `field=[…]` as JSON.
+    """Parse `field=value,value` or `field=[…]` (JSON) into field → values.
 
     Args:
-        options: those of `--over`.
-        names: of recipes, an axis of their own if there are several.
+        options: values of `--over`.
+        names: names of recipes; several of them are the axis `recipe`.
 
     Raises:
-        ValueError: an option has another form, or names a field twice.
+        ValueError: an option has another form, or repeats a field.
     """
     axes: dict[str, list[Any]] = {"recipe": list(names)} if len(names) > 1 else {}
     for option in options:
@@ -113,7 +113,7 @@ def _refuse_twice(axes: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
 
 
 def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
-    """Whether changes give a field its value."""
+    """Whether changes set a field."""
     *sections, last = field.split(".")
     for name in sections:
         changes = changes.get(name) or {}
@@ -123,17 +123,17 @@ def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
 
 
 def show_sweep(store: Store, ref: SweepRef, output: Output, **more: object) -> None:
-    """Print a sweep: its tables, what it found and the path of its page; as JSON if that is asked for.
+    """Print a sweep's tables, faults, notes and the path of its page, or JSON with `--json`.
 
     Args:
-        store: has the sweep.
+        store: store with the sweep.
         ref: the sweep.
-        output: the form.
+        output: output options.
         more: further fields of the JSON.
     """
     from tasks.reporting.sweep.page import comparisons, fault_lines, set_rows
 
-    figures = cast("dict[str, Any]", store.manifest(ref).figures)  # as the stage notes them
+    figures = cast("dict[str, Any]", store.manifest(ref).figures)  # recorded by the stage
 
     def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
         table = store.scan(ref).collect()

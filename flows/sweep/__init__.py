@@ -1,1 +1,1 @@
-"""Many runs: a grid of settings, a study, methods on one text, a recipe over seeds beside a published row."""
+"""Sweeps: a grid of settings, a study, methods on one text, a recipe over seeds compared with a published row."""

@@ -1,4 +1,4 @@
-"""Which method helps on this text: a sweep over methods, one budget each, compared on what none of them has seen."""
+"""Compare training methods on the user's text: a sweep with one budget per method, evaluated on held-out text."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def field(
     settings: FieldSettings | None = None,
     site: RunContext | None = None,
 ) -> SweepRef:
-    """Try every method on a text, and say which to use, how sure that is and what it costs.
+    """Try every method on a text; report the one to use, its certainty and its cost.
 
     Args:
-        texts: Files, folders, patterns with `*`, embedded or declared data sets; formats may be mixed.
+        texts: Files, folders, patterns with `*`, embedded or declared datasets; formats may be mixed.
         encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` that methods start from.
-        labels: File of texts with classes or of pairs with scores; what they add is a method of its own.
+        labels: File of texts with classes or of pairs with scores; training on them is a separate method.
         settings: Methods, budget, seeds, bounds.
-        site: Store, mirror and device; by the worker's environment if absent.
+        site: Store, mirror and device; defaults to the worker's environment.
     """
     show_logs()
     place, chosen = run_context_of(site), settings or FieldSettings()
@@ -73,14 +73,14 @@ def field(
     reasons = inapplicable(methods, start, chosen)
     tried = [method for method in methods if method.name not in reasons]
     if chosen.teacher is not None and any(method.taught for method in tried):
-        start_encoder_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
+        start_encoder_of(place, chosen.teacher)  # a missing teacher raises before any training
     shared = _shared(place, files, labelled, chosen, start, tried)
     reasons |= _unproved(place, shared, tried)
     for name, reason in reasons.items():
         warn("%s is %s", name, reason)
     tried = [method for method in tried if method.name not in reasons]
     _make_views(place, shared, tried)
-    here = place.model_copy(update={"pool": False})  # whose workers run recipes alone
+    here = place.model_copy(update={"pool": False})  # a work pool runs only recipes
     ended = run_by_seed({method.title: _jobs(shared, method) for method in tried}, here)
     systems = tuple(
         SweepSystem(label=method.title, faults=(reasons[method.name],))
@@ -114,10 +114,10 @@ def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: F
 
 
 def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
-    """The methods that can be tried.
+    """Return the methods to try; without labels, the method `labels` is left out.
 
     Raises:
-        ValueError: labels are to be learnt and there are none.
+        ValueError: the method `labels` is requested without labels.
     """
     methods = methods_of(settings.methods)
     if labels is not None:
@@ -135,9 +135,9 @@ def _shared(
     start: StartEncoder,
     methods: Sequence[Method],
 ) -> MethodInputs:
-    """What all methods have in common."""
+    """Make the inputs that all methods share."""
     divided = read_passages(site, files, settings.hold_out)
-    corpus = learnt(site, divided, labels, "field", 0)  # first: labels that are too few end the run at once
+    corpus = learnt(site, divided, labels, "field", 0)  # first, to refuse too few labels at once
     text = HeldOutSet(
         passages=divided,
         trips=_trips(site, divided, settings, methods),
@@ -146,7 +146,7 @@ def _shared(
         store=site.abroad().store,
     )
     if not site.open_store().defect(divided):  # of a dry run
-        rows_of(text)  # too little text ends the run before anything is trained
+        rows_of(text)  # refuses too little text before any training
     found = available(site, CHECKS).sets.values()
     return MethodInputs(
         settings=settings,
@@ -160,7 +160,7 @@ def _shared(
 def _trips(
     site: RunContext, divided: PassagesRef, settings: FieldSettings, methods: Sequence[Method]
 ) -> ViewsRef | None:
-    """Round trips of held-out sentences, where methods learn from round trips: it is seen whether they learnt it."""
+    """Return round trips of held-out sentences, as questions for methods that train on round trips; else None."""
     if all(method.views != "round trips" for method in methods):
         return None
     first = AugmentConfig(translations=settings.trips[:1], original=False)
@@ -168,7 +168,7 @@ def _trips(
 
 
 def _unproved(site: RunContext, shared: MethodInputs, methods: Sequence[Method]) -> dict[str, str]:
-    """Why methods that learn crops are not tried, by their names, where the text is asked nothing but crops."""
+    """Return crop method → why it is not tried, if the text has only questions about views and no labels."""
     text = shared.text
     if text.labels is not None or site.open_store().defect(text.passages):
         return {}
@@ -186,7 +186,7 @@ def _make_views(site: RunContext, shared: MethodInputs, methods: Sequence[Method
 
 
 def _jobs(shared: MethodInputs, method: Method) -> list[MethodRun]:
-    """A method with each seed; one that draws nothing once."""
+    """Return a run per seed; a single run for a method without training steps."""
     seeds = shared.settings.seeds if method.steps else 1
     return [MethodRun(inputs=shared, method=method.name, seed=seed) for seed in range(seeds)]
 

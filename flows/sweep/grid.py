@@ -1,4 +1,4 @@
-"""From a study, or a recipe and fields with several values, to one configuration a point."""
+"""Expand a study, or a recipe and fields with several values, into one configuration per point."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from models.training.config import TrainingConfig
 
 RECIPE: Final = "recipe"
-"""The axis whose values are recipes."""
+"""Axis with recipes as values."""
 VARIANT: Final = "variant"
-"""The axis whose values are a study's own named changes."""
-_NAMES: Final = (RECIPE, VARIANT)  # axes whose values say all
+"""Axis with a study's named changes as values."""
+_NAMES: Final = (RECIPE, VARIANT)  # axes of names, not of a field's values
 _TRAINING: Final = "training"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What a sweep runs.
+    """Points and configurations of a sweep.
 
     Attributes:
-        title: of its page.
+        title: title of the page.
         axis: the plot's horizontal axis.
-        points: what tables and the plot call each configuration.
-        recipes: the recipe behind each point.
+        points: label, plot position and published figure of each configuration.
+        recipes: the recipe of each point.
         configs: the configurations, in the order of `points`.
-        references: labels of the points that all others are compared with; the first if there are none.
-        shown: the set whose figures stand beside the published ones; None for the mean of all.
+        references: labels of the points that all others are compared with; the first point if empty.
+        shown: the set to compare with published figures; None for the mean of all sets.
     """
 
     title: str
@@ -49,19 +49,19 @@ class Grid:
 
 
 def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any], against: Sequence[str] = ()) -> Grid:
-    """All combinations of the axes' values; systems that do not train stand once beside all values of a training's.
+    """Return all combinations of the axes' values; a recipe without training is one point for all training values.
 
-    No training is stopped where its encoder collapses, or gives way to its start, unless `changes` or an axis says so.
+    Training does not stop at a collapse and never falls back to its start, unless `changes` or an axis sets so.
 
     Args:
         name: a declared study, or a recipe.
-        over: field → values; of a study, in the place of its own.
+        over: field → values; overrides a study's axes.
         changes: other changes to every point.
-        against: labels of points that all others are compared with, in the place of a study's own.
+        against: labels of the points that all others are compared with; overrides a study's references.
 
     Raises:
-        ValueError: there is no such study, recipe, field or label; an axis has no value, or the same one twice; a
-            point fits a transform on each set, or has a seed of its own.
+        ValueError: unknown study, recipe, field or label; an axis without values or with a repeated one; a point
+            that fits a transform on each set, or has its own seed.
     """
     declared = _declared(name, over)
     axes = {field: tuple(values) for field, values in (over or declared.over).items()}
@@ -97,7 +97,7 @@ def _declared(name: str, over: Mapping[str, Sequence[Any]]) -> Study:
 
 
 def _combinations(declared: Study, axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Field → value of each point, those of a training left out beside others' where nothing is trained."""
+    """Return field → value of each point; a recipe without training, one of several, has no training fields."""
     found: dict[str, dict[str, Any]] = {}
     for chosen in itertools.product(*axes.values()):
         values = dict(zip(axes, chosen, strict=True))
@@ -127,10 +127,10 @@ def _configured(declared: Study, values: Mapping[str, Any], changes: Mapping[str
     config = _unstopped(recipe(_recipe_of(declared, values)))
     own = {name: to for name, to in _variant(declared, values).items() if name != RECIPE}
     for shared in (declared.changes, own, changes):
-        # Beside systems that train stand such that do not: they are not made to.
+        # Among other recipes, one without training ignores changes to training.
         kept = config.training or not _is_beside_others(values)
         config = override(config, {name: to for name, to in shared.items() if name != _TRAINING or kept})
-    # Another objective has other fields, so it goes before values of its fields.
+    # Set the objective before its fields, since each objective has other fields.
     for field in sorted(values, key=lambda field: field != "training.objective"):
         if field not in _NAMES:
             config = override(config, nested(field, values[field]))
@@ -148,7 +148,7 @@ def _unstopped(config: PipelineConfig) -> PipelineConfig:
 
 
 def _as_it_ends(training: TrainingConfig) -> dict[str, dict[str, Any]]:
-    """A table needs the figure of what collapsed too, and not that of the start in its place."""
+    """Return changes that let a run end collapsed: the table shows its figure, not that of the start."""
     return {_TRAINING: {"collapse": None, **({"select": "best"} if training.select == "best-or-start" else {})}}
 
 
@@ -167,7 +167,7 @@ def _point(declared: Study, values: Mapping[str, Any], axis: str, *, own: bool) 
 
 
 def _figure(name: str, declared: Study) -> float | None:
-    """Of a row that was printed under several protocols, the one over all pairs."""
+    """Return a row's published figure; over all pairs (protocol `all`) if several protocols are printed."""
     rows = [row for row in rows_of(name) if row.suite == declared.suite and declared.column in row.values]
     rows.sort(key=lambda row: row.protocol != "all")
     return rows[0].values[declared.column] if rows else None

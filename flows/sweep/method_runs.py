@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 JUDGE: Final = "embedded:stsb/dev"
 MINI_SENTENCE, MINI_BERT = "embedded:mini-sentence", "embedded:bert-mini"
-_TRIAL: Final = 10  # steps that a pace's configuration speaks of
+_TRIAL: Final = 10  # steps in the configuration to time
 _KINDS: Final = {
     "small": "a small masked language model",
     "raw": "a masked language model",
@@ -53,34 +53,34 @@ class StartEncoder(Record):
     """An encoder that methods start from."""
 
     name: str
-    """As a person names it."""
+    """The user's name for it."""
     encoder: CheckpointRef | ResolvedModel
-    """Where its files are."""
+    """Its files."""
     config: EncoderConfig
-    """How it is read."""
+    """Its settings."""
     start: Start
-    """What kind it is, which decides the learning rates."""
+    """Its kind, which decides the learning rates."""
     heads: tuple[str, ...] = ()
-    """Its modules after pooling; `truncate_dim` where it keeps the first dimensions alone."""
+    """Its modules after pooling; `truncate_dim` if it keeps only the first dimensions."""
     drops: bool = True
-    """Whether it has dropout to be set."""
+    """Whether it has a dropout rate to set."""
 
     @property
     def title(self) -> str:
-        """What tables call it."""
+        """Name in tables."""
         return EncoderConfig(model=self.name).short_name
 
     @property
     def said(self) -> str:
-        """For notes."""
+        """Description of its kind, for notes."""
         return _KINDS[self.start]
 
 
 def start_encoder_of(site: RunContext, name: str) -> StartEncoder:
-    """Find an encoder, read as its folder says.
+    """Find an encoder, with the settings saved in its folder.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has it.
+        SourceError, AssetError, ArtifactMissingError: the encoder was not found.
     """
     encoder, named = resolve_encoder(site, EncoderConfig(model=name))
     folder = described_folder(site.open_store(), encoder)
@@ -102,7 +102,7 @@ def start_encoder_of(site: RunContext, name: str) -> StartEncoder:
 
 
 def inapplicable(methods: Iterable[Method], origin: StartEncoder, settings: FieldSettings) -> dict[str, str]:
-    """Why some methods cannot be tried on this text from this encoder, by their names."""
+    """Return method → why it cannot be tried on this text from this encoder."""
     reasons = {}
     for method in methods:
         if method.views == "round trips" and not settings.trips:
@@ -123,22 +123,22 @@ def inapplicable(methods: Iterable[Method], origin: StartEncoder, settings: Fiel
 
 
 class MethodInputs(Record):
-    """What all methods have in common."""
+    """Inputs that all methods share."""
 
     settings: FieldSettings
-    """What is tried, for how long."""
+    """Methods, budget and bounds."""
     start: StartEncoder
-    """What they start from."""
+    """The encoder to start from."""
     text: HeldOutSet
     """The held-out text with its questions, and labels."""
     corpus: CorpusRef
-    """What may be learnt."""
+    """Training sentences."""
     checks: tuple[ScoredSet, ...]
-    """Scored pairs on which nothing should be lost."""
+    """Scored pairs on which a method should not lose."""
 
     @property
     def sets(self) -> tuple[EvaluationSet, ...]:
-        """All that methods are scored on."""
+        """All sets that methods are scored on."""
         return (self.text, *self.checks)
 
 
@@ -146,17 +146,17 @@ class MethodRun(Record):
     """A method with a seed."""
 
     inputs: MethodInputs
-    """What it has in common with the others."""
+    """Inputs shared with the other methods."""
     method: str
     """Its name."""
     seed: int
-    """Of what it draws."""
+    """Its random seed."""
 
     def run(self, site: RunContext) -> SweepSystem:
-        """Train or fit the method, or find that done.
+        """Train or fit the method and embed the sets; cached artifacts are reused.
 
         Raises:
-            ModelError: it cannot be trained from this encoder, or diverged.
+            ModelError: the method cannot be trained from this encoder, or diverged.
         """
         inputs, start, method = self.inputs, self.inputs.start, methods_of([self.method])[-1]
         if method.objective is not None:
@@ -217,7 +217,7 @@ def _fitted(site: RunContext, inputs: MethodInputs, method: Method, seed: int) -
 
 
 def _steps_for(site: RunContext, budget: Budget, pace: PaceRef | None) -> int:
-    """The steps of a budget, or those that its seconds buy at a measured pace."""
+    """Return the steps of a budget, or the number of steps in its seconds at the measured pace."""
     if budget.steps is not None:
         return budget.steps
     assert budget.seconds is not None  # a budget is one or the other
@@ -226,14 +226,14 @@ def _steps_for(site: RunContext, budget: Budget, pace: PaceRef | None) -> int:
 
 
 def _steps_of(site: RunContext, made: CheckpointRef | TransformRef) -> int:
-    """Steps that were taken: over little text, passes end them before the budget does."""
+    """Return the number of steps taken; with little text, the limit of epochs ends training before the budget."""
     steps = site.open_store().manifest(made).figures["steps"]
     assert isinstance(steps, int)
     return steps
 
 
 def _ended(method: Method, taken: int, steps: int) -> tuple[str, ...]:
-    """A note where the budget buys more steps than were taken."""
+    """Return a note if fewer steps were taken than the budget allows."""
     if taken >= steps:
         return ()
     return (f"{method.title}: {FOREVER:,} passes over so little end it after {taken:,} of {steps:,} steps.",)
@@ -248,9 +248,10 @@ def _pairs(site: RunContext, inputs: MethodInputs, method: Method, views: Augmen
 
 
 def _taught(site: RunContext, inputs: MethodInputs) -> tuple[StartEncoder, EmbeddingsRef | None, tuple[str, ...]]:
-    """Who learns, the teacher's vectors, and a note of who taught whom.
+    """Return the student, the teacher's vectors, and a note that names both.
 
-    An encoder that is better than the embedded one teaches that, which is smaller; a worse one learns from it.
+    By default, the start teaches the smaller `embedded:mini-sentence` if it is better, and learns from it otherwise.
+    If student and teacher are the same encoder, the student is `embedded:bert-mini`.
     """
     student, teacher = inputs.start, inputs.settings.teacher
     precision = computed(inputs.settings.precision, site)
@@ -268,7 +269,7 @@ def _taught(site: RunContext, inputs: MethodInputs) -> tuple[StartEncoder, Embed
 
 
 def _judged(site: RunContext, origin: StartEncoder, precision: Computed) -> float:
-    """Spearman on the set by which it is decided who teaches."""
+    """Return Spearman on STS-B's dev set, which decides the teacher."""
     sets = tuple(found for found in available(site, (JUDGE,)).sets.values() if isinstance(found, ScoredSet))
     vectors = embed(site, origin.encoder, sets, origin.config, precision)
     scores = score(site, vectors, origin.title, "", sets, BootstrapConfig(resamples=100))

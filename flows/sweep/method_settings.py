@@ -1,4 +1,4 @@
-"""What `bsl field` is told: which methods, for how long, on which text, and what their pairs are made of then."""
+"""Settings of `bsl field`: methods, budget and text, and the views and pairs of each method."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ else:
 
 
 class Budget(Record):
-    """What each method may take."""
+    """Training budget of each method."""
 
     seconds: float | None = Field(None, gt=0)
-    """Of training steps; the pace of each method is measured once (`tasks/training/step_timing.py`)."""
+    """Seconds of training steps; the pace of each method is measured once (`tasks/training/step_timing.py`)."""
     steps: int | None = Field(None, ge=1)
-    """Optimizer steps, whatever they take."""
+    """Optimizer steps, regardless of their time."""
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -46,53 +46,53 @@ class Budget(Record):
 
     @property
     def spelled(self) -> str:
-        """For people."""
+        """The budget as text."""
         return f"{self.steps:,} steps" if self.seconds is None else f"{self.seconds:g} s"
 
 
 class FieldSettings(ReadingConfig):
-    """What is tried on a text, for how long, and how it is judged."""
+    """Methods to try on a text, their budget, and their evaluation."""
 
     methods: tuple[MethodName, ...] | None = None
-    """Names of `METHODS`; all unless given. The encoder as it is is always there."""
+    """Names of `METHODS`; all by default. The unchanged encoder is always included."""
     budget: Budget = Budget(seconds=120)
-    """Of each method."""
+    """Training budget of each method."""
     seeds: int = Field(1, ge=1, le=100)
-    """Runs of each method that draws."""
+    """Number of runs of each method that depends on the seed."""
     sentences: int = Field(20_000, ge=100)
-    """Most sentences that are learnt; of more, runs of neighbours are drawn."""
+    """Maximum number of training sentences; a longer text is sampled in runs of neighbouring sentences."""
     held: int = Field(1_000, ge=100)
-    """Most sentences of each of the two held-out parts."""
+    """Maximum number of sentences of each of the two held-out parts."""
     questions: int = Field(1_000, ge=30)
-    """Most questions of a probe."""
+    """Maximum number of questions of a kind."""
     translators: Literal["embedded", "opus-mt"] = "embedded"
-    """Of the round trips."""
+    """Translators of the round trips."""
     teacher: str | None = None
-    """Encoder that teaches in distillation; by default the one that starts where it is better than
-    `embedded:mini-sentence` on STS-B's dev set, else that."""
+    """Teacher of distillation; by default the start if it is better than `embedded:mini-sentence` on STS-B's dev set,
+    else `embedded:mini-sentence`."""
     may_forget: float = Field(0.005, ge=0, le=2)
-    """By how much a method's figure on STS-B may fall before it is not to be chosen, sure or not."""
+    """Maximum drop of a method on STS-B, significant or not; a method with a larger drop is not chosen."""
     precision: Precision = "auto"
-    """Of training and of encoding. `auto`: bf16 where the device computes in it natively, else fp32."""
+    """Precision of training and encoding. `auto`: bf16 if the device computes it natively, else fp32."""
     bootstrap: BootstrapConfig = BootstrapConfig(resamples=10_000)
-    """Draws; all pairs of many methods need many."""
+    """Bootstrap settings; comparing all pairs of methods needs many draws."""
 
     @property
     def trips(self) -> tuple[TranslatedView, ...]:
-        """The round trips for the language; none where no translator knows a way."""
+        """The round trips for the language; empty if no translators cover it."""
         return trips_of(self.lang, CATALOGS[self.translators])
 
     @property
     def hold_out(self) -> HoldOutConfig:
-        """What is held out."""
+        """Limits of the training part and the held-out parts."""
         return HoldOutConfig(limit=self.sentences, choose=self.held, report=self.held)
 
 
 def budget_of(text: str) -> Budget:
-    """`90s`, `10m`, `1.5h` or `200steps`.
+    """Parse `90s`, `10m`, `1.5h` or `200steps`.
 
     Raises:
-        ValueError: it has another form.
+        ValueError: the text has another form.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h|steps)", text)
     if match is None or (match[2] == "steps" and "." in match[1]):
@@ -103,7 +103,7 @@ def budget_of(text: str) -> Budget:
 
 
 def augmentation(views: Views, settings: FieldSettings) -> AugmentConfig:
-    """The views that a method's pairs are made of, without labels."""
+    """Return the views for the pairs of a method that trains without labels."""
     if views == "round trips":
         return AugmentConfig(translations=settings.trips)
     if views == "deleted":
@@ -114,7 +114,7 @@ def augmentation(views: Views, settings: FieldSettings) -> AugmentConfig:
 
 
 def pairing(views: Views, settings: FieldSettings) -> PairConfig:
-    """How a method's views are paired: round trips as by `tiny`, for embedded translators lose much of a sentence."""
+    """Return the pairing of views; of round trips as in `tiny`, as the embedded translators lose much of a sentence."""
     spoken = {"lang_1": settings.lang, "lang_2": settings.lang}
     if views == "crops":
         return PairConfig(pairings=(CROPS.model_copy(update=spoken),), drop_identical=True)

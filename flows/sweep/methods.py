@@ -1,7 +1,7 @@
-"""The methods that `bsl field` holds against each other: a table of points, from a name to what is trained or fitted.
+"""Methods that `bsl field` compares: each a training objective, a transform or a baseline, with its settings.
 
-Settings are those of the `tiny-*` recipes for an encoder as small as theirs, of the papers for a larger one, and gentle
-ones for an encoder that is good already, which the papers' rates unlearn (docs/research-log.md).
+A small encoder gets the settings of the `tiny-*` recipes, a larger one those of the papers. A sentence encoder gets
+gentle settings, because the papers' learning rates make it worse (docs/research-log.md).
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 Views = Literal["sentence", "deleted", "round trips", "crops", "labels"]
 Start = Literal["small", "raw", "trained"]
-"""What training starts from: a masked language model no wider than `SMALL`, a larger one, or a sentence encoder."""
+"""Kind of encoder to start from: a masked language model no wider than `SMALL`, a wider one, a sentence encoder."""
 SMALL: Final = 384
 START: Final = "mean"
-"""The encoder as it is, which every other method is compared with."""
+"""Baseline of all other methods: the unchanged encoder."""
 WORDS: Final = "tfidf"
 LABELS: Final = "labels"
-FOREVER: Final = 1000  # epochs; the budget ends training before
+FOREVER: Final = 1000  # epochs; the budget of steps ends training earlier
 PROBED: Final = {"round trips": "round trip", "crops": "crop"}
-"""Views → the question about held-out text that is made as they are: where a method learns them, it decides nothing."""
+"""Views → the question about held-out text made in the same way. It decides nothing if a method trains on the views."""
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Peak learning rates by what training starts from."""
+    """Peak learning rates by kind of start."""
 
     small: float
     raw: float
@@ -58,20 +58,20 @@ class Rates:
 
 @dataclass(frozen=True)
 class Method:
-    """A point of the table.
+    """A method of `bsl field`.
 
     Attributes:
-        name: what `--methods` calls it.
-        title: what pages call it.
-        views: what its pairs are made of; None if it learns from no pairs.
-        objective: what it minimises; None if it trains no encoder.
-        rates: its learning rates.
-        training: its other settings of training.
-        encoder: settings of the encoder while it learns.
-        transform: what is fitted on the encoder's vectors of the text instead.
-        taught: whether a teacher's vectors are learnt from.
-        headless: whether it starts only from encoders without modules after pooling.
-        anchor: how firmly it holds a masked language model to its start; an encoder of sentences is free.
+        name: name in `--methods`.
+        title: name on pages.
+        views: views that form its pairs; None without pairs.
+        objective: training objective; None if it trains no encoder.
+        rates: learning rates.
+        training: other training settings.
+        encoder: encoder settings for training.
+        transform: transform fitted on the encoder's vectors of the text, instead of training.
+        taught: whether it learns from a teacher's vectors.
+        headless: whether it needs an encoder without modules after pooling.
+        anchor: anchor weight, which keeps a masked language model close to its start; 0 for a sentence encoder.
     """
 
     name: str
@@ -88,15 +88,15 @@ class Method:
 
     @property
     def steps(self) -> bool:
-        """Whether it takes steps, of which a budget is."""
+        """Whether the method trains in steps, which the budget limits."""
         return self.objective is not None or isinstance(self.transform, FlowConfig)
 
     def configured(self, start: Start, steps: int, seed: int = 0, precision: Precision = "auto") -> TrainingConfig:
-        """Its training from a kind of start, with so many steps; the last one is kept and nothing stops it.
+        """Return the training settings for a kind of start and a number of steps: the last checkpoint, no early stop.
 
-        A dev set would choose by another text than the one at hand, and help those most that need it most.
+        A dev set would select on other text, and favour the methods that depend most on selection.
         """
-        assert self.objective is not None  # asked of methods that train
+        assert self.objective is not None  # called only for methods that train
         settings = {"batch_size": 64, **self.training}
         held = {"anchor_weight": self.anchor} if self.anchor and start != "trained" else {}
         return TrainingConfig(
@@ -112,8 +112,8 @@ class Method:
         )
 
     def fitted(self, width: int, steps: int, seed: int = 0) -> AnyTransform:
-        """Its transform of vectors of a width: whitening keeps half of it, a flow takes so many steps."""
-        assert self.transform is not None  # asked of methods that fit
+        """Return the transform of vectors of a width: whitening halves the width, a flow takes `steps` steps."""
+        assert self.transform is not None  # called only for methods that fit
         if isinstance(self.transform, WhiteningConfig):
             return self.transform.model_copy(update={"dimensions": max(1, width // 2)})
         if not self.steps:
@@ -169,15 +169,15 @@ METHODS: Final = (
     ),
     Method(LABELS, "your labels", "labels", RegressionConfig(), Rates(3e-4, 2e-5), {"batch_size": 32}),
 )
-"""In the order of the pages; the first is the start."""
+"""In the order of the pages; the unchanged encoder is first."""
 NAMES: Final = tuple(method.name for method in METHODS)
 
 
 def methods_of(names: Iterable[str] | None) -> tuple[Method, ...]:
-    """The methods of some names, the start always first; all of them unless names are given.
+    """Return methods by name, always with the unchanged encoder first; all methods for None.
 
     Raises:
-        ValueError: a name is of no method; the names and the nearest are given.
+        ValueError: unknown name; the message lists all names and the nearest one.
     """
     asked = {START, *(NAMES if names is None else names)}
     if unknown := sorted(asked - set(NAMES)):

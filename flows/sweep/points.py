@@ -1,8 +1,8 @@
-"""The runs of a sweep: one that cannot be trained or scored is reported, and the others go on.
+"""Execute the runs of a sweep; a run that cannot be trained or scored is reported, and the others continue.
 
-A run is one seed of a point: of a configuration, or of a method on a person's text. It is made in this process, in
-processes of this machine, on a Dask cluster or, of a configuration, on a work pool. Wherever it was made, this process
-then makes the same run and finds its artifacts, so all ways give the same result.
+A run is one seed of a point: of a configuration, or of a method on the user's text. It executes in this process, in
+processes of this machine, on a Dask cluster or, for configurations, on a work pool. This process computes the keys of
+the same artifacts, so the result is the same everywhere.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 Of = TypeVar("Of")
 Made = TypeVar("Made")
 Outcome: TypeAlias = Run | SweepSystem | ModelError
-"""What a run made, or why it left nothing."""
+"""Result of a run, or its error."""
 
 logger = logging.getLogger(__name__)
 
-_ENDING = (InterruptedRunError, TranslationStoppedError, PoolError, ClusterError, StoppedError)  # no point can go on
-_ON_POOL = 256  # runs that wait or work at a time
+_ENDING = (InterruptedRunError, TranslationStoppedError, PoolError, ClusterError, StoppedError)  # they end the sweep
+_ON_POOL = 256  # maximum number of unfinished runs
 
 
 class PointJob(Protocol):
-    """What one run makes; other processes and machines receive it as it is."""
+    """The work of one run; it is sent to other processes and machines unchanged."""
 
     def run(self, site: RunContext) -> Run | SweepSystem:
         """Make all artifacts of the run, or find them."""
@@ -67,7 +67,7 @@ class Job:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """The changes by which `flows.config.override` makes this configuration of the recipe's."""
+        """The changes from the recipe to this configuration, for `flows.config.override`."""
         return difference(recipe(self.recipe), self.config)
 
     def run(self, site: RunContext) -> Run:
@@ -75,9 +75,9 @@ class Job:
         return run(self.config, site)
 
     def parameters(self, site: RunContext) -> dict[str, Any]:
-        """The parameters of the run on a work pool, whose workers share store, mirror and kind of device.
+        """Return the parameters of the run on a work pool, whose workers share store, mirror and kind of device.
 
-        The rest of the site (cache, number of the GPU, processes) is each worker's own.
+        The other runtime settings (cache, GPU number, processes) are those of each worker.
         """
         shared = site.abroad().model_dump(mode="json", exclude_unset=True)
         return {"recipe_name": self.recipe, "overrides": self.overrides, "site": shared}
@@ -88,8 +88,8 @@ class PointRun:
     """A run of a sweep.
 
     Attributes:
-        name: its point, and its seed.
-        job: what is run.
+        name: its point and seed.
+        job: its work.
     """
 
     name: str
@@ -97,26 +97,26 @@ class PointRun:
 
 
 def jobs_of(recipe: str, config: PipelineConfig, seeds: int, site: RunContext) -> list[Job]:
-    """Return a configuration with each seed.
+    """Return a job for each seed of a configuration.
 
     Args:
-        recipe: the recipe behind it.
-        config: the configuration; settled here, so that workers with other processors make what this one expects.
-        seeds: how many, if the configuration draws anything.
-        site: the processor whose precision `auto` means.
+        recipe: name of its recipe.
+        config: the configuration; `auto` precision is resolved here, so that all workers compute the same artifacts.
+        seeds: number of seeds, if the configuration depends on the seed.
+        site: runtime settings with the device that resolves `auto`.
     """
     return [Job(recipe, own) for own in settled(config, site).runs(seeds)]
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether an error is of the point itself, such as a training that diverged, and not of the machines or a stop."""
+    """Whether an error is the point's own, such as a diverged training, and not a machine failure or interruption."""
     if isinstance(error, FailedRunError):
         return error.kind in {kind.__name__ for kind in _own(ModelError)}
     return isinstance(error, ModelError) and not isinstance(error, _ENDING)
 
 
 def _own(kind: type[ModelError]) -> Iterator[type[ModelError]]:
-    """The kinds of errors that are a point's own; a work pool names them without their module."""
+    """Yield the error classes that are a point's own; a work pool reports only their names."""
     if not issubclass(kind, _ENDING):
         yield kind
         for narrower in kind.__subclasses__():
@@ -126,12 +126,12 @@ def _own(kind: type[ModelError]) -> Iterator[type[ModelError]]:
 def run_by_seed(
     points: Mapping[str, Sequence[PointJob]], site: RunContext, lanes: int | None = None
 ) -> dict[str, list[Outcome]]:
-    """Make the runs of all points, each with its first seed before any with its second.
+    """Execute the runs of all points, the first seed of each before any second seed.
 
     Args:
-        points: label → what its runs make, one per seed.
-        site: as of `run_points`.
-        lanes: as of `run_points`.
+        points: label → jobs, one per seed.
+        site: see `run_points`.
+        lanes: see `run_points`.
 
     Returns:
         Label → the outcome of each of its runs.
@@ -149,7 +149,7 @@ def run_by_seed(
 
 
 def with_runs(point: SweepSystem, outcomes: Sequence[Outcome]) -> SweepSystem:
-    """Return a point with the artifacts of its runs, and what ended the others."""
+    """Return a point with the artifacts of its runs, and the errors of failed runs."""
     runs = [_artifacts(made) for made in outcomes if not isinstance(made, ModelError)]
     faults = [f"seed {seed}: {found}" for seed, found in enumerate(outcomes) if isinstance(found, ModelError)]
     own = {
@@ -168,19 +168,19 @@ def _artifacts(made: Run | SweepSystem) -> SweepSystem:
 
 
 def run_points(attempts: Sequence[PointRun], site: RunContext, lanes: int | None = None) -> list[Outcome]:
-    """Make all runs of a sweep.
+    """Execute all runs of a sweep.
 
     Args:
-        attempts: the runs; the first is made alone, since it makes what the others share.
-        site: store and device; on its cluster or, of configurations, on a work pool if it says so.
-        lanes: runs at a time, each in a process of this machine; on a pool the most that are sent; None for one here,
-            many there.
+        attempts: the runs; the first executes alone, since it makes the artifacts that all share.
+        site: store and device; its cluster or, for configurations, its work pool executes the runs.
+        lanes: number of parallel runs, each in a process of this machine; on a pool, maximum number of unfinished
+            runs. None: 1 here, 256 on a pool.
 
     Returns:
-        Each run, or why it left nothing, in their order.
+        The outcome of each run, in their order.
 
     Raises:
-        Exception: whatever ended a run that is no fault of its own.
+        Exception: an error that is not a run's own (`is_fault`).
     """
     if site.pool:
         return _on_pool(attempts, site, lanes or _ON_POOL)
@@ -193,13 +193,13 @@ def run_points(attempts: Sequence[PointRun], site: RunContext, lanes: int | None
         elsewhere = _in_lanes(others, site, lanes)
     else:
         return outcomes + [_said(each, _outcome(each, site)) for each in others]
-    # What is there is found by the same way.
+    # Repeat the run here: it finds all its artifacts in the store.
     ended = zip(others, elsewhere, strict=True)
     return outcomes + [found if isinstance(found, ModelError) else _outcome(each, site) for each, found in ended]
 
 
 def unless_stopped(name: str, outcome: Outcome, site: RunContext) -> Outcome:
-    """The outcome of a run, or why its training was stopped: then its figures are of the start."""
+    """Return the outcome of a run; an error if its training was stopped, since its figures are those of the start."""
     store = site.open_store()
     if not isinstance(outcome, Run) or store.defect(outcome.report):  # of a dry run
         return outcome
@@ -212,14 +212,14 @@ def unless_stopped(name: str, outcome: Outcome, site: RunContext) -> Outcome:
 
 
 def run_point(site: RunContext, job: PointJob) -> Outcome:
-    """Make a run, perhaps in another process; its own fault is returned.
+    """Execute a job, possibly in another process; return its own error (`is_fault`).
 
     Args:
-        site: where that process runs.
-        job: the run.
+        site: runtime settings of that process.
+        job: the job.
 
     Raises:
-        Exception: whatever ended it that is no fault of its own.
+        Exception: an error that is not the run's own.
     """
     try:
         return job.run(site)
@@ -236,7 +236,7 @@ def _outcome(attempt: PointRun, site: RunContext) -> Outcome:
 
 @contextmanager
 def _named(attempt: PointRun) -> Iterator[None]:
-    """Log which run an error ended that no other would survive."""
+    """Log the name of a run whose error ends the sweep."""
     try:
         yield
     except Exception as error:
@@ -254,7 +254,7 @@ def _said(attempt: PointRun, outcome: Of) -> Of:
 
 
 def _in_lanes(attempts: Sequence[PointRun], site: RunContext, lanes: int) -> list[Outcome | None]:
-    """Make runs in processes of this machine."""
+    """Execute runs in processes of this machine."""
     share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)})
     off = Event()
 
@@ -269,7 +269,7 @@ def _in_lanes(attempts: Sequence[PointRun], site: RunContext, lanes: int) -> lis
 
 
 def _on_pool(attempts: Sequence[PointRun], site: RunContext, at_once: int) -> list[Outcome]:
-    """Send runs to a work pool; one that cannot even be planned is not sent."""
+    """Execute runs on a work pool; a run that fails in planning is not sent."""
     with planning():
         outcomes = [_outcome(attempt, site) for attempt in attempts]
     for attempt, outcome in zip(attempts, outcomes, strict=True):
@@ -290,22 +290,22 @@ def _on_pool(attempts: Sequence[PointRun], site: RunContext, at_once: int) -> li
 
 
 def _order(job: PointJob, planned: Outcome, site: RunContext) -> Order:
-    assert isinstance(job, Job)  # workers of a pool run recipes alone
+    assert isinstance(job, Job)  # a work pool runs only recipes
     assert isinstance(planned, Run)
     return Order(job.parameters(site), (planned.report, planned.system.embeddings, *planned.scores))
 
 
 def side_by_side(attempts: Sequence[Of], make: Callable[[Of], Made], lanes: int, off: Event) -> list[Made]:
-    """Make each in a thread of its own, some at a time; after an error none is begun, and those under way end.
+    """Call `make` in threads, at most `lanes` at a time; after an error, no call starts and running ones finish.
 
-    Ctrl-C and SIGTERM, which only this thread gets, set `off`, which stops those too.
+    Ctrl-C and SIGTERM, which only this thread receives, set `off`, which also stops running calls.
     """
     with ThreadPoolExecutor(lanes) as pool:
         try:
-            # Each with a copy of this flow run's context, or its tasks would belong to no run.
+            # Without a copy of this flow run's context, a thread's tasks would belong to no run.
             runs = [pool.submit(contextvars.copy_context().run, make, attempt) for attempt in attempts]
             for finished in as_completed(runs):
-                finished.result()  # the first error, whichever run has it
+                finished.result()  # raises the first error of any run
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             if not isinstance(error, Exception):

@@ -1,4 +1,4 @@
-"""Printed rows that no recipe is listed with: the study, command or recipe that measures each, or why nothing does."""
+"""Published rows without a listed recipe: the study or command that measures each, or why there is none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAPTOP: Final = "tiny-"  # studies of embedded models, which no paper printed
 
 
 def row_lines() -> list[str]:
-    """Return a line for each such row: its name, where it is printed, what measures it."""
+    """Return a line per such row: name, tables that print it, and the command that measures it."""
     width = COLUMN - 1
     listed = {listing.row for listing in listings() if listing.is_row}
     printed = [row.system for row in published_rows() if row.kind == "paper"]
@@ -24,7 +24,7 @@ def row_lines() -> list[str]:
 
 
 def _measured_by(row: str) -> str:
-    """The command that measures a row, or why there is none."""
+    """Return the command that measures a row, or why there is none."""
     if row in ROWS:
         return f"bsl run {ROWS[row][0]}"
     studies = dict.fromkeys(name for point, name in _points() if point == row)
@@ -33,7 +33,7 @@ def _measured_by(row: str) -> str:
 
 @cache
 def _points() -> tuple[tuple[str, str], ...]:
-    """Printed rows, each with a study that has it as a point."""
+    """Return (published row, study) for each point of a study."""
     studies = {name: study for name, study in STUDIES.items() if not name.startswith(_LAPTOP)}
     return tuple(
         (row, name)

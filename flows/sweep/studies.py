@@ -1,6 +1,6 @@
-"""The papers' ablations as grids over recipes, each with the row that was printed at its points.
+"""The papers' ablations as grids over recipes, with the published row of each point.
 
-Those called `tiny-…`, and `plus`, are for a laptop: embedded sentences, translators and encoder, STS-B alone.
+`tiny-…` and `plus` run on a laptop: embedded sentences, translators and encoder, only STS-B.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Values = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Study:
-    """A grid.
+    """A study: a grid over a recipe, with published rows.
 
     Attributes:
-        title: what it shows and which table printed it.
-        recipe: what the grid changes; an axis called `recipe` takes its place.
+        title: subject, and the table that printed it.
+        recipe: base recipe; an axis `recipe` overrides it.
         over: field of the configuration → its values; the last axis is the plot's horizontal one.
         changes: other deviations from the recipe.
-        row: from a point's values to the published row's name; None where none is printed, at this point or at all.
-        suite: the suite of the table that printed the row.
-        column: the cell of that row: `avg`, beside which the mean of all sets is plotted, or a set.
-        references: the points that all others are compared with, by label; the first unless given.
-        variants: value of the axis `variant` → its changes; `recipe` among them takes the place of the study's.
+        row: a point's values → name of the published row; None if no row is published, at this point or at all.
+        suite: suite of the published table.
+        column: column of that table: a set, or `avg`, which is plotted with the mean of all sets.
+        references: labels of the points that all others are compared with; the first point if empty.
+        variants: value of the axis `variant` → its changes; a `recipe` among them overrides the study's.
     """
 
     title: str
@@ -74,7 +74,7 @@ _SYSTEMS: Final = {
     "sbert-nli": "SBERT",
     "bsl-sbert-nli": "BSL-SBERT",
 }
-"""Recipe → the row that printed its mean of seven sets. SCL starts from an encoder of its own: see `scl-lambda`."""
+"""Recipe → published row with its mean of seven sets. Without SCL, which starts from another encoder (`scl-lambda`)."""
 _TINY_SYSTEMS: Final = {
     "tiny-avg": "mean, BERT-base",
     "tiny-cls": "[CLS], BERT-base",
@@ -115,12 +115,12 @@ _NUMBERS: Final = {
     "3palln-lambda1.0-SCL": _number(1.0, 3, None),
     "allpalln-lambda1.0-SCL": _number(1.0, None, None),
 }
-"""Rows of Table 2. `3all3n` is read as its neighbours' 3p3n."""
+"""Rows of Table 2 (SCL). `3all3n` is read as `3p3n`, as in the rows of λ 0.5."""
 _ONE_PASS: Final = {
     "ingest": {"corpus": {"limit": 2500}},
     "training": {"epochs": 1, "max_steps": None, "eval_every": 50},
 }
-"""Each size of batch sees the same pairs once, as in Table 7."""
+"""One pass over the same pairs at every batch size, as in Table 7 (BSL)."""
 
 
 def _momentum(values: Values) -> str:
@@ -175,7 +175,7 @@ STUDIES: Final[Mapping[str, Study]] = {
         "Temperature of supervised contrastive learning (SCL, Table 7, which weights a set's parts by their pairs)",
         "scl",
         {"training.objective.temperature": (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)},
-        {**_FIVE_YEARS, "training": {"objective": {"weight": 0.5}}},  # its line of 1.0 is that of λ 0.5
+        {**_FIVE_YEARS, "training": {"objective": {"weight": 0.5}}},  # the published row of T = 1.0 is that of λ = 0.5
         lambda at: f"SCL, T = {at[0]}",
         "sts12-16",
     ),
@@ -253,14 +253,14 @@ STUDIES: Final[Mapping[str, Study]] = {
         variants=VARIANTS,
     ),
 }
-"""The deployments of `bsl-ablation`, by name."""
+"""Studies by name."""
 
 
 def study(name: str) -> Study:
-    """A declared grid.
+    """Return the study of a name.
 
     Raises:
-        ValueError: none is called so; the names and the nearest are given.
+        ValueError: unknown name; the message lists all names and the nearest one.
     """
     if name not in STUDIES:
         nearest = difflib.get_close_matches(name, STUDIES, n=1)

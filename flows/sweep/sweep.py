@@ -1,8 +1,8 @@
-"""Runs over seeds: a grid of configurations to one table and chart; a published row beside its recipe's figures.
+"""Flows over seeds: a grid of configurations as one table and chart; a recipe compared with its published row.
 
-Every run goes the way of `bsl run`, so grid points share whatever they have in common, a killed sweep goes on where it
-was, and one more value costs its own training alone. Every point has its first seed before any has its second. A run
-that cannot be trained or scored leaves its point without that seed, and the table says why.
+Every run is a `bsl run`, so grid points share cached artifacts, a killed sweep resumes, and another value costs only
+its own training. All points run their first seed before any second seed. If a run cannot be trained or scored, its
+point has no figure for that seed, and the page gives the reason.
 """
 
 from __future__ import annotations
@@ -53,24 +53,24 @@ def ablation(
     lanes: Annotated[int, Field(ge=1)] | None = None,
     site: RunContext | None = None,
 ) -> SweepRef:
-    """Run a grid of configurations, and say which can be told apart.
+    """Run a grid of configurations, and compare them.
 
     Args:
         name: A declared study (`momentum`, `batch`, …), or a recipe that `over` changes.
         over: Field → its values, such as `{"training.objective.momentum": [0.5, 0.999]}`; all combinations are run.
-            `recipe` is a field too. Given for a declared study, it takes the place of the study's own.
-        seeds: Runs of each point that draws anything, with `training.seed` 0, 1, ….
+            `recipe` is a field too. Overrides the axes of a declared study.
+        seeds: Runs of each point that depends on the seed, with `training.seed` 0, 1, ….
         overrides: Other changes, the same for all points; those of `training` reach the points that train.
-        against: Labels of the points that all others are compared with; a study's own, or the first, if absent.
-        lanes: Runs at a time. One, in this process, unless given; several, each in its own process with its share of
-            the cores. On a pool 256 unless given.
-        site: Store, mirror and device; by the worker's environment if absent. With a `cluster`, points are run on its
-            workers; with `pool`, on those of a work pool.
+        against: Labels of the points that all others are compared with; defaults to the study's own, else the first.
+        lanes: Number of parallel runs. Defaults to 1, in this process, and to 256 on a pool. Several run each in its
+            own process, with a share of the cores.
+        site: Store, mirror and device; defaults to the worker's environment. With a `cluster`, its workers run the
+            points; with `pool`, those of a work pool.
     """
     show_logs()
     place = run_context_of(site)
     asked = grid(name, over or {}, overrides or {}, against or ())
-    available(place, _shared_sets(asked))  # raises before any training if none of them can be had
+    available(place, _shared_sets(asked))  # raises before any training if no set is found
     tell_precision(place, asked.configs[0].precisions)
     points = zip(asked.points, asked.recipes, asked.configs, strict=True)
     jobs = {point.label: jobs_of(behind, config, seeds, place) for point, behind, config in points}
@@ -106,10 +106,10 @@ def _command(
 
 
 def _shared_sets(asked: Grid) -> list[str]:
-    """Names of what every point is scored on.
+    """Return the names of the sets that every point is scored on.
 
     Raises:
-        EvaluationError: there is nothing.
+        EvaluationError: there is no such set.
     """
     own = {point.label: config.evaluation.sets for point, config in zip(asked.points, asked.configs, strict=True)}
     names = [frozen_names(sets) for sets in own.values()]
@@ -124,7 +124,7 @@ def _shared_sets(asked: Grid) -> list[str]:
 
 
 def _compared_sets(runs: Sequence[Run]) -> dict[str, EvaluationSet]:
-    """Drawn sets that all runs have; without dev sets if there are others, since a dev set chose the encoders."""
+    """Return the sets with draws that all runs have; dev sets only if there are no others, as they select encoders."""
     shared = set.intersection(*(set(finished.found.sets) for finished in runs))
     drawn = {name: wanted for name, wanted in runs[0].found.sets.items() if name in shared and is_drawn(name)}
     drawn = {name: own for name, own in drawn.items() if all(finished.system.of((own,)) for finished in runs)}
@@ -133,7 +133,7 @@ def _compared_sets(runs: Sequence[Run]) -> dict[str, EvaluationSet]:
 
 
 def _other_figures(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
-    """Dataset → its headline metrics, of sets on which nothing is drawn."""
+    """Return dataset → its headline metrics, for sets without draws."""
     found = {name: wanted for finished in runs for name, wanted in finished.found.sets.items()}
     return {wanted.dataset: kind_of(name).headline for name, wanted in found.items() if not is_drawn(name)}
 
@@ -150,13 +150,13 @@ def reproduction(
     site: RunContext | None = None,
     margin: Annotated[float, Field(gt=0)] = MARGIN,
 ) -> ReproductionRef:
-    """Run the recipe behind a published row, and say whether it gives the row's figures.
+    """Run the recipe of a published row, and compare its figures with the row.
 
     Args:
         row: Name of the row, such as `BSL-BERT`, or of a recipe.
-        seeds: Runs, each with its seed, 0, 1, …. One has no spread, so that the verdict is INCONCLUSIVE.
-        overrides: Fields of the recipe to change, each of which counts as a deviation from the row.
-        site: Store, mirror and device; by the worker's environment if absent.
+        seeds: Runs, with seeds 0, 1, …. A single run has no spread, so its verdict is INCONCLUSIVE.
+        overrides: Fields of the recipe to change; each counts as a deviation from the row.
+        site: Store, mirror and device; defaults to the worker's environment.
         margin: Points by which equivalent figures may differ.
     """
     show_logs()

@@ -1,17 +1,18 @@
-"""Somebody's own labels: what of them judges, what teaches, and the pairs that they become.
+"""Split the user's labels into evaluation and training rows, and make training pairs of classes.
 
-One rule for `bsl adapt` and `bsl field`. A label judges something only where nothing has learnt its text:
-- what speaks of held-out text judges;
-- in `bsl field`, `JUDGING` of those on other text judge, drawn by ids, and the rest teach;
-- in `bsl adapt`, `JUDGING` of those on learnt text and half of those on other text judge, and the rest teach;
-- in `bsl adapt --labels-only-judge`, all others judge, too; but of those on learnt text only `JUDGING`, drawn alike,
-  where all of it would be most of what is learnt.
+No text is both for evaluation (`judge`) and for training (`teach`). Evaluation rows are
+- all rows on held-out text;
+- in `bsl field`, a share `JUDGING` of the rows on other text, drawn by ids; the rest are for training;
+- in `bsl adapt`, `JUDGING` of the rows on training text and half of those on other text; the rest are for training;
+- in `bsl adapt --labels-only-judge`, all rows; but only `JUDGING` of those on training text, drawn by ids, if all of
+  them would take away more than half of that text.
 
-No text that judges is learnt, and its sentences leave the text that all methods learn; a row that teaches may share a
-sentence with it, such as a greeting, for where texts open alike no row would be left to teach. Rows that share a text,
-as pairs of many questions with one answer do, stay together, also in the two halves of which one chooses and one is
-reported; where most rows hang together so, their texts are divided, and rows with texts of both are left out, as rows
-of rare classes are.
+The sentences of evaluation rows are removed from the training text. A training row may still share a sentence with an
+evaluation row, such as a greeting. Otherwise no training row would be left if all texts begin alike.
+
+Rows that share a text, such as pairs of many questions with one answer, get the same part. They also get the same half
+of the evaluation (`choose` or `report`). If more than half of the rows are connected in this way, their texts are
+divided instead; rows with texts of both parts are dropped. Rows of rare classes are dropped too.
 """
 
 from __future__ import annotations
@@ -34,27 +35,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Use = Literal["field", "adapt", "judge"]
-"""What labels are for: some teach and the rest judge; the same with the rest in halves; all judge, in halves."""
+"""Use of labels: training and evaluation; training and evaluation in two halves; only evaluation, in two halves."""
 JUDGE, TEACH, CHOOSE, REPORT = "judge", "teach", "choose", "report"
-"""What becomes of a labelled row."""
-JUDGING: Final = 0.3  # share of the rows that are drawn
-FEWEST: Final = 20  # rows of a part that judges
-FOLDS: Final = 5  # of the probe that learns classes: each of them wants a teaching row of every class
-_OF_A_CLASS: Final = 7  # rows of a half, so that each of the probe's folds within folds holds one
-PARTNERS: Final = 8  # of its own class, and as many of others, for each text
-_PAIR: Final = 2  # rows of a class, one to stand beside the other
-_CLASSES: Final = 2  # fewer tell nothing apart
+"""Part of a labelled row: evaluation, training, or one half of the evaluation (selection, report)."""
+JUDGING: Final = 0.3  # share of rows drawn for evaluation
+FEWEST: Final = 20  # minimum number of rows in a part
+FOLDS: Final = 5  # of the probe that learns classes; each needs a training row of every class
+_OF_A_CLASS: Final = 7  # minimum rows of a class in a half: each of the probe's nested folds needs one
+PARTNERS: Final = 8  # pairs of each text within its class, and as many with other classes
+_PAIR: Final = 2  # minimum rows of a class to form a pair
+_CLASSES: Final = 2  # minimum number of classes
 _OTHERS: Final[Mapping[Use, float]] = {"field": JUDGING, "adapt": 0.5, "judge": 1.0}
-"""Share of the rows on other text that judge."""
+"""Share of evaluation among the rows on other text."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """What a part of the labels must have.
+    """Minimum sizes of a part of the labels.
 
     Attributes:
-        rows: so many.
-        of_a_class: rows of each class; of a class with fewer all rows are left out.
+        rows: minimum number of rows.
+        of_a_class: minimum rows of a class; all rows of a smaller class are dropped.
     """
 
     rows: int
@@ -67,35 +68,35 @@ NEEDS: Final[Mapping[Use, Mapping[str, Need]]] = {
     "adapt": {**_HALVES, TEACH: Need(FEWEST, _PAIR)},
     "judge": _HALVES,
 }
-"""Parts of labels, by what labels are for."""
+"""Parts of labels with their minimum sizes, by use."""
 _OR_ELSE: Final[Mapping[Use, str]] = {
     "field": "or leave --labels out",
     "adapt": "or give --labels-only-judge",
     "judge": "or leave --labels out",
 }
 _ROWS: Final[Mapping[Use, int]] = {"field": round(FEWEST / JUDGING), "adapt": 5 * FEWEST, "judge": 3 * FEWEST}
-"""Rows on other text of which each part gets enough."""
+"""Number of rows on other text that is enough for every part."""
 
 
 def parts_of(
     labelled: pl.DataFrame, sides: Sequence[str], held: pl.Series, learnt: pl.Series, *, use: Use, seed: int = 0
 ) -> pl.Series:
-    """What becomes of each labelled row, by the rule above.
+    """Assign a part to each labelled row, by the rules of this module.
 
     Args:
-        labelled: a row a label.
-        sides: its columns of text.
-        held: ids of the sentences that are held out.
-        learnt: ids of the sentences that are learnt, but for those of rows that judge.
-        use: what the labels are for.
-        seed: decides what is drawn.
+        labelled: one row per label.
+        sides: its text columns.
+        held: ids of held-out sentences.
+        learnt: ids of training sentences, before those of evaluation rows are removed.
+        use: use of the labels.
+        seed: seed of the draws.
 
     Returns:
-        Keys of `NEEDS[use]`; null of rows that do nothing.
+        Keys of `NEEDS[use]`; null for unused rows.
     """
     texts = pl.concat([_met(labelled[side], held, learnt) for side in sides])
     of_learnt, of_others = _share(labelled, sides, learnt, use), _OTHERS[use]
-    # Both texts of a pair judge where its own share of the pairs does.
+    # Drawing each text with the root of a share draws both texts of a pair with that share.
     one = 1 / len(sides)
     judging = _together(
         texts, labelled.height, _drawn(of_learnt, of_others, seed), _drawn(of_learnt**one, of_others**one, seed)
@@ -105,15 +106,15 @@ def parts_of(
 
 
 def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> pl.DataFrame:
-    """The rows that do something: of no class that a part has too few rows of, none whose part is null.
+    """Drop rows without a part and rows of classes too small for a part; check that enough rows are left.
 
     Args:
-        rows: `label`, and `part` as `parts_of` says.
-        kind: what the labels are.
-        use: what the labels are for.
+        rows: `label`, and `part` by `parts_of`.
+        kind: kind of labels.
+        use: use of the labels.
 
     Raises:
-        EvaluationError: fewer than two classes are left, a part has too few rows, or all that judge have one score.
+        EvaluationError: fewer than two classes are left, a part has too few rows, or all its pairs have one score.
     """
     kept, needs = rows.drop_nulls("part"), NEEDS[use]
     counts = [f"{rows.filter(part=part).height} {part}" for part in needs]
@@ -151,22 +152,22 @@ def _who_judges(use: Use) -> str:
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:
-    """Ids of the sentences of texts, as those of a corpus."""
+    """Return the unique ids of the sentences of texts, computed as in a corpus."""
     return _sentences(texts)["sentence_id"].unique()
 
 
 def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFrame:
-    """Texts beside others of their class, with score 1, and of other classes, with score 0 (as SetFit's pairs).
+    """Pair texts within a class, with score 1, and across classes, with score 0 (as SetFit).
 
     Args:
-        texts: N of them.
-        classes: number of each one's class, (N,).
+        texts: N texts.
+        classes: class number of each text, (N,).
 
     Returns:
-        sentence1, sentence2, score; as many of either score for each text.
+        sentence1, sentence2, score; equally many pairs of both scores for each text.
 
     Raises:
-        TrainingError: there are fewer than two classes with two texts each.
+        TrainingError: fewer than two classes have two texts.
     """
     sizes = np.bincount(classes)
     if (sizes > 1).sum() < _CLASSES:
@@ -195,10 +196,10 @@ def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFram
 
 
 def shares(scores: pl.Series) -> pl.Series:
-    """Scores as shares of the way from the lowest to the highest.
+    """Scale scores linearly to [0, 1].
 
     Raises:
-        TrainingError: there are none, or all of them are equal.
+        TrainingError: no scores, or all are equal.
     """
     if scores.is_empty():
         raise TrainingError("no labelled pair teaches, for all prove; label pairs of other text too")
@@ -209,7 +210,7 @@ def shares(scores: pl.Series) -> pl.Series:
 
 
 def _share(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series, use: Use) -> float:
-    """How many of the rows of learnt text judge; where none teaches all, unless that is most of what is learnt."""
+    """Return the evaluation share of rows on training text: all for `judge`, unless that removes most of the text."""
     if use != "judge":
         return 0.0 if use == "field" else JUDGING
     ids = sentences_of(pl.concat([labelled[side].alias("text") for side in sides]))
@@ -224,7 +225,7 @@ def _halved(
     use: Use,
     seed: int,
 ) -> pl.Series:
-    """Parts whose judging rows choose or are reported; those that would teach are null where labels only judge."""
+    """Split evaluation rows into `choose` and `report`; if labels do not train (`judge`), other rows are null."""
     judges = (parts == JUDGE).fill_null(value=False)
     chosen = pl.concat([_met(labelled.filter(judges)[side], *known) for side in sides])
     half = scattered(pl.col("text"), seed) % 2 == 0
@@ -235,7 +236,7 @@ def _halved(
 
 
 def _met(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:
-    """`row`, `text` (its id), `held` and `learnt`: whether a sentence of it is."""
+    """Return `row`, `text` (its id), and whether a sentence of the text is in `held` and in `learnt`."""
     known = {"held": held, "learnt": learnt}
     met = _sentences(texts).group_by("row").agg(
         pl.col("sentence_id").is_in(ids.implode()).any().alias(name) for name, ids in known.items()
@@ -245,23 +246,23 @@ def _met(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:
 
 
 def _drawn(of_learnt: float, of_others: float, seed: int) -> pl.Expr:
-    """Whether a text judges: if it is held out, or is drawn."""
+    """Whether a text is for evaluation: held out, or drawn."""
     number = scattered(pl.col("text"), seed)
     drawn = {share: number < round(share * 2**64) for share in (of_learnt, of_others)}
     return pl.col("held") | (pl.col("learnt") & drawn[of_learnt]) | (~pl.col("learnt") & drawn[of_others])
 
 
 def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Expr) -> pl.Series:
-    """A claim about each of `height` rows, the same for all that share a text, also over other rows.
+    """Evaluate a condition for each of `height` rows, with one value for all rows connected by shared texts.
 
-    A group of more than half of the rows is divided: of its texts each has a claim of its own, and a row with texts of
-    both has none (null).
+    A group of more than half of the rows is divided: each text is evaluated alone, and a row whose texts differ is
+    null.
 
     Args:
-        texts: `row`, `text` (its id), `held`, `learnt`: a row a text.
-        height: how many rows there are.
-        together: the claim about a group.
-        alone: the claim about a text.
+        texts: `row`, `text` (its id), `held`, `learnt`: one row per text.
+        height: number of rows.
+        together: condition for a group.
+        alone: condition for a text.
     """
     rows = texts.group_by("row").agg(pl.col("held", "learnt").any(), pl.col("text").first()).sort("row")
     grouped = rows.with_columns(group=_groups(height, texts["text"]))
@@ -277,11 +278,11 @@ def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Exp
 
 
 def _groups(rows: int, texts: pl.Series) -> pl.Series:
-    """The number of each row's group, the connected rows of the graph whose edges are shared texts.
+    """Return the group number of each row; rows that share a text, directly or through others, form a group.
 
     Args:
-        rows: how many.
-        texts: ids of the texts of all rows, side by side.
+        rows: number of rows.
+        texts: ids of the texts: the first column of all rows, then the next.
     """
     numbers = texts.rank("dense").to_numpy().astype(np.int64) - 1
     places = np.tile(np.arange(rows), len(texts) // max(1, rows))
@@ -292,7 +293,7 @@ def _groups(rows: int, texts: pl.Series) -> pl.Series:
 
 
 def _sentences(texts: pl.Series) -> pl.DataFrame:
-    """`row` and `sentence_id` of every sentence."""
+    """Return `row` and `sentence_id` of every sentence."""
     split = pl.Series("text", [split_sentences(text) or [""] for text in texts], dtype=pl.List(pl.String))
     return (
         split.to_frame()

@@ -1,8 +1,8 @@
-"""Own text as evaluation sets: sentences find their neighbour, their title and the rest of themselves.
+"""The user's text as evaluation sets: a sentence retrieves its neighbour, its title and the rest of itself.
 
-A set is named `own:` and what `bsl adapt` takes as a text: a file, a folder, a pattern or a dataset. All of its
-sentences ask, so nothing of it should have been trained on. `bsl field` asks the same questions of held-out documents,
-and labels.
+The name of a set is `own:` and a text of `bsl adapt`: a file, a folder, a pattern or a dataset. All its sentences are
+queries, so no encoder should have been trained on them. `bsl field` asks the same questions about held-out documents,
+and evaluates on labels.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 PREFIX: Final = "own:"
 METRIC: Final = "mean reciprocal rank"
 QUESTIONS: Final = 1000
-"""Most questions of a kind about a text."""
+"""Maximum number of questions of a kind about a text."""
 _PART, _TRIPS, _LABELS = "text", "round trips", "labels"
 
 
 class OwnTextSet(EvaluationSet):
-    """Sentences of own files, in their order."""
+    """Sentences of the user's files, in their order."""
 
     sources: tuple[TextSource, ...]
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """Return the sentences as `models.corpus.passages.whole`."""
+        """Return the sentences in the form of `models.corpus.passages.whole`."""
         config = HoldOutConfig()
         tables = list(sentences_of(self.sources, config, LeftOut()))
         sentences = {_PART: whole(pl.concat(tables), config)}
@@ -65,12 +65,12 @@ class OwnTextSet(EvaluationSet):
         return sentences
 
     def sentences(self) -> pl.Series:
-        """Return every text of every question, and every text among which is searched."""
+        """Return the queries and targets of all questions."""
         return texts_of(questions_of(self))
 
 
 class HeldOutSet(EvaluationSet):
-    """Held-out sentences of a text that is trained on, and labels."""
+    """Held-out sentences of a text for training, and labels."""
 
     dataset: str = "your text"
     passages: PassagesRef
@@ -78,17 +78,17 @@ class HeldOutSet(EvaluationSet):
     trips: ViewsRef | None
     """Round trips of held-out sentences."""
     labels: LabelSource | None
-    """Labels, some of which judge."""
+    """Labels; some are for evaluation."""
     questions: int
-    """Most questions of a kind."""
+    """Maximum number of questions of a kind."""
     store: Annotated[str, NotInKey]
-    """Where the artifacts are."""
+    """Store of the artifacts."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the held-out sentences, their round trips and the labelled rows."""
         store = Store(self.store)
         sentences = store.scan(self.passages).filter(pl.col("part") != TRAIN).collect()
-        held = sentences.with_columns(unit=pl.struct("part", "unit").rank("dense") - 1)  # each part counts from 0
+        held = sentences.with_columns(unit=pl.struct("part", "unit").rank("dense") - 1)  # numbered from 0 per part
         tables = {_PART: held}
         if self.trips is not None:
             tables[_TRIPS] = store.scan(self.trips).filter(pl.col("method").str.starts_with("bt-")).collect()
@@ -99,7 +99,7 @@ class HeldOutSet(EvaluationSet):
         return tables
 
     def sentences(self) -> pl.Series:
-        """Return every text of every question, every text among which is searched, and the labelled texts."""
+        """Return the queries and targets of all questions, and the labelled texts."""
         texts = texts_of(questions_of(self))
         sides = sides_of(self.labels) if self.labels else []
         return pl.concat([texts, *(rows_of(self)[_LABELS][side].alias("text") for side in sides)])
@@ -111,20 +111,20 @@ def questions_of(wanted: OwnTextSet | HeldOutSet) -> Mapping[str, Retrieval]:
     return _asked(wanted, most)
 
 
-@lru_cache(maxsize=8)  # a set is asked by every system
+@lru_cache(maxsize=8)  # every system is scored on the same set
 def _asked(wanted: EvaluationSet, most: int) -> Mapping[str, Retrieval]:
     rows = rows_of(wanted)
     return probes(rows[_PART], rows.get(_TRIPS), questions=most)
 
 
 def texts_of(asked: Mapping[str, Retrieval]) -> pl.Series:
-    """Return every text of some questions, and every text among which is searched."""
+    """Return the queries and targets of questions."""
     texts = [text for probe in asked.values() for text in (*probe.queries, *probe.targets)]
     return pl.Series("text", texts, dtype=pl.String)
 
 
 class OwnTextKind(FrozenKind[OwnTextSet]):
-    """Mean reciprocal ranks of what belongs together in a text."""
+    """Mean reciprocal rank of retrieval within the user's text."""
 
     is_drawn = True
 
@@ -146,7 +146,7 @@ class OwnTextKind(FrozenKind[OwnTextSet]):
         """Find the files.
 
         Raises:
-            SourceError: there are none, or no column holds text.
+            SourceError: no files, or no text column.
         """
         return OwnTextSet(dataset=name, sources=sources([name.removeprefix(PREFIX)], mirror=site.mirror))
 
@@ -169,14 +169,14 @@ class OwnTextKind(FrozenKind[OwnTextSet]):
     def compare(
         self, site: RunContext, first: System, second: System, sets: tuple[OwnTextSet, ...], config: ScoringConfig
     ) -> list[ComparisonRef]:
-        """Return differences on the same draws of documents."""
+        """Return differences on the same resamples of documents."""
         names = (first.label, second.label)
         return [compare_own_text(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
 
     def draws(
         self, wanted: OwnTextSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
     ) -> list[SetDraws]:
-        """Return a figure per question; all questions on the same draws of documents, and one group of a mean."""
+        """Return the draws of each question on the same resamples of documents; a set is one group in means."""
         found = question_draws(questions_of(wanted), systems, config)
         return [question.named(f"{wanted.dataset} {question.name}", wanted.dataset) for question in found]
 
@@ -196,7 +196,7 @@ def score_own_text(
 
 
 def own_text_figures(sets: tuple[OwnTextSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Return a signed figure per set and question, with its interval over draws of documents."""
+    """Return a signed figure per set and question, with its bootstrap interval over documents."""
     from models.evaluation.significance.bootstrap import percentile_interval
 
     rows = []
@@ -220,7 +220,7 @@ def compare_own_text(
     sets: tuple[OwnTextSet, ...],
     config: BootstrapConfig,
 ) -> None:
-    """Draw the difference of two systems on every question, on the same draws of documents."""
+    """Compare two systems on every question, on the same resamples of documents."""
     from models.evaluation.significance.hierarchical import difference_of
 
     both = [[open_vectors(work.store, embeddings)] for embeddings in (first, second)]
@@ -240,12 +240,12 @@ def _place(wanted: OwnTextSet, question: str) -> dict[str, object]:
 def question_draws(
     asked: Mapping[str, Retrieval], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> Iterator[SetDraws]:
-    """Return what systems score on questions about one text, on the same draws of its documents.
+    """Return the scores of systems on each question about a text, on the same resamples of its documents.
 
     Args:
         asked: questions by name.
-        systems: of each system, the vectors of its encoders, one a seed.
-        config: how differences are drawn.
+        systems: vectors of each system's encoders, one per seed.
+        config: bootstrap settings.
     """
     from models.evaluation.sweep import SetDraws, outcome_draws
 
@@ -268,12 +268,12 @@ def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
 def held_out_draws(
     wanted: HeldOutSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> Iterator[SetDraws]:
-    """Return what systems score on every question about held-out text, and on labels, which are a group of their own.
+    """Return the scores of systems on each question about held-out text, and on labels, a separate group.
 
     Args:
         wanted: the text.
-        systems: of each system, the vectors of its encoders, one a seed.
-        config: how differences are drawn.
+        systems: vectors of each system's encoders, one per seed.
+        config: bootstrap settings.
     """
     yield from question_draws(questions_of(wanted), systems, config)
     if wanted.labels is not None:
@@ -283,7 +283,7 @@ def held_out_draws(
 def _label_draws(
     rows: pl.DataFrame, labels: LabelSource, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> SetDraws:
-    """Return right answers of the exact classifier, or the order of scored pairs."""
+    """Return the draws on labels: accuracy of a linear classifier on classes, or Spearman on scored pairs."""
     from models.evaluation.labels import row_draws
     from models.evaluation.sweep import SetDraws
 
@@ -300,7 +300,7 @@ def _label_draws(
 
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
-    """Whether the exact linear classifier, fitted on the other texts, classes each judging text right: (N,)."""
+    """Return whether a linear classifier, fitted on the training rows, is right on each evaluation row, (N,)."""
     from models.evaluation.config import ProbeConfig
     from models.evaluation.probe.problem import Part, make_problem
     from models.evaluation.probe.search import probe

@@ -1,4 +1,4 @@
-"""Somebody's text for a field of methods: what all of them are asked, what labels teach."""
+"""Stages for the user's text: held-out sentences of `bsl field`, training pairs of labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @stage(ref=CorpusRef, version=1)
 def field_held(work: StageContext, passages: PassagesRef) -> None:
-    """The sentences that no method sees."""
+    """Publish the unique held-out sentences, which no method trains on."""
     rows = work.store.scan(passages).filter(pl.col("part") != TRAIN).collect()
     unique = rows.unique("sentence_id", keep="first").sort("sentence_id")
     work.draft.write(unique.select("sentence_id", "text", "source", "lang"))
@@ -29,18 +29,18 @@ def field_held(work: StageContext, passages: PassagesRef) -> None:
 
 @stage(ref=PairsRef, version=6)
 def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
-    """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
+    """Make scored training pairs of labels: the given pairs, or texts paired within and across classes.
 
     Args:
-        work: the draft.
+        work: the stage's context.
         passages: the text, with its held-out parts.
         labels: the labels.
-        use: what they are for.
-        seed: decides which of them judge.
+        use: use of the labels.
+        seed: decides which labels are for evaluation.
 
     Raises:
-        TrainingError: they tell nothing apart.
-        EvaluationError: they are too few to prove anything.
+        TrainingError: too few classes, or no different scores, to train on.
+        EvaluationError: too few labels for an evaluation.
     """
     rows = known_labels(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
     if labels.kind == "classes":
@@ -56,10 +56,10 @@ def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSour
 def known_labels(
     store: Store, passages: PassagesRef, labels: LabelSource, *, use: Use = "field", seed: int = 0
 ) -> pl.DataFrame:
-    """`labelled_rows` of labels that teach, and what they say: `class` (a number) or `score`.
+    """Return `labelled_rows` with their label as `class` (a number from 0) or `score`.
 
     Raises:
-        EvaluationError: too few rows are left to judge anything.
+        EvaluationError: too few rows are left for an evaluation.
     """
     said = pl.col("label").rank("dense").cast(pl.Int64) - 1 if labels.kind == "classes" else pl.col("label").cast(float)
     rows = labelled_rows(store, passages, labels, use=use, seed=seed)

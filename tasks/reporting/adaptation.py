@@ -1,4 +1,4 @@
-"""The page of an adaptation: the verdict, the gains with their intervals, what was learnt, what was held out."""
+"""The page of an adaptation: the verdict, gains with intervals, training, and held-out text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tasks.rendering.blocks import Block
 
 ROWS: Final = "rows"
-"""Figure of a report: what `counts_of` gives."""
+"""Figure of a report: the result of `counts_of`."""
 _ROLES: Final = {"counts": "after", "guard": "before", "shown": "baseline"}
 _DRAWN: Final = (
     "The chart shows the adapted encoder less the start, with 95 % intervals; at 0 they are equal. A diamond decides, "
@@ -56,13 +56,13 @@ class AdaptationArtifacts(StageInputs):
     passages: PassagesRef
     """Sentences of the text, by part."""
     corpus: CorpusRef
-    """The learnt sentences."""
+    """Training sentences."""
     views: ViewsRef | None
-    """Views of the corpus: crops, or only its sentences; None where labels teach."""
+    """Views of the corpus: crops, or only its sentences; None when training on labels."""
     trips: ViewsRef | None
-    """Round trips of some sentences; None where none are learnt."""
+    """Round trips of some sentences; None without round trips."""
     pairs: PairsRef
-    """What was learnt."""
+    """Training pairs."""
     trained: CheckpointRef
     """The trained encoder."""
     weighing: WeighingRef
@@ -70,20 +70,20 @@ class AdaptationArtifacts(StageInputs):
     proof: ProofRef
     """Figures of the adapted encoder."""
     adapted: CheckpointRef
-    """The encoder that the person gets."""
+    """The exported encoder: adapted or unchanged."""
 
 
 class AdaptationSettings(StageInputs):
-    """The content of an adaptation's page that no artifact has."""
+    """Content of an adaptation's page that is in no artifact."""
 
     encoder: str
-    """The person's name for the start."""
+    """The user's name for the original encoder."""
     sources: tuple[TextSource, ...]
     """The files."""
     labels: LabelSource | None
-    """Labels, which decide instead of the text; None without any."""
+    """Labels, which decide the verdict instead of the text; None without labels."""
     taught: tuple[str, ...]
-    """Names of the learnt views."""
+    """Names of the training views, or `labels`."""
     missing: tuple[str, ...]
     """General sets of a suite that were not found."""
     settings: str
@@ -94,13 +94,13 @@ class AdaptationSettings(StageInputs):
 
 @stage(ref=ReportRef, version=10)
 def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
-    """Write the pages and the encoder's card, and show them.
+    """Publish the page of an adaptation and the encoder's card.
 
     Args:
-        work: the stage's.
+        work: the stage's context.
         made: the artifacts.
         asked: settings and sources.
-        told: how to start the same again.
+        told: the command that repeats the run.
     """
     manifest = work.store.manifest(made.proof)
     word, reason, advice = (str(manifest.figures[name]) for name in (VERDICT, "reason", "advice"))
@@ -131,7 +131,7 @@ def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationS
 
 
 def counts_of(store: Store, made: AdaptationArtifacts, asked: AdaptationSettings) -> dict[str, int]:
-    """Return how many rows were learnt from and how many were held out: labels where they decide, else sentences."""
+    """Return the numbers of training rows, and of held-out rows (labels if there are any, else sentences)."""
 
     def count(ref: ArtifactRef, name: str) -> int:
         return int(str(store.manifest(ref).figures.get(name, 0)))
@@ -165,7 +165,7 @@ def adaptation_page(adapted: Adapted, parts: list[Part]) -> Page:
 
 
 def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
-    """Return the evidence before and after.
+    """Return the section of the figures before and after.
 
     Args:
         proof: the table `proof`.
@@ -177,12 +177,12 @@ def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
 
 
 def learnt_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | None) -> Part:
-    """Return what training brought together, and the share of it that was taken.
+    """Return the section on training: its goal, the figures by share, the chosen share, curves.
 
     Args:
         adapted: the encoder.
         weighing: the table `weighing`.
-        log: of the training; None where it left none.
+        log: the training log; None without one.
     """
     from tasks.rendering.charts import training_charts  # matplotlib
 
@@ -204,7 +204,7 @@ def _samples(made: AdaptationArtifacts) -> dict[str, ViewsRef]:
 
 
 def _labelled(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings) -> str:
-    """Return how the labels were read, and what was left out of the text for them."""
+    """Return how the labels were read, and which of them were left out."""
     left_out = summary_of(work.store.manifest(made.corpus).figures, asked.labels)
     return " ".join([f"{asked.labels.told}.", *left_out]) if asked.labels else ""
 

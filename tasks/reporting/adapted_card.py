@@ -1,4 +1,4 @@
-"""The model card of an encoder that was adapted to somebody's text, or of the start that was kept."""
+"""The model card of an encoder adapted to the user's text, or of the unchanged original."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _LIMITS: Final = (
 
 @dataclass(frozen=True)
 class Adapted:
-    """An adapted encoder, or the start that was kept.
+    """An adapted encoder, or the unchanged original.
 
     Attributes:
-        encoder: the person's name for the start.
+        encoder: the user's name for the original encoder.
         verdict: word, reason and advice.
         proof: the table `proof`.
-        share: of the trained weights that was taken.
-        views: names of the learnt views.
+        share: share of the trained weights in the merged encoder.
+        views: names of the training views, or `labels`.
     """
 
     encoder: str
@@ -48,12 +48,12 @@ class Adapted:
 
 
 def exported(verdict: Verdict) -> str:
-    """Return which encoder is handed out."""
+    """Return a phrase for the exported encoder."""
     return "the adapted encoder" if verdict.word == "BETTER" else "the start, unchanged"
 
 
 def spelled(views: Sequence[str]) -> str:
-    """Return what was learnt, as a clause."""
+    """Return the goal of training as a clause."""
     if "labels" in views:
         return "texts are as alike as their labels say"
     return f"{' and '.join(_TAUGHT.get(view, view) for view in views)} of a sentence belong together"
@@ -67,8 +67,8 @@ def adapted_card(
     Args:
         adapted: the encoder, its figures and its verdict.
         checkpoint: its artifact.
-        sources: the files that it learnt from.
-        translators: models of the round trips that it learnt from.
+        sources: files of the training text.
+        translators: models of the round trips used for training.
     """
     better = adapted.verdict.word == "BETTER"
     materials = [model_material("encoder at the start", adapted.encoder)]

@@ -1,6 +1,6 @@
-"""A model card: the header that model hubs read, a page of blocks, and the licences of what went into the encoder.
+"""Model cards: a header for the Hub, a page of blocks, and the licences of the models and datasets behind an encoder.
 
-huggingface_hub writes the header, so its fields and forms are those of the Hub.
+huggingface_hub writes the header, in the Hub's fields and formats.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _HUB_LICENCES: Final = {
     "CC BY-NC-SA 3.0": "cc-by-nc-sa-3.0",
     "CC BY-SA 4.0": "cc-by-sa-4.0",
     "MIT": "mit",
-}  # as it is declared here → as the Hub calls it
+}  # declared licence → its id on the Hub
 _SEVERAL: Final = {"license": "other", "license_name": "see-its-list-of-licences", "license_link": "README.md"}
 _TASKS: Final = {
     "spearman": ("semantic-similarity", "Semantic Similarity", "spearman_cosine"),
@@ -75,7 +75,7 @@ _HUB_ID: Final = re.compile(r"(?!checkpoint/|report/|embeddings/)[\w.-]+/[\w.-]+
 
 
 class Material(NamedTuple):
-    """Something that went into an encoder: what it was for, its name, its licence."""
+    """A model or dataset used to make an encoder: its role, name and licence."""
 
     what: str
     name: str
@@ -96,16 +96,16 @@ def card(
     """Return a card as Markdown.
 
     Args:
-        page: its content; its title names the encoder.
-        materials: everything that went in.
-        checkpoint: key of the artifact; empty where there is none.
-        base: Hub id of what training started from; None where that is not on the Hub.
-        datasets: Hub ids of what was learnt from.
+        page: content; the title is the encoder's name.
+        materials: models and datasets used to make the encoder.
+        checkpoint: key of the artifact; empty without one.
+        base: Hub id of the base model; None if it is not on the Hub.
+        datasets: Hub ids of the training data.
         languages: ISO 639 codes of the sentences.
-        results: as `results_of`.
-        tags: beside those of every sentence encoder.
+        results: result of `results_of`.
+        tags: tags besides those of every sentence encoder.
     """
-    from huggingface_hub import ModelCardData  # takes its time, and only a stage that writes needs it
+    from huggingface_hub import ModelCardData  # slow import, needed only to write a card
 
     fields: dict[str, Any] = {
         "language": [*languages] or None,
@@ -126,12 +126,12 @@ def card(
 
 
 def results_of(scores: pl.DataFrame, system: str, dev: str | None = None) -> list[EvalResult]:
-    """Return a system's printed figures under the Hub's names of their sets; not those of the set that chose it.
+    """Return a system's printed figures under the Hub's dataset ids, without the set that selected its checkpoint.
 
     Args:
         scores: the table `scores`.
-        system: whose figures.
-        dev: the set that chose it.
+        system: name of the system.
+        dev: set that selected the checkpoint.
     """
     rows = scores.filter(PRINTED).filter(model=system).iter_rows(named=True)
     chose = (dev or "").removeprefix(EMBEDDED)
@@ -161,18 +161,18 @@ def _result(row: dict[str, Any]) -> EvalResult:
 
 
 def _licence_fields(names: set[str]) -> dict[str, str]:
-    """One licence where all that went in has that one, else where to read of them."""
+    """Return the licence that all materials share, else a reference to the card's list."""
     known = {_HUB_LICENCES.get(name, "") for name in names}
     return {"license": known.pop()} if len(names) == 1 and all(known) else dict(_SEVERAL)
 
 
 def hub_id(model: str) -> str | None:
-    """Return a model's name on the Hub; None for one in the package, in the store or in a folder."""
+    """Return a model's id on the Hub; None for an embedded model, an artifact or a folder."""
     return model if _HUB_ID.fullmatch(model) and not Path(model).exists() else None
 
 
 def model_material(what: str, model: str) -> Material:
-    """Return a model that went in, with its licence where that is declared."""
+    """Return a model as material, with its licence if declared."""
     if model.startswith(EMBEDDED):
         return Material(what, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence)
     return Material(what, model, MODEL_LICENCES.get(model, UNDECLARED))

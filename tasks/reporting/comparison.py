@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
 
 PAGE: Final = "comparison"
-_LETTERS: Final = 40  # of a title, in names
-_MANY: Final = 15  # fields from which on their table would hide the sections below it
+_LETTERS: Final = 40  # maximum letters of a title in a run's name
+_MANY: Final = 15  # maximum number of fields in an open table; a longer one would hide the next sections
 
 
 @stage(ref=EvaluationRef, version=5)
@@ -38,7 +38,7 @@ def compare_runs(
     comparisons: tuple[ComparisonRef, ...],
     tables: tuple[PaperTable, ...],
 ) -> None:
-    """Write the page of several runs, their results' figures below each other, and their differences."""
+    """Publish the page of several runs, the scores of their results in one table, and their differences."""
     from tasks.rendering.charts import system_chart  # matplotlib
 
     names = run_names(work.store, reports)
@@ -63,13 +63,13 @@ def compare_runs(
 
 
 def findings(comparison: pl.DataFrame | None, devs: Mapping[str, str]) -> list[str]:
-    """A sentence a run beside the first: better, worse, or not told apart, on what decides of the test sets.
+    """Return a sentence per run after the first: better, worse or not different, on the deciding set (`telling_row`).
 
-    A set that chose one of the two encoders speaks only where there is no other, and the sentence says so.
+    A set that selected one of the two encoders is used only if there is no other; the sentence then says so.
 
     Args:
         comparison: the table `comparison`; None without scored pairs.
-        devs: run → the dataset and split that chose its encoder; empty or absent where none did.
+        devs: run → the dataset and split that selected its encoder; empty or absent without one.
     """
     if comparison is None:
         return ["The runs share no set of scored pairs, so nothing is drawn on the same pairs."]
@@ -78,10 +78,10 @@ def findings(comparison: pl.DataFrame | None, devs: Mapping[str, str]) -> list[s
 
 
 def _finding(comparison: pl.DataFrame, systems: tuple[str, ...], chose: Set[str]) -> str:
-    """The sentence of a run beside its reference."""
+    """Return the sentence that compares a run with its reference."""
     fair = telling_row(comparison, systems, chose)
     row = fair or telling_row(comparison, systems)
-    assert row is not None  # Spearman is drawn wherever anything is
+    assert row is not None  # every comparison contains Spearman
     low, high = row["ci_low"], row["ci_high"]
     word = "better than" if low > 0 else "worse than" if high < 0 else "not told apart from"
     place = f"{row['dataset']} {row['split']}{'' if fair else ', which chose the encoder'}, p {row['p_value']:.3f}"
@@ -89,10 +89,10 @@ def _finding(comparison: pl.DataFrame, systems: tuple[str, ...], chose: Set[str]
 
 
 def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
-    """A letter and the beginning of its title for each run, in their order.
+    """Return a letter and the shortened title of each run, in their order.
 
     Raises:
-        ArtifactMissingError: one is not the report of a recipe's run.
+        ArtifactMissingError: an artifact is not the report of a recipe's run.
     """
     origins = {ref: store.manifest(ref).provenance for ref in reports}
     for ref, origin in origins.items():
@@ -109,28 +109,28 @@ def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
 
 
 def settings_of(manifest: Manifest) -> dict[str, Any]:
-    """The settings of the run that a report is of, as its key has them, with its sources by name."""
+    """Return the settings of a report's run as in the report's key, with the names of its sources."""
     config = manifest.provenance.config
     settings = config["settings"]
     if not isinstance(settings, dict):
         return {}
-    # Of the settings' own sources only the content is in keys; the report's key has them as they were named.
+    # Keys contain only the content of a setting's sources; their names are a separate field of the report's key.
     ingest = settings.get("ingest")
     return {**settings, "ingest": {"sources": config.get("sources"), **(ingest if isinstance(ingest, dict) else {})}}
 
 
 def dev_of(settings: Mapping[str, Any]) -> str:
-    """The set that chose a run's encoder, as comparisons name it; empty where none did."""
+    """Return the set that selected a run's encoder, as named in comparisons; empty without one."""
     trainings = [phase["training"] for phase in (*settings.get("earlier", ()), settings) if phase.get("training")]
     chose = any(training.get("select") != "last" for training in trainings)
     return (settings["evaluation"].get("dev") or "").removeprefix("embedded:") if chose else ""
 
 
 def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
-    """The vectors of what a run is for: its last encoder, after the transform if there is one.
+    """Return the vectors of a run's result: its last encoder, after the transform if there is one.
 
     Raises:
-        ArtifactMissingError: the report is of a version that did not name them, or each set has others.
+        ArtifactMissingError: the report names no vectors, as it is of an older version or each set has its own.
     """
     manifest = store.manifest(report)
     entry = manifest.provenance.inputs.get(f"vectors.{manifest.figures.get('result')}")
@@ -143,7 +143,7 @@ def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
 
 
 def differing(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
-    """A row for each field that differs between runs, a column for each run; empty and missing fields are dashes."""
+    """Return a row per field that differs between runs, a column per run; empty and missing fields are dashes."""
     flat = {name: dict(_fields(own, "")) for name, own in settings.items()}
     fields = dict.fromkeys(field for own in flat.values() for field in own)
     rows = [{"field": field, **{name: own.get(field, "–") for name, own in flat.items()}} for field in fields]
@@ -175,13 +175,13 @@ def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
 
 
 def _scores(store: Store, name: str, manifest: Manifest) -> pl.DataFrame:
-    """The figures of what the run is for, under the run's name."""
+    """Return the figures of a run's result, under the run's name."""
     table = store.scan(manifest.ref, "scores").collect()
     return table.filter(model=str(manifest.figures["result"])).with_columns(model=pl.lit(name))
 
 
 def _setting_table(rows: list[dict[str, str]]) -> Table | Folded:
-    """Return the fields in which runs differ; folded where they are many, as where one run has translators."""
+    """Return the table of differing fields; folded if long, for example if only one run has translators."""
     table = Table.of("Fields by run", rows)
     return Folded(f"{len(rows)} fields", [table]) if len(rows) > _MANY else table
 

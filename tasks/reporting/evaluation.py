@@ -1,4 +1,4 @@
-"""Scores of one or more encoders to one page: the papers' tables, the differences, and what could not be scored."""
+"""The page of an evaluation: scores of encoders, the papers' tables, differences, and missing sets."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _COMPARED: Final = "× 100 on the same draws, with 95 % interval and p"
 
 
 class Missing(BaseModel):
-    """Sets that were asked for and could not be had."""
+    """Requested sets that were not found."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     names: tuple[str, ...] = ()
-    """As asked for."""
+    """Names, as requested."""
     reasons: Annotated[dict[str, str], NotInKey] = {}
-    """Name → why, and what to do."""
+    """Name → reason and remedy."""
 
     @classmethod
     def of(cls, reasons: Mapping[str, str]) -> Missing:
-        """From name → why."""
+        """Make from name → reason."""
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
@@ -46,7 +46,7 @@ def summarise(
     missing: Missing,
     tables: tuple[PaperTable, ...],
 ) -> None:
-    """Write the page, and the figures below each other; `tables` says how the papers print them."""
+    """Publish the page, and the scores of all systems as one table; `tables` are the layouts of the papers."""
     table = pl.concat([work.store.scan(ref).collect() for ref in scores])
     work.draft.write(table, "scores")
     compared = [work.store.scan(ref).collect() for ref in comparisons]
@@ -63,8 +63,8 @@ def evaluation_page(
 
     Args:
         scores: the table `scores` of all systems.
-        comparison: the table `comparison`; None where nothing was compared.
-        missing: set that was not found → why.
+        comparison: the table `comparison`; None without comparisons.
+        missing: missing set → reason.
         tables: the papers' tables.
     """
     from tasks.rendering.charts import system_chart  # matplotlib
@@ -80,9 +80,9 @@ def evaluation_page(
 
 
 def difference_part(comparison: pl.DataFrame | None) -> Part:
-    """Return the differences of systems; an empty section where none were compared.
+    """Return the section of differences between systems.
 
     Args:
-        comparison: the table `comparison`.
+        comparison: the table `comparison`; None leaves the section empty.
     """
     return Part("Differences", [] if comparison is None else [Table.of(_COMPARED, difference_rows(comparison))])

@@ -1,4 +1,4 @@
-"""Artifacts as others read them: MTEB's results, Markdown, LaTeX; a checkpoint with its card and ONNX graph."""
+"""Export artifacts: scores as MTEB results, Markdown or LaTeX; a checkpoint with its card and ONNX graph."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _LANGUAGES: Final = {
 
 @dataclass(frozen=True)
 class Task:
-    """What MTEB calls a data set.
+    """A dataset as an MTEB task.
 
     Attributes:
-        name: of the task.
+        name: name of the task.
         subset: `default` for English, or the subset's languages, such as `es-en`.
-        revision: commit of the set that MTEB reads.
+        revision: commit of the dataset that MTEB reads.
     """
 
     name: str
@@ -54,16 +54,16 @@ class Task:
 
 
 def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> Path:
-    """Write the figures of an artifact that has some: scores, an evaluation or a report.
+    """Write the figures of an artifact with scores: scores, an evaluation or a report.
 
     Args:
-        store: where it is.
+        store: store of the artifact.
         ref: the artifact.
         target: a new folder for `mteb`, a new file for the others.
         form: a key of `FORMS`.
 
     Raises:
-        StoreWriteError: the target is there already; nothing is overwritten.
+        StoreWriteError: the target exists; nothing is overwritten.
         ArtifactMissingError: the artifact has no figures.
     """
     if target.exists():
@@ -75,7 +75,7 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
 
 
 def _mteb(scores: pl.DataFrame, target: Path) -> None:
-    """`<system>/<task>.json`, as in a folder of MTEB results."""
+    """Write `<system>/<task>.json`, as in a folder of MTEB results."""
     tasks = {
         name: Task(declared.mteb.name, declared.mteb.subset, declared.revision or "")
         for name, declared in DATASETS.items()
@@ -108,11 +108,11 @@ FORMS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {"mteb": _mteb, 
 
 @contextlib.contextmanager
 def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | None]:
-    """A folder with what is to be laid over an artifact's copy, or None; it lasts for the block.
+    """Yield a temporary folder of files to add to an artifact's copy (card, ONNX graph); None if not a checkpoint.
 
     Raises:
-        ArtifactMissingError: a graph is asked for of something that is no checkpoint.
-        EncoderError: the encoder cannot be written as a graph, or the packages for it are not installed.
+        ArtifactMissingError: `onnx` for an artifact that is not a checkpoint.
+        EncoderError: the encoder cannot be exported as a graph, or the packages for it are not installed.
     """
     if ref.kind != "checkpoint":
         if onnx:
@@ -130,18 +130,18 @@ def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | 
 
 
 def newest_card(store: Store, ref: ArtifactRef) -> Path | None:
-    """The model card in the newest report on a checkpoint."""
+    """Return the model card in the newest intact report on a checkpoint; None without one."""
     reports = [
         manifest for manifest in readable_manifests(store, "report") if _cards(manifest).get(ref.key) in manifest.files
     ]
     newest_first = sorted(reports, key=lambda manifest: manifest.created_at, reverse=True)
-    # A report whose inputs were made anew with another content speaks of another encoder.
+    # If an input was made again with other content, the report describes another encoder.
     sound = next((manifest for manifest in newest_first if store.defect(manifest.ref) is None), None)
     return None if sound is None else store.fetch(sound.ref) / _cards(sound)[ref.key]
 
 
 def _cards(manifest: Manifest) -> dict[str, str]:
-    """Key → file of the card, of the encoders that a report is for: adapted, last trained, with a transform in it."""
+    """Return key → card file of a report's encoders: the last trained, the adapted, those with a folded transform."""
     inputs = manifest.provenance.inputs
     trained = sorted(
         (name for name in inputs if name.startswith(_TRAINED)), key=lambda name: int(name[len(_TRAINED) :])
@@ -161,11 +161,11 @@ def _write_graph(encoder: Path, path: Path) -> None:
 def task_results(scores: pl.DataFrame, tasks: Mapping[str, Task]) -> dict[str, dict[str, Any]]:
     """Return MTEB task name → its result object, in the layout of MTEB's `TaskResult` (since 1.11).
 
-    Only sets that declare MTEB's task are written: those whose pairs are MTEB's own.
+    Only datasets that declare an MTEB task are written, as their pairs are those of MTEB.
 
     Args:
         scores: the figures of one system.
-        tasks: data set → its task; figures of other sets are left out.
+        tasks: dataset → its task; figures of other datasets are left out.
     """
     whole = scores.filter((pl.col("subset") == "all") & (pl.col("protocol") == "all") & (pl.col("split") == "test"))
     results: dict[str, dict[str, Any]] = {}

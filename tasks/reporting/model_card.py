@@ -1,4 +1,4 @@
-"""The model card of a run's encoder: what it is, how it was made and measured, whose material is in it."""
+"""The model card of a run's encoder: description, scores, limits, training and licences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from storage.artifacts.refs import CheckpointRef
     from tasks.settings import Phase, RunSettings
 
-_APART: Final = {"objective", "collapse"}  # settings of a training that have no line of their own
+_APART: Final = {"objective", "collapse"}  # training settings without a row in the table
 _MEASURED: Final = (
     "STS and AFS: correlation of the cosine of two sentences with people's judgement, over all pairs (all) or as the "
     "mean of AFS's topics (unsupervised). Transfer: accuracy of a linear classifier on frozen vectors."
@@ -34,7 +34,7 @@ _LIMITS: Final = (
 
 
 def folded_card(number: int) -> str:
-    """File of the card of a report's encoder that took a transform in; they are numbered as in the stage's inputs."""
+    """Return the card's file name for an encoder with a folded transform, numbered as in the stage's inputs."""
     return f"model-card-folded-{number}.md"
 
 
@@ -43,9 +43,9 @@ class CardSubject(NamedTuple):
 
     Attributes:
         checkpoint: its artifact.
-        pairs: rows that each phase trained on.
-        max_length: tokens that it reads of a sentence.
-        folded: which system it is, if it took the run's transform in.
+        pairs: number of training pairs per phase.
+        max_length: maximum number of tokens of a sentence.
+        folded: name of the system, if the run's transform is folded into the encoder.
     """
 
     checkpoint: CheckpointRef
@@ -57,14 +57,14 @@ class CardSubject(NamedTuple):
 def run_card(
     title: str, settings: RunSettings, scores: pl.DataFrame, subject: CardSubject, verdict: Verdict | None
 ) -> str:
-    """Return the card.
+    """Return the model card of a run's encoder as Markdown.
 
     Args:
         title: the run's title.
-        settings: what decided the run.
+        settings: the run's settings.
         scores: the scores of all systems.
         subject: the encoder.
-        verdict: whether training did the encoder good; None where nothing was trained.
+        verdict: whether training improved the encoder; None without training.
     """
     trainings = [phase.training for phase in settings.phases]
     dev = settings.evaluation.dev if any(training.select != "last" for training in trainings) else None
@@ -109,7 +109,7 @@ def _sentence(settings: RunSettings, subject: CardSubject, transform: str) -> st
 
 
 def _labels(settings: RunSettings, dev: str | None) -> str:
-    """Which labels were used."""
+    """Return sentences on the labels that were used."""
     if not settings.phases:
         return "No label was used."
     chosen = "the last step, chosen by no label."
@@ -121,14 +121,14 @@ def _labels(settings: RunSettings, dev: str | None) -> str:
 
 
 def _limits(settings: RunSettings, subject: CardSubject) -> Iterator[str]:
-    """What a reader must know who did not make it."""
+    """Yield the encoder's limits: length, languages, validity of its figures."""
     yield f"What comes after a sentence's first {subject.max_length} tokens is not read."
     yield f"It was made from sentences in these languages: {', '.join(_languages(settings))}. No other was tried."
     yield from _LIMITS
 
 
 def _training(settings: RunSettings) -> list[Table]:
-    """The last training's objective and optimizer; nothing where nothing was trained."""
+    """Return the last training's objective and optimizer settings; an empty list without training."""
     if not settings.phases:
         return []
     last = settings.phases[-1].training
@@ -137,32 +137,32 @@ def _training(settings: RunSettings) -> list[Table]:
 
 
 def _kind_of(phase: Phase, settings: RunSettings) -> str:
-    """What the pairs of a training are."""
+    """Return the kind of a training's pairs."""
     if phase.pairs.scored:
         return f"scored pairs of {phase.pairs.scored}"
     return "annotated pairs" if phase.pairs.labelled else f"pairs of views ({', '.join(settings.augment.methods)})"
 
 
 def _data_set(scored: str) -> str:
-    """The data set of a split that is named with it."""
+    """Return the dataset of a scored set, without its split."""
     return scored.rpartition("/")[0] or scored
 
 
 def _data_sets(settings: RunSettings) -> list[str]:
-    """Data sets whose sentences or scored pairs were learnt, in their order."""
+    """Return the datasets of the sentences and scored pairs, in their order."""
     read = [source.dataset for source in settings.ingest.sources if source.dataset and not source.path]
     return list(dict.fromkeys([*read, *map(_data_set, settings.scored)]))
 
 
 def _hub_sets(settings: RunSettings) -> list[str]:
-    """Hub ids of the data sets."""
+    """Return the Hub ids of the datasets."""
     names = _data_sets(settings)
     ids = [DATASETS[name].hub_id if name in DATASETS else hub_id(name) for name in names]
     return [name for name in dict.fromkeys(ids) if name]
 
 
 def _languages(settings: RunSettings) -> list[str]:
-    """Of the sentences, and of views that stay in another language."""
+    """Return the languages of the sentences and of views that remain in another language."""
     sets = [(source, DATASETS.get(source.dataset or "")) for source in settings.ingest.sources]
     own = [source.lang or (known.lang if known else "en") for source, known in sets]
     views = settings.augment.translations if settings.phases else ()
@@ -176,7 +176,7 @@ def _materials(settings: RunSettings) -> Iterator[Material]:
     for source in settings.ingest.sources:
         yield Material("sentences", source.dataset or "files of your own", _data_licence(source.dataset))
     if not settings.phases:
-        return  # no views are made
+        return  # without training, no views are made
     for name in dict.fromkeys(settings.scored):
         yield Material("scored pairs", name, _data_licence(_data_set(name)))
     translators = {hop.model for view in settings.augment.translations for hop in view.hops}

@@ -1,4 +1,4 @@
-"""Where a page comes from: the command, the commit of the program, and the artifacts that a result was made from."""
+"""Provenance of a page: the command, the commit of the program, and all artifacts behind a result."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SECONDS: Final = 5.0
 
 
 class RunCommand(BaseModel):
-    """The command of a run, for its page; it decides nothing of the result."""
+    """The command of a run, shown on its page; it does not affect the result."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     command: Annotated[str, NotInKey] = ""
-    """The command that starts the run again; empty where no single command does."""
+    """Command that repeats the run; empty if no single command does."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class Artifact:
     """An artifact as the page of a run shows it.
 
     Attributes:
-        stage: what made it.
-        system: whose vectors or figures it holds; empty for those of none.
+        stage: stage that made it.
+        system: system of its vectors or figures; empty for other artifacts.
         kind: its kind.
         key: its key.
-        rows: of its tables.
-        size: bytes.
-        seconds: that making it took, now or when it was made.
+        rows: number of rows of its tables.
+        size: size in bytes.
+        seconds: time that the stage took to make it, in this run or an earlier one.
         made: whether this run made it.
-        inputs: `<kind>/<key>` of what it was made from.
+        inputs: `<kind>/<key>` of its inputs.
     """
 
     stage: str
@@ -62,7 +62,7 @@ class Artifact:
 
 
 def commit() -> str:
-    """The commit of the clone or of the installed package; says so if files have changed since, or it is unknown."""
+    """Return the commit of the clone or installed package, marked if files have changed, or why it is unknown."""
     try:
         return _of_clone() or _of_package() or "unknown: neither a clone nor installed from one"
     except (OSError, subprocess.SubprocessError):
@@ -82,7 +82,7 @@ def _git(*words: str) -> str:
 
 
 def _of_package() -> str:
-    """The commit that pip recorded when it installed the package (PEP 610)."""
+    """Return the commit that pip recorded at installation (PEP 610); empty without one."""
     try:
         origin = json.loads(distribution("bsl-pipeline").read_text("direct_url.json") or "{}")
     except PackageNotFoundError:
@@ -91,9 +91,9 @@ def _of_package() -> str:
 
 
 def lineage(store: Store, refs: Iterable[ArtifactRef]) -> list[Manifest]:
-    """The manifests of artifacts and of all that they were made from, inputs before what was made of them.
+    """Return the manifests of artifacts and of all their direct and indirect inputs, inputs first.
 
-    An input that is gone, or no longer readable, is left out with what it was made from.
+    A missing or unreadable input is left out together with its own inputs.
     """
     made: dict[str, Manifest] = {}
     for ref in refs:
@@ -114,12 +114,12 @@ def _add(store: Store, ref: ArtifactRef, made: dict[str, Manifest]) -> None:
 
 
 def described(manifest: Manifest, run: str, systems: Mapping[str, str]) -> Artifact:
-    """An artifact for people.
+    """Return an artifact as the page of a run shows it.
 
     Args:
         manifest: its manifest.
-        run: what was made in this run is told from what was found made.
-        systems: key of embeddings → whose they are.
+        run: id of this run, to distinguish new artifacts from cached ones.
+        systems: key of embeddings → name of their system.
     """
     origin = manifest.provenance
     named = origin.config.get("model")

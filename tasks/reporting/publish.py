@@ -21,9 +21,9 @@ def publish(work: StageContext, page: Page, name: str) -> None:
     """Write `<name>.html`, `<name>.md` and an SVG file per chart of the Markdown page into a stage's artifact.
 
     Args:
-        work: the stage's.
-        page: what to publish.
-        name: of the files and of the artifacts in the Prefect UI.
+        work: the stage's context.
+        page: the page.
+        name: name of the files, and of the artifacts in the Prefect UI.
     """
     from tasks.rendering.html import html
 

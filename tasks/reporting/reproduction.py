@@ -1,4 +1,4 @@
-"""Reports of several seeds to one comparison with a published row."""
+"""Compare the reports of several seeds with a published row."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Test = Callable[[Measured, float], Comparison]
 
 PAGE: Final = "reproduction"
-TOKENISED: Final = "-tok"  # SentEval's form of a set's text
+TOKENISED: Final = "-tok"  # suffix of sets in SentEval's tokenised text
 _LEGEND: Final = (
     "sd: over seeds. 90 % over seeds: Student's interval of the mean, which decides. REPRODUCED: it lies within "
     "the margin of the published figure, which was set before the runs. BELOW, ABOVE: all of it lies beyond the "
@@ -38,17 +38,17 @@ _LEGEND: Final = (
     "stay as they are. 95 % with pairs: seeds and pairs together, of pairs alone for one seed; it takes no part in "
     "the verdict, since the published figure was measured on the same pairs."
 )
-_SPREAD: Final = "supervised-sd"  # between seeds, which is no figure to be reached
-_OVER_SEEDS: Final = {"supervised-mean": "all"}  # of runs that are tuned on the set, a seed each
+_SPREAD: Final = "supervised-sd"  # deviation over seeds, not a figure to reproduce
+_OVER_SEEDS: Final = {"supervised-mean": "all"}  # published mean over fine-tuned runs → protocol of one run
 
 
 class RowComparison(StageInputs):
-    """A published row, and how runs are compared with it."""
+    """A published row, and the settings of its comparison with runs."""
 
     row: str
     """Name of the row."""
     cells: tuple[str, ...]
-    """Sets that are compared, if other runs have the others; all if empty."""
+    """Sets to compare, if other recipes cover the rest of the row; all if empty."""
     system: str
     """Name of the trained encoder in the reports."""
     deviations: tuple[str, ...]
@@ -63,12 +63,12 @@ class RowComparison(StageInputs):
 
 @stage(ref=ReproductionRef, version=5)
 def reproduce(work: StageContext, reports: tuple[ReportRef, ...], asked: RowComparison) -> None:
-    """Set the figures of a row's recipe beside the row.
+    """Compare the figures of a recipe's runs with its published row.
 
     Args:
-        work: the stage's.
-        reports: a run a seed.
-        asked: the row, and how runs are compared with it.
+        work: the stage's context.
+        reports: one report per seed.
+        asked: the row, and the settings of the comparison.
     """
     row, cells = asked.row, asked.cells
     scores = pl.concat([work.store.scan(ref, "scores").filter(model=asked.system).collect() for ref in reports])
@@ -88,16 +88,16 @@ def reproduce(work: StageContext, reports: tuple[ReportRef, ...], asked: RowComp
 
 
 def _stopped(store: Store, reports: Sequence[ReportRef]) -> list[str]:
-    """Why trainings were stopped: their figures are of the start."""
+    """Return why trainings were stopped; their figures are those of the start."""
     figures = [store.manifest(ref).figures for ref in reports]
     return [f"a training was stopped: {left['reason']}" for left in figures if left.get("verdict") == STOPPED]
 
 
 def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> list[str]:
-    """Sources of the corpus that were there in part."""
+    """Return a reason for each incomplete source of the corpus."""
     inputs = store.manifest(report).provenance.inputs
     counted = store.manifest(CorpusRef(key=inputs["corpus"].key)).figures["sources"]
-    assert isinstance(counted, list)  # as ingest notes them
+    assert isinstance(counted, list)  # recorded by ingest
     read = {source["name"]: source["records"] for source in counted if isinstance(source, dict)}
     return [
         f"a part of the corpus only: {name} has {read[name]:,} of {whole:,} records"
@@ -109,10 +109,10 @@ def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> lis
 def _lines(
     scores: pl.DataFrame, published: PublishedRow, row: str, cells: tuple[str, ...], test: Test | None
 ) -> pl.DataFrame:
-    """A row of `reproduction` for each cell that is wanted, and for the average if that is printed and all are."""
+    """Return a row of `reproduction` per requested cell; the average is measured only if all its sets are."""
     values = {name: value for name, value in published.values.items() if not cells or name in cells}
     own = [name for name in values if name != AVERAGE]
-    # Of some rows the mean alone is printed: then it is of all sets of the table.
+    # If only the average is printed, it is over all sets of the table.
     names = own or [name for name in columns_of(published.suite) if name != AVERAGE]
     measured = {name: _measured(scores, published, name) for name in names}
     there = [figure for figure in measured.values() if figure is not None]
@@ -133,7 +133,7 @@ def _lines(
 
 
 def _measured(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple[Measured, str] | None:
-    """A cell's figure over seeds and its signature; of another form of the set's text where the set's own is absent."""
+    """Return a cell's figure over seeds and its signature, on SentEval's tokens if the set itself was not scored."""
     dataset, _, split = name.partition("/")
     place = pl.col("subset").is_in(["all", "mean"]) & pl.col("split").is_in([split] if split else ["test", "all"])
     protocol = _OVER_SEEDS.get(published.protocol, published.protocol)
@@ -146,7 +146,7 @@ def _measured(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple
 
 
 def _cells(cell: tuple[Measured, str] | None, published: float, test: Test | None) -> dict[str, object]:
-    """The columns of a cell that are measured; without a test, or of another form of text, it is not comparable."""
+    """Return a cell's measured columns; without a test, or on SentEval's tokens, it is NOT COMPARABLE."""
     if cell is None:
         return {"seeds": 0, "verdict": "NOT COMPARABLE", "signature": ""}
     figure, line = cell
@@ -160,7 +160,7 @@ def _cells(cell: tuple[Measured, str] | None, published: float, test: Test | Non
 
 
 def _other_sets(figures: pl.DataFrame, scores: pl.DataFrame) -> list[str]:
-    """Cells of the row without a figure, or with that of another form of text."""
+    """Return reasons for cells without a figure, or with one on SentEval's tokens."""
     names = figures.filter(pl.col("dataset") != AVERAGE)
     absent = names.filter(seeds=0)["dataset"].unique(maintain_order=True).to_list()
     forms = [name for name in names.filter(pl.col("seeds") > 0)["dataset"] if name not in set(scores["dataset"])]
@@ -172,12 +172,12 @@ def _other_sets(figures: pl.DataFrame, scores: pl.DataFrame) -> list[str]:
 
 
 def reproduction_page(row: str, verdict: str, said: Sequence[str], figures: pl.DataFrame) -> Page:
-    """Return the page: the verdict, the measured figures beside the published ones, the signatures.
+    """Return the page: the verdict, the published and measured figures, the signatures.
 
     Args:
         row: the published row's name.
-        verdict: on the row as a whole.
-        said: why the run and the row cannot be compared, or how many seeds would settle it.
+        verdict: verdict on the whole row.
+        said: why the runs and the row cannot be compared, or how many seeds would settle it.
         figures: the table `reproduction`.
     """
     rows = figures.filter(pl.col("signature") != "").rows(named=True)
@@ -191,7 +191,7 @@ def reproduction_page(row: str, verdict: str, said: Sequence[str], figures: pl.D
 
 
 def _chart(figures: pl.DataFrame) -> Chart | None:
-    """Return each measured figure with its interval above the published one; None where nothing was measured."""
+    """Return each measured figure with its interval above the published one; None without figures."""
     from tasks.rendering.charts import Mark, score_chart  # matplotlib
 
     marks = [
@@ -206,7 +206,7 @@ def _chart(figures: pl.DataFrame) -> Chart | None:
 
 
 def _settling(figures: pl.DataFrame) -> str:
-    """How many seeds would end what is INCONCLUSIVE."""
+    """Return a sentence on the number of seeds that would settle INCONCLUSIVE figures."""
     open_ones = [row for row in figures.iter_rows(named=True) if row["verdict"] == "INCONCLUSIVE"]
     if any(row["seeds"] == 1 for row in open_ones):
         return "One seed has no spread, so there is no verdict yet: run two or more, for example --seeds 5."
@@ -219,7 +219,7 @@ def _settling(figures: pl.DataFrame) -> str:
 
 
 def figure_rows(figures: pl.DataFrame) -> list[dict[str, str]]:
-    """One row a published cell: published, measured, their difference, the interval, the verdict."""
+    """Return a row per published cell: published, measured, their difference, the interval, the verdict."""
     return [
         {
             "set": row["dataset"],

@@ -1,4 +1,4 @@
-"""Sections that several pages share: a person's text, commands that use an encoder, how to reproduce the page."""
+"""Sections that several pages share: the user's text, commands that use an encoder, how to reproduce the page."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from storage.sources.own_text import TextSource
 
 _SAMPLES: Final = 5  # rows of each table of samples
-_SHORTEST: Final = 12  # letters of a view that shows something
+_SHORTEST: Final = 12  # minimum letters of a view in a table of samples
 _PARTS: Final = {"train": "learnt", "choose": "that choose", "report": "that report"}
 
 
 def text_part(
     store: Store, passages: PassagesRef, views: Mapping[str, ViewsRef], sources: Sequence[TextSource], labels: str
 ) -> Part:
-    """Return the section on a person's text: how it was read, how much is held out, samples.
+    """Return the section on the user's text: its columns, counts of held-out sentences, samples.
 
     Args:
-        store: has the artifacts.
+        store: store of the artifacts.
         passages: the text, with its held-out parts.
         views: title → views of some of its sentences.
         sources: its files.
-        labels: a sentence on the labels; empty without any.
+        labels: a sentence on the labels; empty without labels.
     """
     counts = {_spelled(name): shown(value) for name, value in store.manifest(passages).figures.items()}
     held = store.scan(passages).filter(pl.col("part") == "report").sort("sentence_id").head(_SAMPLES).collect()
@@ -73,7 +73,7 @@ def use_part(checkpoint: str) -> Part:
     """Return the commands that use an encoder.
 
     Args:
-        checkpoint: `checkpoint/<beginning of key>`; empty where nothing was trained, which leaves the section empty.
+        checkpoint: `checkpoint/<key prefix>`; empty without training, which leaves the section empty.
     """
     if not checkpoint:
         return Part("Use the encoder")
@@ -103,5 +103,5 @@ def reproduce_part(told: RunCommand, seeds: Mapping[str, str] | None = None) -> 
 
 
 def environment() -> dict[str, str]:
-    """Return what this runs on: commit, system, versions."""
+    """Return the commit, the operating system and the package versions."""
     return {"commit": commit(), "system": platform.platform(terse=True), **installed_versions()}

@@ -38,10 +38,10 @@ class PoolError(ModelError):
 
 
 class FailedRunError(PoolError):
-    """A run on a pool failed by an error of its own: it was neither killed nor cancelled.
+    """A run on a pool raised an error; it was neither killed nor cancelled.
 
     Attributes:
-        kind: the error's class, without its module; empty where the server does not give it.
+        kind: the error's class, without its module; empty if the server does not report it.
     """
 
     def __init__(self, text: str, kind: str = "") -> None:
@@ -54,8 +54,8 @@ class Order:
     """A run for a work pool.
 
     Attributes:
-        parameters: of the deployment's flow, as JSON.
-        made: what the run leaves in the store, as this process computes the keys.
+        parameters: parameters of the deployment's flow, as JSON.
+        made: artifacts that the run should publish, with keys computed by this process.
     """
 
     parameters: dict[str, Any]
@@ -65,21 +65,21 @@ class Order:
 def run_on_pool(
     orders: Sequence[Order], site: RunContext, at_once: int, end: Callable[[int, PoolError | None], None]
 ) -> None:
-    """Make runs on whichever workers take runs of `bsl-pipeline/any`; a dry run sends nothing.
+    """Run deployment `bsl-pipeline/any` once per order and wait; a dry run sends nothing.
 
-    Whatever ends the wait, Ctrl-C and SIGTERM included, cancels the runs that have not ended.
+    An interrupted wait, also by Ctrl-C or SIGTERM, cancels the unfinished runs.
 
     Args:
         orders: The runs.
-        site: Where this process runs; its workers have the same store.
-        at_once: Runs that wait or work at a time.
-        end: Receives the number of each run that has ended, and why it did not complete. If it raises, no other run is
-            begun; those under way are waited for.
+        site: Runtime settings of this process; the workers use the same store.
+        at_once: Maximum number of unfinished runs at a time.
+        end: Called with the number of each ended run, and its error or None. If it raises, no other run starts, and
+            the running ones are awaited.
 
     Raises:
-        PoolError: The server has no such deployment, the pool is missing or has no room beside this run, or the store
-            lacks what a completed run made.
-        Exception: Whatever `end` raised.
+        PoolError: The deployment or its pool is missing, the pool has no room besides this run, or the store lacks an
+            artifact of a completed run.
+        Exception: The error that `end` raised.
     """
     if orders and not is_planning():
         asyncio.run(_run_all(orders, site, at_once, end))
@@ -135,7 +135,7 @@ async def _cancel(client: PrefectClient, sent: FlowRun) -> None:
 
 
 async def _check_deployment(client: PrefectClient) -> None:
-    """Refuse a deployment that is missing, or a pool that would never take its runs."""
+    """Refuse a missing deployment or pool, and a pool whose limit leaves no room besides this run."""
     name = DEPLOYMENT.partition("/")[2]
     deploy = f"Run `prefect --no-prompt deploy --name {name}`"
     try:
@@ -154,7 +154,7 @@ async def _check_deployment(client: PrefectClient) -> None:
 
 
 def _fault(run: FlowRun) -> PoolError | None:
-    """Why a run that has ended did not complete."""
+    """Return why an ended run did not complete; None if it completed."""
     if run.state is not None and run.state.is_completed():
         return None
     name, message = (run.state.name, run.state.message or "") if run.state else ("unknown", "")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class ReportSettings(StageInputs):
-    """The content of a run's page that no artifact has."""
+    """Content of a run's page that is in no artifact."""
 
     title: str
     """Title of the page."""
@@ -46,11 +46,11 @@ class ReportSettings(StageInputs):
     tables: tuple[PaperTable, ...]
     """Tables of the papers."""
     published: tuple[str, ...]
-    """Systems with printed figures to show beside."""
+    """Systems with published figures to show."""
     settings: RunSettings
     """Configuration of the run."""
     sources: tuple[SourceSpec, ...]
-    """Sources of the corpus; the card names them, and the corpus's key does not."""
+    """Sources of the corpus; the card needs their names, which the corpus's key does not contain."""
 
 
 class RunArtifacts(StageInputs):
@@ -59,11 +59,11 @@ class RunArtifacts(StageInputs):
     corpus: CorpusRef
     """The sentences."""
     views: ViewsRef | None
-    """Views of the sentences; None where nothing was trained."""
+    """Views of the sentences; None without training."""
     pairs: tuple[PairsRef, ...]
-    """Training pairs, one a training."""
+    """Training pairs, one artifact per training."""
     checkpoints: tuple[CheckpointRef, ...]
-    """Encoders, one a training."""
+    """Encoders, one per training."""
     folded: tuple[CheckpointRef, ...]
     """Encoders that include a post-hoc transform."""
     scores: tuple[ScoresRef, ...]
@@ -82,22 +82,22 @@ class RunArtifacts(StageInputs):
 
     @property
     def refs(self) -> tuple[ArtifactRef, ...]:
-        """All of them, in the order in which the data flows."""
+        """All artifacts, in the order of the pipeline."""
         views = [self.views] if self.views else []
         return (self.corpus, *views, *self.pairs, *self.checkpoints, *self.vectors.values(), *self.figures)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run, as its page reads it.
+    """A finished run, as input of its page.
 
     Attributes:
-        work: of the stage that reports.
+        work: context of the report stage.
         made: the run's artifacts.
         asked: its configuration.
         scores: the table `scores` of all systems.
         comparison: the table `comparison`; None without scored pairs.
-        verdict: on the trained encoder; None where nothing was trained.
+        verdict: verdict on the trained encoder; None without training.
     """
 
     work: StageContext
@@ -119,7 +119,7 @@ class Run:
 
     @property
     def trainings(self) -> list[str]:
-        """The name of each training; numbered where there are several."""
+        """The name of each training; numbered if there are several."""
         labels = [phase.training.objective.label for phase in self.settings.phases]
         return [f"{number}. {label}" for number, label in enumerate(labels, start=1)] if len(labels) > 1 else labels
 
@@ -136,7 +136,7 @@ class Run:
 def compared_sets(
     work: StageContext, vectors: Mapping[str, EmbeddingsRef], sets: tuple[ScoredSet, ...]
 ) -> list[ComparedSet]:
-    """Every set under every system whose vectors know a word of it."""
+    """Return each set with the cosines of every system; TF-IDF without a word of the set is left out."""
     opened = {name: open_vectors(work.store, ref) for name, ref in vectors.items()}
     compared = []
     for scored in sets:

@@ -1,4 +1,4 @@
-"""The chart that opens a run's page: every system's figure on the set that decides the verdict."""
+"""The first chart of a run's page: every system's figure on the set that decides the verdict."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def headline(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart | None:
-    """Return the chart; None where nothing has a figure.
+    """Return the chart; None without figures.
 
     Args:
         run: the run.
-        sets: its scored pairs under every system.
-        published: rows to show.
+        sets: its scored sets, with every system's cosines.
+        published: published rows to show.
     """
     from tasks.rendering.charts import figure_chart  # matplotlib
 
@@ -43,7 +43,7 @@ def headline(run: Run, sets: Sequence[ComparedSet], published: Sequence[Publishe
 
 
 def role_of(model: str, systems: Sequence[str]) -> str:
-    """Whether a system is the encoder before training, after it (a transform's result too), or beside it."""
+    """Return a system's role: `before` training, `after` training or a transform, else `baseline`."""
     trained = any(model.startswith(system) for system in systems[1:])
     return (
         "after" if trained or "+" in model.removeprefix(systems[0]) else "before" if model == systems[0] else "baseline"
@@ -51,7 +51,7 @@ def role_of(model: str, systems: Sequence[str]) -> str:
 
 
 def _place(run: Run) -> dict[str, Any] | None:
-    """The figure that is drawn: what the verdict stands on, else the first of a whole test set."""
+    """Return the figure to draw: that of the verdict, else the first on a test set; None without figures."""
     whole = run.scores.filter(PRINTED)
     if run.deciding is not None:
         dataset, split = run.deciding

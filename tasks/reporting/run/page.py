@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _EXAMPLES: Final = 5
 _SEEDS: Final = ("seed", "shuffle_seed")
-_MOST_SETS: Final = 8  # whose pairs are drawn; the tables have all
-_COUNTED: Final = {"published": "in the corpus"}  # the label of a count of ingest, where its name would mislead
+_MOST_SETS: Final = 8  # maximum number of sets with charts of pairs; the tables have all sets
+_COUNTED: Final = {"published": "in the corpus"}  # labels of ingest's counts with misleading names
 _LEGEND: Final = (
     "A box is an artifact of the store: its kind, the beginning of its key, its rows and size. Boxes with a grey edge "
     "were cached: an earlier run made them."
@@ -48,7 +48,7 @@ def run_page(run: Run, told: RunCommand) -> Page:
 
     Args:
         run: the run.
-        told: the command that starts it again.
+        told: the command that repeats the run.
     """
     manifests = lineage(run.store, run.made.refs)
     owners = {ref.key: name for name, ref in run.made.vectors.items()}
@@ -204,7 +204,7 @@ def _rows(value: object) -> list[dict[str, Any]]:
 
 
 def _seeds(value: object, place: str) -> Iterator[tuple[str, str]]:
-    """Every field that is a seed, by its path."""
+    """Yield the path and value of every seed."""
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for name, part in inner:
         path = f"{place}.{name}".lstrip(".")

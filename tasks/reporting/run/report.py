@@ -25,7 +25,7 @@ PAGE: Final = "report"
 
 @stage(ref=ReportRef, version=18)
 def report(work: StageContext, made: RunArtifacts, asked: ReportSettings, told: RunCommand) -> None:
-    """Write the page, the score table and, of what was trained, the model card."""
+    """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])
     compared = [work.store.scan(ref).collect() for ref in made.comparisons]
     comparison = pl.concat(compared) if compared else None
@@ -35,7 +35,7 @@ def report(work: StageContext, made: RunArtifacts, asked: ReportSettings, told: 
     work.draft.write(table, "scores")
     if comparison is not None:
         work.draft.write(comparison, "comparison")
-    # By which a comparison of runs knows the vectors and figures of what this one is for.
+    # Name of the run's result: a comparison of runs finds its vectors and figures by it.
     candidates = (asked.settings.result, asked.settings.systems[-1])
     work.draft.note({"result": next((name for name in candidates if name in made.vectors), "")})
     if verdict:
@@ -45,7 +45,7 @@ def report(work: StageContext, made: RunArtifacts, asked: ReportSettings, told: 
 def _write_cards(
     work: StageContext, made: RunArtifacts, asked: ReportSettings, scores: pl.DataFrame, verdict: Verdict | None
 ) -> None:
-    """Cards of what was trained, and of encoders that took a transform in."""
+    """Write the cards of the trained encoder, and of encoders with a folded transform."""
     encoders = {CARD: (made.checkpoints[-1], "")} if made.checkpoints else {}
     suffix = asked.settings.after_transform
     names = [name for name in made.vectors if suffix and name.endswith(suffix)]
@@ -77,7 +77,7 @@ def _verdict(
 
 
 def gentler(training: TrainingConfig) -> str:
-    """Return what to change where training did harm, from the settings of the last training."""
+    """Return advice for a gentler training, from the settings of the last training."""
     advice = f"Lower training.lr (now {training.lr:g})"
     if training.max_steps is None:
         advice += ", bound training.max_steps"

@@ -30,11 +30,11 @@ _KIND_ORDER: Final = (
 
 @dataclass(frozen=True)
 class ComparedSet:
-    """A set of scored pairs under the run's systems.
+    """A set of scored pairs with the cosines of a run's systems.
 
     Attributes:
-        name: data set and split.
-        dataset: the data set.
+        name: dataset and split.
+        dataset: the dataset.
         split: the split.
         pairs: `sentence1`, `sentence2`, `score`; N rows.
         cosines: system → cosine of each pair, (N,).
@@ -48,7 +48,7 @@ class ComparedSet:
 
 
 def stage_table(artifacts: Sequence[Artifact]) -> Table:
-    """What each stage took, and its share of all; what was found made took its time before."""
+    """Return the time of each stage and its share of the total; cached artifacts count their original time."""
     total = sum(artifact.seconds for artifact in artifacts) or 1.0
     rows = [
         {
@@ -67,7 +67,7 @@ def stage_table(artifacts: Sequence[Artifact]) -> Table:
 
 
 def lineage_of(artifacts: Sequence[Artifact]) -> Lineage:
-    """The artifacts by kind, in the order in which the data flows."""
+    """Return the artifacts by kind, in the order of the pipeline."""
     kinds = sorted({artifact.kind for artifact in artifacts}, key=_place)
     names = {f"{artifact.kind}/{artifact.key}": artifact for artifact in artifacts}
     return Lineage([[_station(one, names) for one in artifacts if one.kind == kind] for kind in kinds])
@@ -89,17 +89,17 @@ def _place(kind: str) -> int:
 
 
 def pair_tables(scored: ComparedSet, systems: Sequence[str]) -> Iterator[Table]:
-    """Pairs that the last of some systems puts farthest from, and nearest to, their place by gold score.
+    """Yield tables of the pairs that the last system ranks farthest from, and nearest to, their gold rank.
 
     Args:
         scored: the set.
-        systems: the one before training and the one after, or one alone.
+        systems: the system before training and the one after it, or a single one.
     """
     gold = scored.pairs["score"].to_numpy()
     places = {system: _percentiles(scored.cosines[system]) for system in systems}
     wanted = _percentiles(gold)
     error = np.abs(places[systems[-1]] - wanted)
-    # Of equals the longer texts say more.
+    # Break ties by length: longer texts are more informative.
     letters = scored.pairs.select(n=scored.pairs["sentence1"].str.len_chars()).to_series().to_numpy()
     worst = np.lexsort((-letters, -error))[:PAIRS]
     best = np.lexsort((-letters, np.round(error)))[:PAIRS]
@@ -112,7 +112,7 @@ def pair_tables(scored: ComparedSet, systems: Sequence[str]) -> Iterator[Table]:
 
 
 def _percentiles(values: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Ranks from 0 to 100, (N,)."""
+    """Return ranks scaled to [0, 100], (N,)."""
     scaled: NDArray[np.float64] = 100 * (average_ranks(values.astype(np.float64)) - 1) / max(len(values) - 1, 1)
     return scaled
 

@@ -1,1 +1,1 @@
-"""A sweep for people: the stage that compares its systems, their costs, the advice and the page."""
+"""Reports of sweeps: the stage that compares systems, their costs, the advice and the page."""

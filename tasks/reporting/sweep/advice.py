@@ -1,4 +1,4 @@
-"""Which system to use on a person's text: how sure that is, what it costs."""
+"""Advice on the system to use for the user's text: its certainty and cost."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from models.evaluation.sweep import Ranking
 
 TEXT: Final = "your text"
-"""The mean of what decides."""
+"""Name of the mean over the deciding questions and labels."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The best system on a person's text.
+    """The best system on the user's text.
 
     Attributes:
-        ranking: the best and how far the others are behind; None where only one system has figures.
-        forgets: label → how much it lost on the checks, for systems that lost too much to be chosen.
-        folders: label → the folder of its encoder, for systems that have one.
+        ranking: the best system and how far the others are behind; None if only one system has figures.
+        forgets: label → change on the checks (negative), for systems that lost too much to be chosen.
+        folders: label → folder of its encoder, for systems with an encoder.
         costs: the table `costs`.
     """
 
@@ -37,11 +37,11 @@ class Choice:
 
 
 def advice(table: pl.DataFrame, choice: Choice) -> list[str]:
-    """Return which system to use, how sure that is, what it costs: a few sentences, the first of which names it.
+    """Return sentences of advice: the system to use, its certainty, its cost, and better systems that were not chosen.
 
     Args:
-        table: the table `sweep`; its first label is the encoder as it is.
-        choice: the best, and what each one costs and forgets.
+        table: the table `sweep`; its first label is the unchanged encoder.
+        choice: the best system, and the cost and forgetting of each system.
     """
     rows = {row["label"]: row for row in table.filter(dataset=TEXT).drop_nulls("mean").iter_rows(named=True)}
     start = next(iter(rows))
@@ -71,7 +71,7 @@ def _choice(rows: Mapping[str, Mapping[str, Any]], start: str, best: str) -> str
 
 
 def _higher(choice: Choice, rows: Mapping[str, Mapping[str, Any]], best: str) -> list[str]:
-    """What has a higher figure and was not chosen, and why: the highest that is unsure, the highest that forgets."""
+    """Return why systems with higher figures were not chosen: the highest uncertain one, the highest that forgets."""
     above = [label for label, row in rows.items() if row["mean"] > rows[best]["mean"]]
     above.sort(key=lambda label: rows[label]["mean"], reverse=True)
     unsure = next((label for label in above if label not in choice.forgets), None)

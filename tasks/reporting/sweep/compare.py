@@ -1,4 +1,4 @@
-"""Systems with several seeds each, compared on the same draws of sets or of a person's text: a table and a page."""
+"""Compare systems over seeds, on the same bootstrap draws of sets or of the user's text: a table and a page."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from tasks.rendering.blocks import Part
 
 PAGE: Final = "sweep"
-_CHECKS_SEED: Final = 200  # checks are drawn apart from questions and labels
+_CHECKS_SEED: Final = 200  # seed offset: draws independent of questions and labels
 
 
 @stage(ref=SweepRef, version=2)
 def compare_systems(
     work: StageContext, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand
 ) -> None:
-    """Write figures over seeds, differences to references, of own text the best system and all costs, and a page.
+    """Publish figures over seeds, differences to references, and a page; for own text also the best system and costs.
 
     Args:
-        work: the stage's.
-        systems: with their artifacts; of own text, the encoder as it is comes first.
+        work: the stage's context.
+        systems: systems with their artifacts; for own text, the unchanged encoder comes first.
         asked: sets, references and content.
-        told: how to start the same again.
+        told: the command that repeats the sweep.
 
     Raises:
         EvaluationError: vectors cannot be scored on a set.
@@ -91,7 +91,7 @@ def _set_draws(
     """Return the draws of every set, and their mean for each metric that several sets have."""
     compared: list[SetDraws] = []
     for number, (name, wanted) in enumerate(sets.items()):
-        # Sets are drawn apart: their figures are averaged.
+        # Draw each set independently, because their figures are averaged.
         drawn = BootstrapConfig(resamples=resamples, seed=config.seed + number)
         compared += frozen_kind(name).draws(wanted, vectors, drawn)
     means = []
@@ -104,7 +104,7 @@ def _set_draws(
 def _own_text_draws(
     own: OwnTextComparison, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> list[SetDraws]:
-    """Return the mean of the questions that decide, every question, and the checks, which decide nothing."""
+    """Return the draws of the mean of deciding questions, of every question, and of the checks, which do not decide."""
     questions = [
         question.named(question.name, "" if question.name in own.learnt_views else question.group)
         for question in held_out_draws(own.held_out, vectors, config)
@@ -119,7 +119,7 @@ def _own_text_draws(
 def _choice(
     work: StageContext, systems: Sequence[SweepSystem], result: SweepResult, table: pl.DataFrame, own: OwnTextComparison
 ) -> Choice:
-    """Return the best system on the person's text, and what each one costs and forgets."""
+    """Return the best system on the user's text, and the cost and forgetting of each system."""
     scored = table.drop_nulls("mean").to_dicts()
     checks = {found.name for found in result.sets if found.metric == "spearman" and not found.group}
     forgets = forgetful(scored, checks, own.may_forget)
@@ -133,7 +133,7 @@ def _choice(
 
 
 def _own_parts(work: StageContext, asked: SweepSettings, told: RunCommand) -> list[Part]:
-    """Return the sections on the person's text, the settings, and how to reproduce the page."""
+    """Return the sections on the user's text, the settings, and how to reproduce the page."""
     parts = []
     if asked.own_text is not None:
         text = asked.own_text.held_out
@@ -153,7 +153,7 @@ def _draws_note(draws: int, comparisons: int) -> str:
 def _other_figures(
     work: StageContext, systems: Sequence[SweepSystem], wanted: Mapping[str, tuple[str, ...]]
 ) -> Iterator[dict[str, object]]:
-    """Figures of sets on which nothing is drawn, such as accuracies: over seeds, without a comparison."""
+    """Yield figures over seeds of sets without draws, such as accuracies; they are not compared."""
     headlines = [pl.col("dataset").eq(name) & pl.col("metric").is_in(metrics) for name, metrics in wanted.items()]
     place = ("dataset", "split", "metric", "protocol")
     for system in systems:
@@ -164,7 +164,7 @@ def _other_figures(
         for (dataset, split, metric, protocol), seeds in own.group_by(place, maintain_order=True):
             ends = [pl.col(end).fill_null(pl.col("value")) for end in ("ci_low", "ci_high")]
             figure = measured(seeds.select("value", *ends).rows())
-            known = seeds["ci_low"].null_count() == 0 or figure.sd is not None  # else nothing was drawn
+            known = seeds["ci_low"].null_count() == 0 or figure.sd is not None  # else there is no interval
             low, high = figure.interval if known else (None, None)
             yield {
                 "label": system.label,
@@ -180,12 +180,12 @@ def _other_figures(
 
 
 def _share(figure: float | None) -> float | None:
-    """Of a figure × 100."""
+    """Return a figure × 100 as a fraction."""
     return None if figure is None else figure / 100
 
 
 def _without(figures: pl.DataFrame, labels: list[str]) -> pl.DataFrame:
-    """A row without a figure wherever the others have one, for systems of which no run left any."""
+    """Return empty rows for systems without figures, one for each figure that other systems have."""
     places = figures.select("dataset", "metric", "protocol", "reference", "decides").unique(maintain_order=True)
     rows = [{"label": label, **place, "seeds": 0} for label in labels for place in places.rows(named=True)]
     return pl.DataFrame(rows, schema=SWEEP)

@@ -1,4 +1,4 @@
-"""What each system of a sweep cost, and why one has no figures or collapsed vectors."""
+"""Costs of a sweep's systems, and faults: runs without figures, collapsed vectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLLAPSED_RANK, _COLLAPSED_STD = 2.0, 0.01  # as `models.training.config.Collap
 
 
 def faults_of(store: Store, systems: Sequence[SweepSystem]) -> dict[str, str]:
-    """Return label → why runs of a system left no figure, or that its vectors collapsed."""
+    """Return label → why runs of a system have no figures, or that its vectors collapsed."""
     found = {one.label: "; ".join(one.faults) or _collapse(store, one.checkpoints) for one in systems}
     return {label: fault for label, fault in found.items() if fault}
 
@@ -30,10 +30,10 @@ def cost_table(store: Store, systems: Sequence[SweepSystem], corpus: CorpusRef, 
     """Return the table `costs`: steps and seconds of each system, and how far it is behind the best.
 
     Args:
-        store: has the artifacts.
+        store: store of the artifacts.
         systems: in the order of the table.
         corpus: the sentences that were translated for views.
-        ranked: the best system; None where only one has figures.
+        ranked: the best system; None if only one has figures.
     """
     sentences = store.manifest(corpus).rows
     behind = {standing.label: standing for standing in ranked.others} if ranked else {}
@@ -58,7 +58,7 @@ def cost_table(store: Store, systems: Sequence[SweepSystem], corpus: CorpusRef, 
 
 
 def _training_seconds(store: Store, refs: Sequence[CheckpointRef], steps: int, pace: PaceRef | None) -> float | None:
-    """Of one run's steps, at the rate that it had itself, else at the pace that was measured before."""
+    """Return the seconds of one run's steps, at its own measured rate, else at the pace timed before."""
     if refs:
         manifest = store.manifest(refs[0])
         measured, config = manifest.figures.get("measured"), manifest.provenance.config.get("config")
@@ -70,7 +70,7 @@ def _training_seconds(store: Store, refs: Sequence[CheckpointRef], steps: int, p
 
 
 def _translation_seconds(store: Store, memory: str) -> float:
-    """Seconds that a translator took a sentence, over all that it has translated."""
+    """Return a translator's mean seconds per sentence, over all its translations."""
     parts = [store.manifest(ref) for ref in store.refs(memory)]
     seconds = [part.figures.get("seconds") for part in parts]
     total = sum(value for value in seconds if isinstance(value, int | float))
@@ -78,7 +78,7 @@ def _translation_seconds(store: Store, memory: str) -> float:
 
 
 def _collapse(store: Store, refs: Sequence[CheckpointRef]) -> str | None:
-    """The first evaluation that saw vectors which no longer tell sentences apart."""
+    """Return the step and rank of the first evaluation with collapsed vectors; None without one."""
     for ref in refs:
         if "training_log" not in store.manifest(ref).tables:
             continue

@@ -1,4 +1,4 @@
-"""The settings of a sweep's comparison: sets, and the person's text if it decides."""
+"""Settings of a sweep's comparison: sets, or the user's text."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from tasks.stage.cached import StageInputs
 
 
 class OwnTextComparison(Record):
-    """A person's text that decides which system is best."""
+    """The user's text, which decides the best system."""
 
     held_out: HeldOutSet
     """The held-out text, and labels."""
     corpus: CorpusRef
-    """The sentences that were learnt from."""
+    """Training sentences."""
     learnt_views: tuple[str, ...]
-    """Questions that are made as a system's views are; shown, but not decisive."""
+    """Questions made in the same way as a system's training views; shown, but not decisive."""
     checks: tuple[ScoredSet, ...]
     """Scored pairs on which a system must not lose."""
     may_forget: float
-    """Largest drop on the checks."""
+    """Maximum drop on the checks."""
     sources: tuple[TextSource, ...]
     """The files."""
 
 
 class SweepSettings(StageInputs):
-    """Sets, references and content of the page that no artifact has."""
+    """Sets, references, and content of the page that is in no artifact."""
 
     title: str
     """Title of the page."""
     config: BootstrapConfig
-    """Settings of the intervals; more draws where sets are given and comparisons are many (`enough_draws`)."""
+    """Bootstrap settings; many comparisons on `sets` get more draws (`enough_draws`)."""
     own_text: OwnTextComparison | None = None
-    """The text that decides; None where `sets` are compared."""
+    """The text that decides; None if `sets` are compared."""
     axis: str = SYSTEMS
     """Horizontal axis of the chart."""
     sets: dict[str, EvaluationSet] = Field(default_factory=dict)
-    """Name → set, of the sets on which systems are compared, by the hierarchical bootstrap over seeds and questions."""
+    """Name → set to compare systems on, by the hierarchical bootstrap over seeds and questions."""
     others: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Dataset → its headline metrics, for sets on which nothing is drawn."""
+    """Dataset → its headline metrics, for sets without draws."""
     references: tuple[str, ...] = ()
     """Labels of the systems that all others are compared with. Those without figures are left out; the first system
     with figures is used if none is left."""
@@ -54,4 +54,4 @@ class SweepSettings(StageInputs):
     notes: tuple[str, ...] = ()
     """Notes on the page."""
     settings: str = ""
-    """All settings as JSON; empty where recipes have them."""
+    """All settings as JSON; empty if recipes contain them."""

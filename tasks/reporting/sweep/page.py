@@ -40,23 +40,23 @@ _ONE_SEED: Final = (
     "--seeds 3 before a small difference decides anything."
 )
 _PREFERRED: Final = "spearman"
-_FEW: Final = 4  # systems that a sentence names
+_FEW: Final = 4  # maximum number of systems named in a sentence
 _ROLES: Final = {"above": "after", "below": "published"}
 
 
 @dataclass(frozen=True)
 class SweepContent:
-    """The content of the page.
+    """The content of a sweep's page.
 
     Attributes:
-        title: its heading.
+        title: heading of the page.
         table: the table `sweep`.
         systems: in the order of the table.
         axis: name of the setting; `SYSTEMS` if the systems have no order.
         shown: the set that the chart draws.
-        faults: label → why runs of that system left no figure, or collapsed.
-        notes: on the figures.
-        choice: the best system on a person's text; None where no text decides.
+        faults: label → why runs of that system have no figures, or that they collapsed.
+        notes: notes on the figures.
+        choice: the best system on the user's text; None without a text.
     """
 
     title: str
@@ -104,7 +104,7 @@ def _all_sets(content: SweepContent) -> list[Table | Folded]:
 
 
 def finding(table: pl.DataFrame, shown: str) -> str:
-    """Return which systems are above and below each reference, and how many are not told apart from it.
+    """Return the systems above and below each reference, and those without a clear difference.
 
     Args:
         table: the table `sweep`.
@@ -132,9 +132,9 @@ def _gap(row: Mapping[str, Any]) -> str:
 
 
 def sweep_chart(content: SweepContent) -> Chart | None:
-    """Return the figure of each system on the set that is shown, with its interval; None without figures.
+    """Return the chart of each system's figure on the shown set, with its interval; None without figures.
 
-    Along a setting it is a line; of systems a row each, the highest first, the first reference as the line to pass.
+    A setting is drawn as a curve; systems as one row each, highest first, with a line at the first reference.
     """
     from tasks.rendering.charts import Mark, mark_of, score_chart, setting_chart  # matplotlib
 
@@ -161,16 +161,16 @@ def _role(row: Mapping[str, Any]) -> str:
 
 
 def fault_lines(faults: Mapping[str, str]) -> list[str]:
-    """Return a line for each system of which runs left no figure, or collapsed."""
+    """Return a line for each system with runs that have no figures or collapsed."""
     return [f"{label}: {reason}" for label, reason in faults.items()]
 
 
 def shown_set(table: pl.DataFrame, wanted: str | None) -> str:
-    """The set that the chart draws: the wanted one, else the mean of all, else the last that most systems have.
+    """Return the set to draw: the wanted one, else the mean of all, else the last one that most systems have.
 
     Args:
         table: the table `sweep`.
-        wanted: a declared name without its split; test sets follow development sets.
+        wanted: a declared name without its split; its last split is drawn, as test sets follow dev sets.
     """
     counts = dict(table.group_by("dataset", maintain_order=True).agg(pl.col("label").n_unique()).rows())
     names = [name for name, count in counts.items() if count == max(counts.values())]
@@ -182,7 +182,7 @@ def shown_set(table: pl.DataFrame, wanted: str | None) -> str:
 
 
 def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
-    """The rows of a set's first figure: Spearman where it has several, such as an accuracy and an F1.
+    """Return the rows of one metric of a set: Spearman if it has it, else its first (such as accuracy before F1).
 
     Args:
         table: the table `sweep`.
@@ -195,7 +195,7 @@ def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
 
 
 def headline_sets(table: pl.DataFrame, shown: str) -> dict[str, pl.DataFrame]:
-    """Return name → rows of the set that is shown, and of one set per other metric that systems are compared by.
+    """Return name → rows of the shown set, and of one set for each other metric with comparisons.
 
     Args:
         table: the table `sweep`.
@@ -228,7 +228,7 @@ def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dic
 
 
 def _by_figure(table: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """Return name → rows of each set and metric that systems are compared by."""
+    """Return the name and rows of each set and metric with comparisons."""
     parts = table.drop_nulls("reference").partition_by("dataset", "metric", "protocol", maintain_order=True)
     return [(part["dataset"][0], part) for part in parts]
 
@@ -245,7 +245,7 @@ def _headed(sets: Iterable[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, pl.
 
 
 def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
-    """Return a row per row of the table `sweep`, of one set and reference, for people."""
+    """Return formatted rows of the table `sweep`, for one set and reference."""
     return [
         {
             "system": row["label"],

@@ -1,6 +1,6 @@
 """A system of a sweep: a configuration or a method, with its artifacts.
 
-A grid is made of them before a command starts its Prefect server, so nothing here imports Prefect.
+A command builds a grid of systems before it starts its Prefect server, so this module does not import Prefect.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PaceRef, Scores
 from storage.record import Record
 
 SYSTEMS: Final = "recipe"
-"""The axis of a sweep whose systems have no order."""
+"""Axis of a sweep if its systems have no order."""
 
 
 class SweepSystem(Record):
@@ -20,21 +20,21 @@ class SweepSystem(Record):
     label: str
     """Its name in tables."""
     line: str = ""
-    """The line of the chart that it is on; empty if there is only one."""
+    """Its line on the chart; empty if there is only one."""
     place: str = ""
-    """Its place on the chart's horizontal axis."""
+    """Its position on the chart's horizontal axis."""
     published: float | None = None
-    """The paper's figure × 100; None where none is printed."""
+    """The paper's figure × 100; None if none is printed."""
     faults: tuple[str, ...] = ()
-    """Why runs of it left no figure."""
+    """Why some of its runs have no figures."""
     embeddings: tuple[EmbeddingsRef, ...] = ()
-    """Vectors of all sets, one a seed; none where no run left any."""
+    """Vectors of all sets, one artifact per seed; empty if no run finished."""
     scores: tuple[ScoresRef, ...] = ()
     """All figures of its encoders."""
     checkpoints: tuple[CheckpointRef, ...] = ()
     """Its encoders."""
     steps: int = 0
-    """Training steps that it took."""
+    """Number of training steps."""
     pace: PaceRef | None = None
     """Measured time of a step."""
     translators: tuple[str, ...] = ()
