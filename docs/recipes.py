@@ -70,7 +70,8 @@ def _pipeline(config: PipelineConfig) -> Iterator[str]:
     for phase in config.phases:
         training = phase.training
         steps = f", at most {training.max_steps:,} steps" if training.max_steps else ""
-        yield f"- training: `{training.objective.name}`, batches of {training.batch_size}, learning rate {training.lr:g}{steps}"
+        objective = training.objective.name
+        yield f"- training: `{objective}`, batches of {training.batch_size}, learning rate {training.lr:g}{steps}"
     if config.transform:
         yield f"- then `{config.transform.name}`, fitted on the {config.transform_on}"
     yield f"- scored on: {', '.join(f'`{name}`' for name in config.evaluation.sets)}"
