@@ -64,18 +64,6 @@ def find_encoder(
     return resolve_named_model(site, name, revision)
 
 
-def check_there(site: RunContext, name: str) -> None:
-    """Refuse the name of an encoder that nobody has, before anything is started for it.
-
-    Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has it.
-    """
-    if is_vectors_file(name):
-        find_vectors_file(name)  # to read it into the store is a stage
-    else:
-        find_encoder(site, name, None)
-
-
 def encoder_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:
     """Where an encoder's files lie, fetched if the store is elsewhere."""
     return store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
