@@ -92,12 +92,9 @@ def field(
     start = begin(place, output)
     from flows.sweep.field import field as trying
     from storage.sources.labels import label_source
-    from tasks.embedding.encoders import check_there
 
     taken = [source.told for source in chosen.sources(texts, start.site.mirror)]
     labelled = label_source(labels).told if labels else None
-    for name in filter(None, (encoder, chosen.teacher)):
-        check_there(start.site, name)
     if not output.json:
         print_table(TAKEN, taken)
         if labelled is not None:

@@ -119,12 +119,9 @@ def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Meth
     Raises:
         ValueError: the method `labels` is requested without labels.
     """
-    methods = methods_of(settings.methods)
-    if labels is not None:
-        return methods
-    if settings.methods is not None and LABELS in settings.methods:
+    if labels is None and LABELS in (settings.methods or ()):
         raise ValueError(f"method {LABELS!r} learns labels, and there are none; give a file of them, or leave it out")
-    return tuple(method for method in methods if method.name != LABELS)
+    return tuple(method for method in methods_of(settings.methods) if labels is not None or method.name != LABELS)
 
 
 def _shared(

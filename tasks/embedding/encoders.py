@@ -64,18 +64,6 @@ def find_encoder(
     return resolve_named_model(site, name, revision)
 
 
-def check_there(site: RunContext, name: str) -> None:
-    """Check that an encoder exists, before any work starts.
-
-    Raises:
-        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
-    """
-    if is_vectors_file(name):
-        find_vectors_file(name)  # `find_encoder` would import it, which is a stage
-    else:
-        find_encoder(site, name, None)
-
-
 def encoder_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:
     """Return the local folder of an encoder, fetched if the store is remote."""
     return store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder

@@ -19,7 +19,6 @@ from models.views.config import AugmentConfig
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import TransformRef
 from storage.errors import StorageError
-from tasks.embedding.encoders import check_there
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 
@@ -134,8 +133,6 @@ def test_files_are_read_as_the_settings_say(tmp_path):
 
 def test_a_teacher_that_nobody_has_is_said_before_anything_is_started(tmp_path):
     site = RunContext(store=str(tmp_path / "store"), device="cpu")
-    with pytest.raises(StorageError, match="professor"):
-        check_there(site, "embedded:professor")
     path = tmp_path / "x.txt"
     path.write_text("It has rained for days.\n")
     with pytest.raises(StorageError, match="professor"):
