@@ -43,17 +43,15 @@ GENTLE: Final = TrainingConfig(
 )
 
 
-# Cosines of pairs learn to be 1 within a class and 0 between classes, or the given score. Every pair is read once, so
-# that few labels take few steps. Rate × steps is SetFit's (20 pairs of either kind a text, 16 a step, 2e-5), by two
-# fifths of its pairs; of scored pairs it is about SBERT's for STS-B (4 epochs, 16 a step, 2e-5). BENCHMARKS.md, "What
-# labels teach".
+# Cosines of pairs learn to be 1 within a class and 0 between classes, or the given score. Pairs of classes are read
+# once, so that few labels take few steps: rate × steps is SetFit's (20 pairs of either kind a text, 16 a step, 2e-5),
+# by two fifths of its pairs. Scored pairs gained by being read again (docs/research-log.md).
 LABELLED: Final = GENTLE.model_copy(
     update={
         "objective": RegressionConfig(),
         "lr": 1e-4,
         "batch_size": 32,
         "drop_last": False,
-        "epochs": 1,
         "max_steps": 60,
         "eval_every": 60,
     }
@@ -119,6 +117,8 @@ class AdaptConfig(ReadingConfig):
     """Objective, optimizer and schedule."""
     label_training: TrainingConfig = LABELLED
     """The same where labels teach, which they do in the place of views."""
+    class_epochs: int = Field(1, ge=1, le=1000)
+    """Passes over the pairs of classes, instead of `label_training.epochs`: few labels are to take few steps."""
     raw_lr: float = Field(2e-4, gt=0, le=1)
     """Peak learning rate, instead of `training.lr`, of a bare transformer: it has not learnt to compare sentences yet,
     so there is more to learn and less to forget."""
@@ -192,6 +192,12 @@ class AdaptConfig(ReadingConfig):
         if isinstance(objective, ContrastiveConfig):
             objective = objective.model_copy(update={"anchor_weight": self.raw_anchor})
         return self.training.model_copy(update={"lr": self.raw_lr, "objective": objective})
+
+    def taught_by(self, kind: Literal["pairs", "classes"]) -> TrainingConfig:
+        """The training of scored pairs, or of the pairs that classes become."""
+        if kind == "pairs":
+            return self.label_training
+        return self.label_training.model_copy(update={"epochs": self.class_epochs})
 
     def learning(self, reading: EncoderConfig, taught: tuple[str, ...]) -> EncoderConfig:
         """The encoder while it learns: with dropout where that makes the views, unless a rate was given."""
