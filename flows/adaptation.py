@@ -138,7 +138,7 @@ def run_adapt(
     corpus = learnt(site, passages, labelled, use, config.proof.seed)
     if labelled is not None and teaches:
         pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed)
-        lesson = Lesson((LABELS,), None, None, pairs, reading, config.label_training)
+        lesson = Lesson((LABELS,), None, None, pairs, reading, config.taught_by(labelled.kind))
     else:
         lesson = _of_views(site, corpus, config, reading, config.trained(raw=is_bare(site, start)))
     trained = train(site, lesson.pairs, start, None, lesson.encoder, lesson.training)

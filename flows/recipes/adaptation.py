@@ -43,17 +43,15 @@ GENTLE: Final = TrainingConfig(
 )
 
 
-# Regression of a pair's cosine on 1 within a class and 0 between classes, or on the given score. Every pair is read
-# once, so few labels take few steps. Learning rate × steps is that of SetFit (20 pairs of either kind per text, 16 per
-# step, 2e-5), with two fifths of its pairs. For scored pairs it is about SBERT's for STS-B (4 epochs, 16 per step,
-# 2e-5). Measurements: BENCHMARKS.md, "What labels teach".
+# Regression of a pair's cosine on 1 within a class and 0 between classes, or on the given score. Pairs of classes are
+# read once, so few labels take few steps. Learning rate × steps is that of SetFit (20 pairs of either kind per text, 16
+# per step, 2e-5), with two fifths of its pairs. Scored pairs gain from several epochs (docs/research-log.md).
 LABELLED: Final = GENTLE.model_copy(
     update={
         "objective": RegressionConfig(),
         "lr": 1e-4,
         "batch_size": 32,
         "drop_last": False,
-        "epochs": 1,
         "max_steps": 60,
         "eval_every": 60,
     }
@@ -120,6 +118,8 @@ class AdaptConfig(ReadingConfig):
     """Objective, optimizer and schedule."""
     label_training: TrainingConfig = LABELLED
     """The same for training on labels, which replace the views."""
+    class_epochs: int = Field(1, ge=1, le=1000)
+    """Epochs over the pairs of classes, instead of `label_training.epochs`, so that few labels take few steps."""
     raw_lr: float = Field(2e-4, gt=0, le=1)
     """Peak learning rate, instead of `training.lr`, of a bare transformer: it cannot compare sentences yet, so it has
     more to learn and less to forget."""
@@ -193,6 +193,12 @@ class AdaptConfig(ReadingConfig):
         if isinstance(objective, ContrastiveConfig):
             objective = objective.model_copy(update={"anchor_weight": self.raw_anchor})
         return self.training.model_copy(update={"lr": self.raw_lr, "objective": objective})
+
+    def taught_by(self, kind: Literal["pairs", "classes"]) -> TrainingConfig:
+        """Return the settings of training on scored pairs, or on the pairs made from classes."""
+        if kind == "pairs":
+            return self.label_training
+        return self.label_training.model_copy(update={"epochs": self.class_epochs})
 
     def learning(self, reading: EncoderConfig, taught: tuple[str, ...]) -> EncoderConfig:
         """Return the encoder settings for training; views by dropout get the rate `DROPOUT` unless one is set."""

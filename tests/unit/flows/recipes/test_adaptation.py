@@ -67,14 +67,18 @@ def test_only_a_bare_transformer_learns_fast_and_is_held_to_its_start() -> None:
 @pytest.mark.parametrize(("classes", "rows"), [(2, 8), (6, 8), (8, 8), (2, 16)])
 def test_few_labels_are_learnt_as_long_as_by_setfit(classes: int, rows: int) -> None:
     """Rate × steps of Tunstall et al., 2022: 20 pairs of either kind a text, 16 pairs a step, 2e-5."""
-    training, texts = AdaptConfig().label_training, [f"text {number}" for number in range(classes * rows)]
+    training, texts = AdaptConfig().taught_by("classes"), [f"text {number}" for number in range(classes * rows)]
     steps = count_steps(class_pairs(texts, np.arange(classes * rows) % classes).height, training)
     assert training.lr * steps == pytest.approx(2e-5 * len(texts) * 2 * 20 / 16)
 
 
 def test_many_labels_take_sixty_steps() -> None:
     pairs = class_pairs([f"text {number}" for number in range(384)], np.arange(384) % 6)
-    assert count_steps(pairs.height, AdaptConfig().label_training) == 60
+    assert count_steps(pairs.height, AdaptConfig().taught_by("classes")) == 60
+
+
+def test_scored_pairs_are_read_until_sixty_steps() -> None:
+    assert count_steps(100, AdaptConfig().taught_by("pairs")) == 60
 
 
 def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once(tmp_path: Path, caplog) -> None:
