@@ -93,7 +93,7 @@ def test_every_kind_is_there_and_whole(undisturbed):
 
 def test_a_set_that_a_run_does_not_report_is_refused_before_it_starts():
     changed = configured("tiny", ['evaluation.sets=["embedded:stsb/test", "stsb-supervised"]'])
-    with pytest.raises(UnknownSuiteError, match="holds stsb-supervised, which fine-tune the encoder"):
+    with pytest.raises(UnknownSuiteError, match="contains stsb-supervised, which fine-tune the encoder"):
         run(changed, RunContext())
 
 

@@ -84,7 +84,7 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
     ),
     (
         "models/transforms/config.py",
-        '    """Of first weights and of the order of vectors."""\n',
+        '    """Seed of the initial weights and of the order of vectors."""\n',
         TOY_TRANSFORM,
         "",
     ),
