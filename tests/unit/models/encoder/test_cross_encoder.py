@@ -207,5 +207,5 @@ def test_a_tokenizer_without_marks_around_a_text_is_refused(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     tokenizer.backend_tokenizer.post_processor = processors.Sequence([])
     config = CONFIG.model_copy(update={"objective": CrossSoftmaxConfig()})
-    with pytest.raises(TrainingError, match=r"reads 'a' as \['a'\], expected a token of its own before and behind it"):
+    with pytest.raises(TrainingError, match=r"reads 'a' as \['a'\], expected a special token before and after it"):
         train(PAIRS, SentenceEncoder(encoder, tokenizer), config)

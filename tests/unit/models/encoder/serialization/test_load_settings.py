@@ -120,7 +120,7 @@ def test_a_folder_s_own_length_holds_unless_another_is_asked_for_which_is_said(e
     assert encoder.config.max_length == encoder.config.length == length
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert [message.partition(": ")[2] for message in warned] == (
-        ["saved for 24 tokens, but the configuration asks for 12; leave encoder.max_length unset to use it"]
+        ["saved for 24 tokens, but the configuration asks for 12; leave encoder.max_length unset to use its own"]
         if asked == 12
         else []
     )
