@@ -4,6 +4,7 @@ from uuid import uuid4
 
 import pytest
 from prefect import flow
+from prefect.client.base import PrefectHttpxSyncClient
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.runtime import flow_run
@@ -37,6 +38,26 @@ def test_the_doctor_names_a_missing_pool_and_a_missing_worker(client):
 @flow
 def own_tags(site: RunContext) -> list[str]:
     return list(flow_run.tags)
+
+
+@flow
+def seven(site: RunContext) -> int:
+    return 7
+
+
+def test_a_run_whose_end_is_sent_twice_has_its_result(prefect_server, tmp_path, monkeypatch):
+    """Prefect's client repeats a request after a fault; the server then answers with the state that it recorded."""
+    send = PrefectHttpxSyncClient.send
+
+    def send_again(client, request, *more, **options):
+        if request.url.path.endswith("/set_state") and b'"COMPLETED"' in request.content:
+            send(client, request, *more, **options)
+        return send(client, request, *more, **options)
+
+    monkeypatch.setattr(PrefectHttpxSyncClient, "send", send_again)
+    monkeypatch.setenv("PREFECT_API_URL", str(get_current_settings().api.url))
+    start = FlowStart(RunContext(store=str(tmp_path / "store")), None, watched=False)
+    assert start.run(seven, []) == 7
 
 
 def test_a_run_of_any_verb_has_the_tag(prefect_server, tmp_path, monkeypatch):

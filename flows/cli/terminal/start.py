@@ -80,10 +80,13 @@ class FlowStart:
         from flows.prefect_server.crashed_runs import cancelled_when_stopped
 
         with watching(store, plan) if self.watched else nullcontext(), tags(TAG, *labels):
-            state: Any = cancelled_when_stopped(flow)(**parameters, site=self.site, return_state=True)
-        if state.is_completed():
-            return state.result()
-        failed(state.result(raise_on_failure=False))
+            try:
+                # Not `return_state`: a server that records the end twice, as after a repeated request, answers without
+                # the result.
+                return cancelled_when_stopped(flow)(**parameters, site=self.site)
+            except Exception as error:
+                raised = error
+        failed(raised)  # below the progress display
         return None
 
 
