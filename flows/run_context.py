@@ -103,7 +103,9 @@ def tell_precision(site: RunContext, asked: Mapping[str, Precision]) -> None:
     """
     if not asked:
         return
-    said = {name: precision.explained(own, device_of(site)) for name, own in asked.items()}
-    alike = len(set(said.values())) == 1
-    line = "precision: " + (next(iter(said.values())) if alike else "; ".join(f"{n} {own}" for n, own in said.items()))
+    explanations = {name: precision.explained(own, device_of(site)) for name, own in asked.items()}
+    alike = len(set(explanations.values())) == 1
+    line = "precision: " + (
+        next(iter(explanations.values())) if alike else "; ".join(f"{n} {own}" for n, own in explanations.items())
+    )
     announce(line)

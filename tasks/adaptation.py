@@ -78,13 +78,13 @@ def weigh(
 
     config, questions = held_out.config, _questions(work, held_out, "choose")
     shares = config.shares if questions.labelled else (config.share,)
-    told = progress_of("weighing, encoders")
+    progress = progress_of("weighing, encoders")
     first, last = (_loaded(work, ref, encoder) for ref in (start, trained))
     base, learnt = (_cached(work, own) for own in (first, first.with_network(last.network)))
     made = {0.0: answers(base, questions)}
-    told(1, 3, "start")
+    progress(1, 3, "start")
     made |= {share: answers(interpolated(base, learnt, share), questions) for share in shares}
-    told(2, 3, "trained")
+    progress(2, 3, "trained")
     general: dict[float, float] = {}
 
     def gains() -> dict[float, float]:
@@ -103,7 +103,7 @@ def weigh(
         made[chosen] = answers(_cached(work, merged(first, last, chosen)), questions)
         asked.add(chosen)
         chosen = choose_share(gains(), forgetful)
-    told(3, 3, f"share {chosen:g}")
+    progress(3, 3, f"share {chosen:g}")
     rows = [
         (share, name, figure_of(name, own, questions), name == LABELS) for share, own in made.items() for name in own
     ]

@@ -84,9 +84,9 @@ def adapt(
     from storage.sources.labels import label_source
 
     own = wanted.sources(texts, begun.site.mirror)
-    labelled = label_source(labels).told if labels else None
+    labelled = label_source(labels).summary if labels else None
     if not output.json:
-        print_table(TAKEN, [source.told for source in own])
+        print_table(TAKEN, [source.summary for source in own])
         if labelled is not None:
             print(printable(labelled))
     from flows.adaptation import adapt as adapting
@@ -104,8 +104,8 @@ def adapt(
     if ref is None:
         return 1
     store = begun.site.open_store()
-    told = {"taken": [source.told for source in own], "labels": labelled}
-    _show(store, ref, output, encoder or wanted.encoder.model, told)
+    details = {"taken": [source.summary for source in own], "labels": labelled}
+    _show(store, ref, output, encoder or wanted.encoder.model, details)
     return 0
 
 
@@ -140,7 +140,7 @@ def _settings_in(file: Path) -> dict[str, Any]:
     return read
 
 
-def _show(store: Store, ref: ReportRef, output: Output, start: str, told: dict[str, Any]) -> None:
+def _show(store: Store, ref: ReportRef, output: Output, start: str, details: dict[str, Any]) -> None:
     """Print the evidence, the verdict and the paths of page and encoder, or JSON with `--json`."""
     from storage.artifacts.refs import ProofRef
     from tasks.rendering.evidence import MRR, proof_rows
@@ -156,4 +156,4 @@ def _show(store: Store, ref: ReportRef, output: Output, start: str, told: dict[s
 
     which = "adapted" if verdict == "BETTER" else f"{start}, unchanged"
     lines = [f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)", BROWSE]
-    print_result(store, ref, output, tables, lines, encoder=folder, proof=proof.to_dicts(), **told)
+    print_result(store, ref, output, tables, lines, encoder=folder, proof=proof.to_dicts(), **details)

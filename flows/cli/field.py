@@ -65,8 +65,8 @@ class Trial:
         allowed, budget = budget_of(self.budget).model_dump(), changes.get("budget", {})
         if isinstance(budget, dict):
             # A budget has either seconds or steps, so a value by --set replaces the other one.
-            said = any(value is not None for value in budget.values())
-            budget = (dict.fromkeys(allowed) if said else allowed) | budget
+            is_changed = any(value is not None for value in budget.values())
+            budget = (dict.fromkeys(allowed) if is_changed else allowed) | budget
         return override(FieldSettings(), {**asdict(self), "methods": names, **changes, "budget": budget})
 
 
@@ -93,8 +93,8 @@ def field(
     from flows.sweep.field import field as trying
     from storage.sources.labels import label_source
 
-    taken = [source.told for source in chosen.sources(texts, start.site.mirror)]
-    labelled = label_source(labels).told if labels else None
+    taken = [source.summary for source in chosen.sources(texts, start.site.mirror)]
+    labelled = label_source(labels).summary if labels else None
     if not output.json:
         print_table(TAKEN, taken)
         if labelled is not None:

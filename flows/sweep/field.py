@@ -200,7 +200,7 @@ def _notes(site: RunContext, shared: MethodInputs, learnt_views: tuple[str, ...]
         f"{counts['held_out']:,}, in whole documents.",
         f"Asked of the held-out text: {asked_of}. Each is answered among all texts of its kind.",
         f"Budget of each method that trains: {settings.budget.spelled}{pace}. The last step is kept.",
-        f"Rates are those for {shared.start.said}.",
+        f"Rates are those for {shared.start.description}.",
     ]
     if learnt_views:
         views = " and ".join(f"{name}s" for name in learnt_views)

@@ -71,7 +71,7 @@ class StartEncoder(Record):
         return EncoderConfig(model=self.name).short_name
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """Description of its kind, for notes."""
         return _KINDS[self.start]
 

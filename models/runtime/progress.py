@@ -53,7 +53,7 @@ class Count:
         self._first: tuple[int, float] | None = None
         self._last = 0
 
-    def told(self, done: int, total: int, detail: str, now: float) -> Progress:
+    def update(self, done: int, total: int, detail: str, now: float) -> Progress:
         """Return the progress for a report at `now`, in seconds; a smaller `done` than before starts a new count."""
         if self._first is None or done < self._last:
             self._first = done, now

@@ -56,7 +56,7 @@ class LabelSource(Record):
     """Rows without a label or a text."""
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The guessed columns in one sentence."""
         texts = " and ".join(f"`{text}`" for text in self.texts)
         what = "scored pairs" if self.kind == "pairs" else "classes"

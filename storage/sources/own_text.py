@@ -1,6 +1,6 @@
 """The user's own text: files of several formats, and a guess at the meaning of their columns.
 
-The guess uses column names first, then the first records. It is shown to the user (`TextSource.told`), who may
+The guess uses column names first, then the first records. It is shown to the user (`TextSource.summary`), who may
 overrule it; only the columns shown are read.
 """
 
@@ -84,7 +84,7 @@ class TextSource(Record):
         return self.format == "txt" and (self.wrapped or len(self.files) >= _MANY)
 
     @property
-    def told(self) -> dict[str, str]:
+    def summary(self) -> dict[str, str]:
         """The guess as a row of a table."""
         left = [name for name in self.found if name not in (*self.texts, self.title, self.document)]
         files = f"{len(self.files)} files" if len(self.files) > 1 else self.files[0].rsplit("/", 1)[-1]

@@ -82,9 +82,9 @@ def summary_of(store: Store, corpus: CorpusRef) -> str:
         "beyond the limit": found.unique - found.published,
         f"unreadable (the first: {first})": unreadable,
     }
-    said = ", ".join(f"{number:,} {what}" for what, number in left_out.items() if number)
+    listed = ", ".join(f"{number:,} {what}" for what, number in left_out.items() if number)
     head = f"{found.published:,} of {found.read + unreadable:,} texts taken"
-    return f"{head}; left out: {said}" if said else head
+    return f"{head}; left out: {listed}" if listed else head
 
 
 def _chunks(
@@ -96,12 +96,12 @@ def _chunks(
         logger.info("%s: %s", source.name, ", ".join(f"{value:,} {name}" for name, value in _tally(report).items()))
 
 
-def _kibibytes(tell: OnProgress, sources: Sequence[ResolvedSource], reports: Sequence[ReadReport]) -> OnProgress:
+def _kibibytes(report: OnProgress, sources: Sequence[ResolvedSource], reports: Sequence[ReadReport]) -> OnProgress:
     total = sum(map(source_bytes, sources))
 
     def advance(_done: int, _total: int, detail: str) -> None:
         done = sum(report.bytes_read for report in reports)
-        tell(done >> 10, max(total, done) >> 10, detail)
+        report(done >> 10, max(total, done) >> 10, detail)
 
     return advance
 

@@ -86,16 +86,16 @@ def rows_by_part(rows: pl.DataFrame) -> dict[str, JsonValue]:
 
 def summary_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> list[str]:
     """Return sentences for a page about the labels left out, from the figures of `idle`."""
-    said = []
+    lines = []
     rare = figures.get(RARE)
     if isinstance(rare, dict) and rare:
         named = ", ".join(f"{name} ({rows} rows)" for name, rows in rare.items())
-        said.append(f"Left out of your labels, for too few of their rows can be used: {named}.")
+        lines.append(f"Left out of your labels, for too few of their rows can be used: {named}.")
     if between := figures.get(BETWEEN):
         assert labels is not None  # without labels the figure does not exist
         what = "pairs that share texts with both parts, or" if labels.kind == "pairs" else "rows"
-        said.append(f"Left out of your labels: {between} {what} of which a sentence is learnt.")
-    return said
+        lines.append(f"Left out of your labels: {between} {what} of which a sentence is learnt.")
+    return lines
 
 
 def labelled_halves(

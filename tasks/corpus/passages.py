@@ -28,7 +28,7 @@ BAD_SHARE = 0.01  # maximum share of unreadable records in a source
 @stage(ref=PassagesRef, version=7)
 def read_passages(work: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, split their records into sentences and hold documents out."""
-    show_table("own-files", [source.told for source in sources], "What the columns of your files were taken to hold")
+    show_table("own-files", [source.summary for source in sources], "What the columns of your files were taken to hold")
     left_out = LeftOut()
     table = pl.concat(list(sentences_of(sources, config, left_out)))
     parts = hold_out(table, config, left_out)
@@ -60,7 +60,7 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
     Raises:
         SourceError: too many records of a file cannot be read.
     """
-    first, told = 0, progress_of("reading, files")
+    first, progress = 0, progress_of("reading, files")
     total = sum(len(source.files) for source in sources)
     done = 0
     for source in sources:
@@ -72,7 +72,7 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
             named = numbered.with_columns(source=pl.lit(source.name), lang=pl.lit(source.lang))
             yield passages(named, config, left_out)
             done += 1
-            told(done, total, source.name)
+            progress(done, total, source.name)
         report.check(BAD_SHARE)
 
 

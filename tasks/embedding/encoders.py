@@ -167,8 +167,8 @@ def with_saved_settings(site: RunContext, start: CheckpointRef | ResolvedModel, 
 
     saved = read_saved(folder)
     left = {name for name in _SAID if getattr(config, name) == EncoderConfig.model_fields[name].default}
-    said = {name: getattr(saved, name) for name in left if getattr(saved, name) is not None}
-    changed = {name: value for name, value in said.items() if value != getattr(config, name)}
+    given = {name: getattr(saved, name) for name in left if getattr(saved, name) is not None}
+    changed = {name: value for name, value in given.items() if value != getattr(config, name)}
     if changed:
         logger.info("%s: taken over from the folder: %s", folder, changed)
     settled = config.model_copy(update=changed)

@@ -61,6 +61,8 @@ def known_labels(
     Raises:
         EvaluationError: too few rows are left for an evaluation.
     """
-    said = pl.col("label").rank("dense").cast(pl.Int64) - 1 if labels.kind == "classes" else pl.col("label").cast(float)
+    values = (
+        pl.col("label").rank("dense").cast(pl.Int64) - 1 if labels.kind == "classes" else pl.col("label").cast(float)
+    )
     rows = labelled_rows(store, passages, labels, use=use, seed=seed)
-    return rows.with_columns(said.alias("class" if labels.kind == "classes" else "score"))
+    return rows.with_columns(values.alias("class" if labels.kind == "classes" else "score"))

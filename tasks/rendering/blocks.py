@@ -298,19 +298,19 @@ class Page:
 
     @classmethod
     def of_result(
-        cls, title: str, said: Sequence[str], chart: Chart | None, parts: Sequence[Part], word: str = ""
+        cls, title: str, sentences: Sequence[str], chart: Chart | None, parts: Sequence[Part], word: str = ""
     ) -> Page:
         """Return the page of a comparison: the verdict, the findings and a chart, then the sections.
 
         Args:
             title: The heading.
-            said: The findings, one sentence each.
+            sentences: The findings, one sentence each.
             chart: Chart of the systems' scores; None for none.
             parts: The sections.
             word: The verdict in capitals; empty for none.
         """
-        lead: list[Block] = [*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])]
-        return cls(title, word, said[0] if said else "", lead, parts)
+        lead: list[Block] = [*map(Prose, sentences[1:]), *([Charts([chart], lead=True)] if chart else [])]
+        return cls(title, word, sentences[0] if sentences else "", lead, parts)
 
     @property
     def filed(self) -> list[Chart]:

@@ -126,8 +126,8 @@ def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationS
     card = adapted_card(adapted, made.adapted, asked.sources, asked.translators if made.trips else ())
     (work.draft.folder / CARD).write_text(card, encoding="utf-8")
     figures: dict[str, JsonValue] = {VERDICT: word, "reason": reason, "advice": advice}
-    said = [f"{word}: {reason}. {advice}"]
-    work.draft.note(figures | {"said": [*said], "missing": list(asked.missing), ROWS: dict(counts)})
+    sentences = [f"{word}: {reason}. {advice}"]
+    work.draft.note(figures | {"said": [*sentences], "missing": list(asked.missing), ROWS: dict(counts)})
 
 
 def counts_of(store: Store, made: AdaptationArtifacts, asked: AdaptationSettings) -> dict[str, int]:
@@ -160,8 +160,8 @@ def adaptation_page(adapted: Adapted, parts: list[Part]) -> Page:
         ).rows()
     ]
     chart = score_chart(marks, "Difference × 100 from the start", line=0.0) if marks else None
-    said = [f"{adapted.verdict.found} Exported: {exported(adapted.verdict)}."]
-    return Page.of_result(f"{adapted.encoder} adapted to your text", said, chart, parts, adapted.verdict.word)
+    sentences = [f"{adapted.verdict.found} Exported: {exported(adapted.verdict)}."]
+    return Page.of_result(f"{adapted.encoder} adapted to your text", sentences, chart, parts, adapted.verdict.word)
 
 
 def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
@@ -206,7 +206,7 @@ def _samples(made: AdaptationArtifacts) -> dict[str, ViewsRef]:
 def _labelled(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings) -> str:
     """Return how the labels were read, and which of them were left out."""
     left_out = summary_of(work.store.manifest(made.corpus).figures, asked.labels)
-    return " ".join([f"{asked.labels.told}.", *left_out]) if asked.labels else ""
+    return " ".join([f"{asked.labels.summary}.", *left_out]) if asked.labels else ""
 
 
 def _shown(made: AdaptationArtifacts) -> list[PassagesRef | WeighingRef | ProofRef | CheckpointRef]:

@@ -50,8 +50,8 @@ def compare_runs(
     work.draft.write(scores, "scores")
     if comparison is not None:
         work.draft.write(comparison, "comparison")
-    said = findings(comparison, {name: dev_of(own) for name, own in settings.items()})
-    work.draft.note({"said": [*said]})
+    sentences = findings(comparison, {name: dev_of(own) for name, own in settings.items()})
+    work.draft.note({"said": [*sentences]})
     parts = [
         Part("Runs", [Table.of("Runs", [_row(work.store, name, own) for name, own in manifests.items()])]),
         difference_part(comparison),
@@ -59,7 +59,7 @@ def compare_runs(
         Part("Training", _curves(work.store, manifests)),
         Part("Scores", [*tables_of(scores, tables, [], ""), all_scores(scores)]),
     ]
-    publish(work, Page.of_result(f"{len(names)} runs compared", said, system_chart(scores), parts), PAGE)
+    publish(work, Page.of_result(f"{len(names)} runs compared", sentences, system_chart(scores), parts), PAGE)
 
 
 def findings(comparison: pl.DataFrame | None, devs: Mapping[str, str]) -> list[str]:

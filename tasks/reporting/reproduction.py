@@ -80,11 +80,11 @@ def reproduce(work: StageContext, reports: tuple[ReportRef, ...], asked: RowComp
     why += _other_sets(figures, scores)
     verdict = "NOT COMPARABLE" if why else overall(figures["verdict"].to_list())
     title = f"{row} ({', '.join(cells)})" if cells else row
-    said = [f"{reason}." for reason in why]
-    said += [_settling(figures)] if verdict == "INCONCLUSIVE" else []
+    sentences = [f"{reason}." for reason in why]
+    sentences += [_settling(figures)] if verdict == "INCONCLUSIVE" else []
     work.draft.write(figures)
-    work.draft.note({"said": [f"{title}: {verdict}", *said]})
-    publish(work, reproduction_page(title, verdict, said, figures), PAGE)
+    work.draft.note({"said": [f"{title}: {verdict}", *sentences]})
+    publish(work, reproduction_page(title, verdict, sentences, figures), PAGE)
 
 
 def _stopped(store: Store, reports: Sequence[ReportRef]) -> list[str]:
@@ -171,13 +171,13 @@ def _other_sets(figures: pl.DataFrame, scores: pl.DataFrame) -> list[str]:
     ]
 
 
-def reproduction_page(row: str, verdict: str, said: Sequence[str], figures: pl.DataFrame) -> Page:
+def reproduction_page(row: str, verdict: str, sentences: Sequence[str], figures: pl.DataFrame) -> Page:
     """Return the page: the verdict, the published and measured figures, the signatures.
 
     Args:
         row: the published row's name.
         verdict: verdict on the whole row.
-        said: why the runs and the row cannot be compared, or how many seeds would settle it.
+        sentences: why the runs and the row cannot be compared, or how many seeds would settle it.
         figures: the table `reproduction`.
     """
     rows = figures.filter(pl.col("signature") != "").rows(named=True)
@@ -187,7 +187,7 @@ def reproduction_page(row: str, verdict: str, said: Sequence[str], figures: pl.D
         Part("Figures × 100", [table, Prose(_LEGEND, note=True)]),
         Part("Signatures", [Table.of("Lines to cite with the figures", signed)]),
     ]
-    return Page.of_result(row, said, _chart(figures), parts, verdict)
+    return Page.of_result(row, sentences, _chart(figures), parts, verdict)
 
 
 def _chart(figures: pl.DataFrame) -> Chart | None:

@@ -45,7 +45,7 @@ def text_part(
         "Your text",
         [
             Facts(counts),
-            *([Table.of("Columns", [source.told for source in sources])] if sources else []),
+            *([Table.of("Columns", [source.summary for source in sources])] if sources else []),
             *([Prose(labels)] if labels else []),
             Table.of("Held-out sentences", samples),
             *_view_samples(store, passages, views),

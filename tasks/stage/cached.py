@@ -30,7 +30,7 @@ from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import ArtifactRef
 from tasks.stage.device import device_of
 from tasks.stage.metrics import metrics_of
-from tasks.stage.progress import StageRun, planned, tell
+from tasks.stage.progress import StageRun, notify, planned
 from tasks.stage.records import ArtifactKey, ManifestRecords, lease
 from tasks.stage.ui_page import collected, in_run
 
@@ -115,14 +115,14 @@ class Stage(Generic[P, R]):
         if planned(step):
             return ref
         lease(site.open_store(), [ref, *_inputs(arguments)], begin=in_run())
-        tell("begins", step)
+        notify("begins", step)
         try:
             with metrics_of(step):
                 made = self._found_or_made(site, ref, arguments)
         except BaseException:
-            tell("fails", step)
+            notify("fails", step)
             raise
-        tell("ends", step)
+        notify("ends", step)
         return made
 
     def ref_of(self, site: RunContext, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -143,7 +143,7 @@ class Stage(Generic[P, R]):
         arguments = _on_this_machine(site, arguments)
         ref = self._ref(arguments)
         step = StageRun(self.name, ref)
-        tell("makes", step)
+        notify("makes", step)
         store = site.open_store()
         with metrics_of(step) as metrics:
             with collected() as page, store.draft(ref, self._provenance(store, arguments)) as draft:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import cloudpickle
 
-from tasks.stage.lanes import ENDED, LOGGED, TOLD
+from tasks.stage.lanes import ENDED, EVENT, LOGGED
 from tasks.stage.sigterm import end_with_parent
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def main(file: int) -> None:
 
     result = error = None
 
-    def told(event: Event, value: object) -> None:
-        line.send(TOLD, (event, value))
+    def forward(event: Event, value: object) -> None:
+        line.send(EVENT, (event, value))
 
-    with hydrated_context(context), listening(told):
+    with hydrated_context(context), listening(forward):
         show_logs()
         try:
             result = function(site, *arguments)

@@ -25,7 +25,7 @@ from prefect.context import serialize_context
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from models.errors import ModelError
-from tasks.stage.progress import is_planning, tell
+from tasks.stage.progress import is_planning, notify
 from tasks.stage.sigterm import SECONDS_TO_END
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 _POLL_S: Final = 0.2
 
-TOLD, LOGGED, ENDED = "told", "logged", "ended"  # kinds of messages from a child process
+EVENT, LOGGED, ENDED = "told", "logged", "ended"  # kinds of messages from a child process
 
 
 class DiedError(ModelError):
@@ -161,12 +161,12 @@ class _Relay:
             self._open.append(value)
         elif event in ("ends", "fails"):
             self._open.remove(value)
-        tell(event, value)
+        notify(event, value)
 
     def close(self) -> None:
         """Report stages that have not ended as failed."""
         while self._open:
-            tell("fails", self._open.pop())
+            notify("fails", self._open.pop())
 
 
 def _show(record: logging.LogRecord) -> None:

@@ -51,7 +51,7 @@ def listening(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def tell(event: Event, value: object) -> None:
+def notify(event: Event, value: object) -> None:
     """Call all listeners with an event."""
     for listener in tuple(_listeners):
         listener(event, value)
@@ -84,7 +84,7 @@ def announce(text: str) -> None:
     if _plans:
         return
     logger.info(text)
-    tell("tells", text)
+    notify("tells", text)
 
 
 def warn(message: str, *args: object) -> None:

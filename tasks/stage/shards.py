@@ -28,7 +28,7 @@ from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.readers.parquet import rows_of_groups
 from storage.sources.model_sources import ResolvedModel, resolve_model
-from tasks.stage.progress import StageRun, is_planning, tell
+from tasks.stage.progress import StageRun, is_planning, notify
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
                 "this package and one kind of device"
             )
         step = StageRun(stage.name, ref)
-        tell("begins", step)
-        tell("ends", step)
+        notify("begins", step)
+        notify("ends", step)
         yield expected
 
 

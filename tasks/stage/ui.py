@@ -21,7 +21,7 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from models.runtime.progress import Count, spelled
 from tasks.rendering.escaping import code, plain
 from tasks.rendering.markdown import markdown_table
-from tasks.stage.progress import tell
+from tasks.stage.progress import notify
 from tasks.stage.ui_page import in_run, open_page, shown
 
 if TYPE_CHECKING:
@@ -81,11 +81,11 @@ def progress_of(what: str, following: int | None = 0) -> OnProgress:
     def advance(done: int, total: int, detail: str) -> None:
         nonlocal last, page
         now = time.monotonic()
-        progress = count.told(done, total, detail, now)
+        progress = count.update(done, total, detail, now)
         if now - last < _SECONDS_BETWEEN_UPDATES and done < total:
             return
         last = now
-        tell("advances", progress)
+        notify("advances", progress)
         text = _told(progress)
         logger.info(text)
         if not in_run():

@@ -83,8 +83,8 @@ class StagePage:
         size = plain(f"{manifest.ref}: {_size(manifest)}")
         shown(f"page of {ref}", lambda: create_markdown_artifact(markdown=text, key=key, description=size))
         for name, url, description in self.pictures:
-            own, said = f"{key}-{_slug(name)}", plain(description)
-            shown(f"picture of {ref}", partial(create_image_artifact, image_url=url, key=own, description=said))
+            own, caption = f"{key}-{_slug(name)}", plain(description)
+            shown(f"picture of {ref}", partial(create_image_artifact, image_url=url, key=own, description=caption))
 
 
 def shown(what: str, act: Callable[[], T]) -> T | None:
@@ -177,8 +177,8 @@ def key_of(manifest: Manifest) -> str:
 def title_of(manifest: Manifest, what: str) -> str:
     """Return a heading such as `# views · tiny`, and the first line of the stage's description."""
     method, system = _method(manifest), _system(manifest)
-    said = f"{manifest.kind.replace('/', ' ')}{f', {method}' if method else ''}{f' of {system}' if system else ''}"
-    heading = " · ".join(filter(None, [said, _recipe()]))
+    subject = f"{manifest.kind.replace('/', ' ')}{f', {method}' if method else ''}{f' of {system}' if system else ''}"
+    heading = " · ".join(filter(None, [subject, _recipe()]))
     first_line = what.strip().partition("\n")[0]
     return f"# {plain(heading)}\n\n{plain(first_line)}"
 

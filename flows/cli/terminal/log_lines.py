@@ -21,13 +21,13 @@ QUIET: Final = {
 }
 
 
-def spinner(said: str) -> Live:
+def spinner(text: str) -> Live:
     """Return a spinner with a text, on standard error only; rich's `status` would also capture standard output."""
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
 
-    turning = Spinner("dots", text=said, style="status.spinner")
+    turning = Spinner("dots", text=text, style="status.spinner")
     return Live(turning, console=Console(stderr=True), refresh_per_second=12.5, transient=True, redirect_stdout=False)
 
 

@@ -128,7 +128,7 @@ class Terminal:
     def _left(self, progress: Progress) -> str:
         """Return the time left of the stage and of the run, in words."""
         own = "" if progress.left is None else f"{spelled(progress.left)} left"
-        return " · ".join(filter(None, [own, told(self._remaining.seconds(time.monotonic()))]))
+        return " · ".join(filter(None, [own, time_left(self._remaining.seconds(time.monotonic()))]))
 
     def _began(self) -> dict[str, float]:
         """Return the start times of the stages open in this thread, the outermost first."""
@@ -159,7 +159,7 @@ class LiveTerminal(Terminal):
             TextColumn("{task.description}"),
             BarColumn(bar_width=16),
             TaskProgressColumn(),
-            TextColumn("{task.fields[said]}", table_column=rest),
+            TextColumn("{task.fields[status]}", table_column=rest),
             console=console,
             transient=True,
             expand=True,
@@ -168,16 +168,16 @@ class LiveTerminal(Terminal):
 
     def show(self, place: str, progress: Progress) -> None:
         """Move the bar, or start another."""
-        said = " · ".join(filter(None, [progress.pace, self._left(progress), progress.detail]))
-        what, said = Text(printable(f"{place}{progress.what}")).markup, Text(printable(said)).markup
+        status = " · ".join(filter(None, [progress.pace, self._left(progress), progress.detail]))
+        what, status = Text(printable(f"{place}{progress.what}")).markup, Text(printable(status)).markup
         total = progress.total or None
         current = None if self._bar is None else self.progress.tasks[0]
         if current is None or current.description != what:
             if self._bar is not None:
                 self.progress.remove_task(self._bar)
-            self._bar = self.progress.add_task(what, total=total, completed=progress.done, said=said)
+            self._bar = self.progress.add_task(what, total=total, completed=progress.done, status=status)
         else:
-            self.progress.update(current.id, total=total, completed=progress.done, said=said)
+            self.progress.update(current.id, total=total, completed=progress.done, status=status)
 
 
 @contextmanager
@@ -248,12 +248,12 @@ class Remaining:
         ahead = {stage: number for stage, number in self._ahead.items() if number > 0}
         if not ahead or not ahead.keys() <= self._taken.keys():
             return None
-        left, said = self._left
-        return max(left - (now - said), 0.0) + sum(
+        left, measured_at = self._left
+        return max(left - (now - measured_at), 0.0) + sum(
             number * fmean(self._taken[stage]) for stage, number in ahead.items()
         )
 
 
-def told(seconds: float | None) -> str:
+def time_left(seconds: float | None) -> str:
     """Return a text such as `~6 min left in all`; empty without an estimate."""
     return "" if seconds is None else f"{spelled(seconds)} left in all"

@@ -159,10 +159,10 @@ def failed(error: object) -> int:
     passing = isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
     again = server or (passing and (isinstance(error, HubError) or not isinstance(error, SourceError)))
     known = server or isinstance(error, StorageError | OSError | ModelError)
-    said = str(error) if known else f"{type(error).__name__}: {error}"
+    message = str(error) if known else f"{type(error).__name__}: {error}"
     if server:  # its second line links to a page on the status code
-        said = f"Prefect's server failed: {said.splitlines()[0] if said else type(error).__name__}"
-    print(f"bsl: {printable(said)}", file=sys.stderr)
+        message = f"Prefect's server failed: {message.splitlines()[0] if message else type(error).__name__}"
+    print(f"bsl: {printable(message)}", file=sys.stderr)
     print(f"Finished stages are cached{'; run again to resume.' if again else '.'}", file=sys.stderr)
     if not known:
         print("With --debug the same call shows where this came from.", file=sys.stderr)

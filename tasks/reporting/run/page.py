@@ -58,7 +58,7 @@ def run_page(run: Run, told: RunCommand) -> Page:
     chart = headline(run, sets, published)
     checkpoints = run.made.checkpoints
     config = run.settings.model_dump(mode="json")
-    said = run.verdict.found if run.verdict else "Nothing was trained: the encoder is scored as it is."
+    sentences = run.verdict.found if run.verdict else "Nothing was trained: the encoder is scored as it is."
     parts = [
         Part("Run", _facts(run, manifests, stage_table(artifacts)), html_only=True),
         Part("Pipeline", [Prose(_LEGEND, note=True), lineage_of(artifacts)], html_only=True),
@@ -75,7 +75,7 @@ def run_page(run: Run, told: RunCommand) -> Page:
         settings_part(run.settings.model_dump_json(indent=1), html_only=True),
         reproduce_part(told, dict(_seeds(config, ""))),
     ]
-    return Page.of_result(run.asked.title, [said], chart, parts, run.verdict.word if run.verdict else "")
+    return Page.of_result(run.asked.title, [sentences], chart, parts, run.verdict.word if run.verdict else "")
 
 
 def _facts(run: Run, manifests: Sequence[Manifest], stages: Table) -> list[Block]:

@@ -49,10 +49,10 @@ def advice(table: pl.DataFrame, choice: Choice) -> list[str]:
         without = f"{choice.costs.height - 1} could not be tried or ended with an error"
         return [f"Keep the encoder as it is: no other method has figures ({without})."]
     best = choice.ranking.best
-    said = [_choice(rows, start, best)]
+    sentences = [_choice(rows, start, best)]
     if rows[best]["verdict"] == "above":
-        said += [_sureness(choice.ranking), _cost(choice, best)]
-    return said + _higher(choice, rows, best)
+        sentences += [_sureness(choice.ranking), _cost(choice, best)]
+    return sentences + _higher(choice, rows, best)
 
 
 def cost_rows(choice: Choice) -> list[dict[str, str]]:
@@ -76,19 +76,19 @@ def _higher(choice: Choice, rows: Mapping[str, Mapping[str, Any]], best: str) ->
     above.sort(key=lambda label: rows[label]["mean"], reverse=True)
     unsure = next((label for label in above if label not in choice.forgets), None)
     forgets = next((label for label in above if label in choice.forgets), None)
-    said = []
+    sentences = []
     if unsure is not None:
         held = f"{_difference(rows[unsure])}, p {p_value(rows[unsure]['p_value'])}"
-        said.append(
+        sentences.append(
             f"{unsure} is higher on your text ({_mean(rows[unsure])}), but not above the encoder as it is for "
             f"sure: {held}."
         )
     if forgets is not None:
-        said.append(
+        sentences.append(
             f"{forgets} is higher on your text ({_mean(rows[forgets])}), but its figure on the check falls by "
             f"{-100 * choice.forgets[forgets]:.1f}: it is for this text alone."
         )
-    return said
+    return sentences
 
 
 def _sureness(ranking: Ranking) -> str:

@@ -77,12 +77,12 @@ def compare_systems(
         notes.append(_draws_note(resamples, len(vectors) - 1))
     faults = faults_of(work.store, systems)
     content = SweepContent(asked.title, table, systems, asked.axis, shown, faults, notes, choice)
-    said = advice(table, choice) if choice is not None else [finding(table, shown)]
+    sentences = advice(table, choice) if choice is not None else [finding(table, shown)]
     work.draft.write(table)
     if choice is not None:
         work.draft.write(choice.costs, "costs")
-    work.draft.note({"said": [*filter(None, said)], "shown": shown, "faults": {**faults}, "notes": [*notes]})
-    publish(work, sweep_page(content, said, _own_parts(work, asked, told)), PAGE)
+    work.draft.note({"said": [*filter(None, sentences)], "shown": shown, "faults": {**faults}, "notes": [*notes]})
+    publish(work, sweep_page(content, sentences, _own_parts(work, asked, told)), PAGE)
 
 
 def _set_draws(
@@ -138,7 +138,7 @@ def _own_parts(work: StageContext, asked: SweepSettings, told: RunCommand) -> li
     if asked.own_text is not None:
         text = asked.own_text.held_out
         views = {"Round trips of held-out sentences": text.trips} if text.trips else {}
-        labels = text.labels.told if text.labels else ""
+        labels = text.labels.summary if text.labels else ""
         parts = [text_part(work.store, text.passages, views, asked.own_text.sources, labels)]
     return [*parts, *([settings_part(asked.settings)] if asked.settings else []), reproduce_part(told)]
 

@@ -69,12 +69,12 @@ class SweepContent:
     choice: Choice | None = None
 
 
-def sweep_page(content: SweepContent, said: Sequence[str], own: Sequence[Part]) -> Page:
+def sweep_page(content: SweepContent, sentences: Sequence[str], own: Sequence[Part]) -> Page:
     """Return the page.
 
     Args:
         content: systems, figures, choice.
-        said: the finding or advice, a sentence each.
+        sentences: the finding or advice, a sentence each.
         own: the sections on the text, the settings and how to reproduce the page.
     """
     table = content.table
@@ -87,7 +87,7 @@ def sweep_page(content: SweepContent, said: Sequence[str], own: Sequence[Part]) 
         Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
         *own,
     ]
-    return Page.of_result(content.title, said, sweep_chart(content), parts)
+    return Page.of_result(content.title, sentences, sweep_chart(content), parts)
 
 
 def _costs(choice: Choice) -> list[Table | Prose]:
@@ -118,13 +118,13 @@ def _findings(own: pl.DataFrame, shown: str) -> Iterator[str]:
     for reference in own["reference"].drop_nulls().unique(maintain_order=True):
         rows = [row for row in own.filter(reference=reference).iter_rows(named=True) if row["difference"] is not None]
         named = {word: [_gap(row) for row in rows if row["verdict"] == word] for word in ("above", "below")}
-        said = [f"{word} {reference}: {', '.join(labels)}" for word, labels in named.items() if labels]
+        sentences = [f"{word} {reference}: {', '.join(labels)}" for word, labels in named.items() if labels]
         same = [row["label"] for row in rows if row["verdict"] == "no"]
-        said += (
+        sentences += (
             [f"not told apart from {reference}: {', '.join(same) if len(same) <= _FEW else len(same)}"] if same else []
         )
-        if said:
-            yield f"On {shown}, {'; '.join(said)}."
+        if sentences:
+            yield f"On {shown}, {'; '.join(sentences)}."
 
 
 def _gap(row: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ def test_two_texts_and_a_number_are_scored_pairs(tmp_path: Path) -> None:
     source = label_source(str(path))
     assert (source.kind, source.texts, source.label) == ("pairs", ("left", "right"), "Score")
     assert read_labels(source).row(3) == (TEXTS[3], TEXTS[8], "1.0")
-    assert "`left` and `right`" in source.told
+    assert "`left` and `right`" in source.summary
 
 
 def test_one_text_and_a_class_are_classes_and_unlabelled_rows_are_left_out(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_what_is_blank_is_left_out_alike_in_all_formats(tmp_path: Path, suffix: 
     source = label_source(_written(rows, tmp_path / f"classes.{suffix}"))
     read = read_labels(source)
     assert read["label"].to_list() == list("xyxyxyxyxy")
-    assert source.told.endswith("class in `label`; 3 rows without are left out")
+    assert source.summary.endswith("class in `label`; 3 rows without are left out")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_formats_are_mixed_and_the_guess_is_told(folder: Path) -> None:
     found = sources([str(folder / "in"), str(folder / "posts.jsonl"), str(folder / "*.parquet")])
-    told = {source.told["files"]: source.told for source in found}
+    told = {source.summary["files"]: source.summary for source in found}
     assert told["lines: lines.txt"]["text"] == "a text a line"
     assert told["book: book.txt"]["text"] == "paragraphs of wrapped lines"
     assert told["tickets: tickets.csv"] == {
@@ -94,7 +94,7 @@ def test_columns_are_asked_of_the_files_that_have_them(folder: Path) -> None:
     found = {source.name: source for source in sources(paths, **named)}
     assert (found["tickets"].texts, found["tickets"].document) == (("subject",), "ticket_no")
     assert (found["posts"].texts, found["posts"].document) == (("comment",), "thread_id")
-    assert found["lines"].told["text"] == "a text a line"
+    assert found["lines"].summary["text"] == "a text a line"
     with pytest.raises(SourceError, match=r"posts.jsonl: column 'bdy' is missing; .*did you mean 'body'"):
         sources(paths, columns=["bdy"])
 
@@ -106,19 +106,19 @@ def test_no_document_is_made_where_that_is_said(folder: Path) -> None:
 
 def test_wrapped_lines_are_joined_to_paragraphs(folder: Path) -> None:
     (book,) = sources([str(folder / "in" / "book.txt")])
-    assert book.told["text"] == "paragraphs of wrapped lines"
+    assert book.summary["text"] == "paragraphs of wrapped lines"
     (table,) = records(book, ReadReport("book"))
     assert table["text"].to_list() == ["Call me by a name that I chose.", "It was late and it rained."]
 
 
 def test_lines_have_an_order_where_they_make_paragraphs_or_files_are_many(folder: Path, tmp_path: Path) -> None:
     (book,) = sources([str(folder / "in" / "book.txt")])
-    assert (book.ordered, book.told["document"]) == (True, "a file")
+    assert (book.ordered, book.summary["document"]) == (True, "a file")
     for number in range(20):
         (tmp_path / f"{number:02}.txt").write_text("A first line of text.\nA second line of text.\n")
     for files, ordered in (("0*.txt", False), ("*.txt", True)):
         (letters,) = sources([str(tmp_path / files)])
-        assert (letters.ordered, letters.told["document"]) == (ordered, "a file" if ordered else "")
+        assert (letters.ordered, letters.summary["document"]) == (ordered, "a file" if ordered else "")
 
 
 def test_the_guess_can_be_overruled(folder: Path) -> None:
@@ -173,5 +173,5 @@ def test_dates_and_lists_of_a_table_are_not_read(tmp_path: Path) -> None:
     rows = pl.DataFrame({"text": PROSE, "created_at": [datetime(2026, 1, 1, tzinfo=UTC)] * 8, "tags": [["a", "b"]] * 8})
     rows.write_parquet(tmp_path / "reviews.parquet")
     (source,) = sources([str(tmp_path / "reviews.parquet")])
-    assert (source.told["text"], source.told["not read"]) == ("text", "created_at, tags")
+    assert (source.summary["text"], source.summary["not read"]) == ("text", "created_at, tags")
     assert sum(frame.height for frame in records(source, ReadReport("reviews"))) == 8

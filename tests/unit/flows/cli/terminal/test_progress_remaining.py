@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.cli.terminal.progress import Remaining, told
+from flows.cli.terminal.progress import Remaining, time_left
 from models.runtime.progress import Count, Progress, spelled
 from storage.artifacts.refs import ArtifactRef
 from tasks.stage.progress import StageRun
@@ -24,7 +24,7 @@ def simulated(rates, total):
     for number, rate in enumerate(rates):
         count = Count("translation", following=len(rates) - number - 1)
         for done in range(0, total + 1, max(1, round(rate * SECONDS_A_WORD))):
-            progress = count.told(done, total, "", clock + done / rate)
+            progress = count.update(done, total, "", clock + done / rate)
             said.append((progress.left, ends - clock - done / rate))
         clock += total / rate
     return said
@@ -41,23 +41,23 @@ def test_views_that_take_forty_hours_say_so_from_their_second_word_on():
 
 def test_loading_and_what_a_killed_run_had_done_are_no_pace():
     count = Count("training")
-    assert count.told(5000, 10_000, "", 60.0).rate is None
-    again = count.told(5100, 10_000, "", 70.0)
+    assert count.update(5000, 10_000, "", 60.0).rate is None
+    again = count.update(5100, 10_000, "", 70.0)
     assert (again.rate, again.left, again.pace) == (10.0, 490.0, "10/s")
 
 
 def test_a_count_that_begins_anew_has_a_rate_of_its_own():
     count = Count("probing", following=None)
-    count.told(0, 10, "", 0.0)
-    assert count.told(10, 10, "", 1.0).rate == 10.0
-    assert count.told(1, 10, "", 2.0).rate is None
-    again = count.told(2, 10, "", 12.0)
+    count.update(0, 10, "", 0.0)
+    assert count.update(10, 10, "", 1.0).rate == 10.0
+    assert count.update(1, 10, "", 2.0).rate is None
+    again = count.update(2, 10, "", 12.0)
     assert (again.rate, again.left, again.pace) == (0.1, None, "0.1/s")  # nobody knows how many counts follow
 
 
 def test_a_total_that_grows_with_what_is_done_says_nothing():
     count = Count("ingest, KiB read")
-    assert [count.told(done, done, "", done / 10).left for done in (10, 20, 30)] == [None] * 3
+    assert [count.update(done, done, "", done / 10).left for done in (10, 20, 30)] == [None] * 3
 
 
 def test_nothing_is_said_of_the_whole_while_the_stage_or_those_ahead_are_not_measured():
@@ -71,7 +71,7 @@ def test_nothing_is_said_of_the_whole_while_the_stage_or_those_ahead_are_not_mea
     remaining.begins(TRAIN)
     remaining.makes(TRAIN, 1040.0)
     remaining.advances(Progress("training", 5, 10, left=40.0), 1050.0)
-    assert told(remaining.seconds(1050.0)) == ""
+    assert time_left(remaining.seconds(1050.0)) == ""
 
 
 def test_the_second_point_of_a_sweep_knows_what_the_first_took():
@@ -99,4 +99,4 @@ def test_of_a_run_that_was_not_planned_nothing_is_said():
 
 @pytest.mark.parametrize(("seconds", "words"), [(2.0, "~5 s"), (61.0, "~60 s"), (400.0, "~7 min"), (9000.0, "~2.5 h")])
 def test_an_estimate_is_said_in_round_numbers(seconds, words):
-    assert told(seconds) == f"{words} left in all"
+    assert time_left(seconds) == f"{words} left in all"
