@@ -156,6 +156,7 @@ def finished(house, environment) -> Store:
     return Store(str(house / "store"))
 
 
+@pytest.mark.slow
 def test_a_field_tries_the_toy_method_and_asks_the_toy_question(house, environment):
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(600)
     numbered = rows.select(text="premise").with_row_index("number")

@@ -104,6 +104,7 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
     assert "ONNX, int8" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["avx2", "vnni"])
 def test_int8_is_for_the_processors_that_are_named(store, tmp_path, target):
     out = tmp_path / "out"
