@@ -145,9 +145,10 @@ def house(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(house, environment) -> Store:
+def finished(house, environment, encoder) -> Store:
     """Run the command once, as a user does, and return the store."""
-    options = [f"--set={name}={json.dumps(value)}" for name, value in SETTINGS.items()]
+    settings = {**SETTINGS, "encoder": encoder}
+    options = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
     command = [sys.executable, "-m", "flows.cli.main", "run", "tiny-entail", "--store", "store", *options]
     run = subprocess.run(
         command, cwd=house, env={**environment, "PYTHONPATH": str(house)}, capture_output=True, text=True, check=False
