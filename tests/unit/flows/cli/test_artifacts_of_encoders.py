@@ -14,6 +14,7 @@ from models.serving.static_distillation import tabulate
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from storage.artifacts.store import Store
+from tasks.serving import measures
 from tests.tiny_encoder import ORIGINALS, pair_of, tiny_encoder
 
 CHECKPOINT = CheckpointRef(key="c" * 64)
@@ -78,6 +79,11 @@ def test_a_missing_package_is_said_without_a_traceback(store, tmp_path, capsys, 
     monkeypatch.setitem(sys.modules, "onnxscript", None)  # simulates a missing extra
     assert export(store, "checkpoint/cc", tmp_path / "out", "--onnx") == 1
     assert "bsl: ONNX export needs onnxscript; pip install" in capsys.readouterr().err
+
+
+@pytest.fixture(autouse=True)
+def _one_pass(monkeypatch):
+    monkeypatch.setattr(measures, "_PASSES", 1)  # three passes are for a steady speed
 
 
 def forms(store, *arguments):
