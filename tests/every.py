@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterable
 
+Cases = Iterable[object] | Callable[[], Iterable[object]]
 
-def every(cases: Iterable[object] | Callable[[], Iterable[object]]) -> Callable[[Callable[..., None]], Callable[[], None]]:
+
+def every(cases: Cases) -> Callable[[Callable[..., None]], Callable[[], None]]:
     """Turn `check(case)` into a test of all cases; a tuple is passed as several arguments.
 
     Args:
