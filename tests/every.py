@@ -11,6 +11,7 @@ def every(cases: Cases) -> Callable[[Callable[..., None]], Callable[[], None]]:
     Args:
         cases: the rows, at least one; a function makes them when the test runs, not when it is collected.
     """
+
     def wrap(check: Callable[..., None]) -> Callable[[], None]:
         def test() -> None:
             found = cases() if callable(cases) else cases
