@@ -39,9 +39,9 @@ SENTEVAL: Final = HubArchive(
 )  # fmt: skip
 """SentEval's folder `data/downstream`, packed by SimCSE's authors: most papers since 2019 were scored on it.
 
-Only for MRPC is a Hub table known to have SentEval's rows and their order, which decides the folds: GLUE's tables were
-made from them. SetFit's copies of CR and SUBJ have a train and a test split, unlike SentEval; rotten_tomatoes has MR's
-sentences before SentEval's tokenisation; GLUE's SST-2 hides its test labels.
+Only for MRPC (GLUE) and SST-5 (SetFit) is a Hub table known to have SentEval's rows and their order, which decides the
+folds: the tables were made from SentEval's files. SetFit's copies of CR and SUBJ have a train and a test split, unlike
+SentEval; rotten_tomatoes has MR's sentences before SentEval's tokenisation; GLUE's SST-2 hides its test labels.
 """
 
 

@@ -20,7 +20,7 @@ from storage.sources.scored_sets import digests, read_declared_pairs, read_trans
 from storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet
-from tests.hub.senteval import SENTEVAL_COMMIT, files_of, mrpc_rows, packed, publish_mrpc, publish_senteval
+from tests.hub.senteval import SENTEVAL_COMMIT, files_of, mrpc_rows, packed, publish_mrpc, publish_senteval, publish_sst5
 from tests.toy_sets import allow_any_rows
 
 CR = {"CR/custrev.neg": "bad\n\n", "CR/custrev.pos": "good\n"}
@@ -34,13 +34,19 @@ def table(name, split, mirror=None):
     return read_transfer_table(name, split, resolve_source(SourceSpec(dataset=name, split=split), mirror))
 
 
+def write(folder, files):
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+
+
 @pytest.fixture
 def any_rows(monkeypatch):
     allow_any_rows(monkeypatch, "cr", "sts12-tok")
 
 
 def test_sets_are_read_from_the_archive_which_is_fetched_once(hub, monkeypatch):
-    publish_senteval(hub, ["trec", "sst5"])
+    publish_senteval(hub, ["trec"])
     assert hub.requests("resolve|cdn") == []
     assert table("trec", "train").height == DATASETS["trec"].rows["train"]
     first = table("trec", "test")
@@ -67,10 +73,18 @@ def test_mrpc_is_glue_s_in_the_order_of_senteval_s_file(hub, tmp_path, monkeypat
     use(hub, folder, monkeypatch)
     offline(monkeypatch)
     assert table("mrpc", "train").equals(expected)
-    for path, text in files_of(["mrpc"]).items():
-        (tmp_path / "senteval" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "senteval" / path).write_text(text)
+    write(tmp_path / "senteval", files_of(["mrpc"]))
     assert table("mrpc", "train", str(tmp_path / "senteval")).equals(table("mrpc", "train"))
+
+
+def test_sst5_is_setfit_s_with_the_rows_of_senteval_s_files(hub, tmp_path):
+    publish_sst5(hub)
+    write(tmp_path, files_of(["sst5"]))
+    for split, rows in DATASETS["sst5"].rows.items():
+        found = table("sst5", split)
+        assert found.height == rows
+        assert found.equals(table("sst5", split, str(tmp_path)))
+    assert resolve_source(SourceSpec(dataset="sst5", split="dev")).digest.endswith("9a3/validation")
 
 
 def test_a_mrpc_without_its_validation_is_refused(hub):
@@ -121,9 +135,7 @@ def test_the_hub_and_a_carried_cache_give_one_source(hub, tmp_path, monkeypatch)
 
 
 def test_what_one_s_own_folder_has_is_not_fetched(tmp_path, any_rows):
-    for path, text in CR.items():
-        (tmp_path / "senteval" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "senteval" / path).write_text(text)
+    write(tmp_path / "senteval", CR)
     own = str(tmp_path / "senteval")
     assert list(fill_cache(tmp_path / "made", "cr", own)) == [(f"{own}/CR/custrev.neg", "folder")]
     assert table("cr", "all", own).height == 3

@@ -125,7 +125,7 @@ def test_wrong_column_and_nothing_at_all(tmp_path):
     with pytest.raises(SourceError, match=r"sts12 test: column 'sentence2' is missing.*did you mean 'sentence_2'"):
         read_scored_set(resolve_scored_set(RunContext(mirror=str(tmp_path)), "sts12/test"))
     with pytest.raises(SourceError, match="none of the sets can be had"):
-        available(RunContext(mirror=str(tmp_path)), ["sts12/test", "sst5"])
+        available(RunContext(mirror=str(tmp_path)), ["sts12/test", "stsb-mt/test"])
 
 
 def test_suites_and_their_misspellings():
