@@ -20,7 +20,15 @@ from storage.sources.scored_sets import digests, read_declared_pairs, read_trans
 from storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet
-from tests.hub.senteval import SENTEVAL_COMMIT, files_of, mrpc_rows, packed, publish_mrpc, publish_senteval, publish_sst5
+from tests.hub.senteval import (
+    SENTEVAL_COMMIT,
+    files_of,
+    mrpc_rows,
+    packed,
+    publish_mrpc,
+    publish_senteval,
+    publish_sst5,
+)
 from tests.toy_sets import allow_any_rows
 
 CR = {"CR/custrev.neg": "bad\n\n", "CR/custrev.pos": "good\n"}
