@@ -29,14 +29,15 @@ class HubArchive(Record):
     """Repository of the archive."""
     file: str
     """Name of the tar file in the repository."""
-    revision: str = Field(pattern=r"^[0-9a-f]{7,40}$")
-    """The Hub commit to read, or its first digits."""
+    revision: str = Field(pattern=r"^[0-9a-f]{40}$")
+    """The Hub commit to read."""
 
 
 SENTEVAL: Final = HubArchive(
-    hub_id="princeton-nlp/datasets-for-simcse", revision="e145e8b",
+    hub_id="princeton-nlp/datasets-for-simcse",
+    revision="e145e8bb659b2aa2669f32ef79cb4cdef6c58fef",
     file="senteval.tar",
-)  # fmt: skip
+)
 """SentEval's folder `data/downstream`, packed by SimCSE's authors: most papers since 2019 were scored on it.
 
 Only for MRPC (GLUE) and SST-5 (SetFit) is a Hub table known to have SentEval's rows and their order, which decides the
