@@ -8,7 +8,6 @@ from storage.errors import SourceError
 from storage.hub.datasets import table_files
 from storage.readers.columns import (
     Columns,
-    Shape,
     known_shape,
     no_shape,
     read_nli,
@@ -54,7 +53,7 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
     """
     for path, kind in _files(source):
         shape = _shape(source, path, kind)
-        yield from read_nli(read_table(path, kind, shape.columns, report), shape, report)
+        yield from read_nli(read_table(path, kind, shape, report), shape, report)
     report.check(max_bad_share)
 
 
@@ -96,7 +95,7 @@ def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0
     """
     found = source_columns(source)
     shape = scored_shape(report.name, found, source.columns)
-    wanted = Columns(shape.texts, (*shape.columns.others, *(["subset"] if "subset" in found else ())))
+    wanted = Columns(shape.texts, (*shape.others, *(["subset"] if "subset" in found else ())))
     return read_sts(read_columns(source, wanted, report), low, high, report, shape)
 
 
@@ -135,16 +134,16 @@ def _files(source: ResolvedSource) -> list[tuple[str, Format]]:
     return [(path, source.format or format_of(path)) for path in local_files(source)]
 
 
-def _shape(source: ResolvedSource, path: str, kind: Format) -> Shape:
+def _shape(source: ResolvedSource, path: str, kind: Format) -> Columns:
     """Return the columns to read of a file: those the source names, a known shape, or the only column of prose."""
     found = columns_of(path, kind)
     if source.columns:
-        shape = Shape(source.columns, source.label)
-        require(path, found, shape.columns.names)
+        shape = Columns(source.columns, (source.label,) if source.label else ())
+        require(path, found, shape.names)
         return shape
     if (known := known_shape(found)) is not None:
         return known
     text = only_prose(path, kind, found)
     if text is None:
         raise no_shape(path, found)
-    return Shape((text,))
+    return Columns((text,))
