@@ -42,7 +42,6 @@ class AssetManifest(Record):
     description: str
     """One sentence, with architecture and size."""
     licence: str
-    """Licence for redistribution of the asset."""
     sources: list[AssetSource]
     seed: int = Field(ge=0)
     training: dict[str, JsonValue] = Field({})
