@@ -191,6 +191,6 @@ def _only_member(path: str, raw: IO[bytes]) -> IO[bytes]:
         files = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")]
         if len(files) != 1:
             raise SourceError(f"{path} holds {len(files)} files, expected one; unpack it and give the folder")
-        return io.BufferedReader(archive.open(files[0]))  # type: ignore[type-var]  # a raw stream in all but its type
+        return io.BufferedReader(archive.open(files[0].filename))  # type: ignore[type-var]  # a raw stream in all but its type
     except RuntimeError as error:  # it has a password, or a version or compression that Python does not know
         raise zipfile.BadZipFile(str(error)) from error
