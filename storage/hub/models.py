@@ -32,7 +32,7 @@ class HubModel(Record):
     commit: str
     """Full commit."""
     cache: Annotated[Path | None, NotInKey] = None
-    """Folder of the Hub's files; the Hub client's default if None."""
+    """The Hub's cache to use instead of that in HF_HOME."""
 
     def fetched(self, *, settings_only: bool = False) -> Path:
         """Return a local folder with settings, tokenizer and, unless `settings_only`, weights.

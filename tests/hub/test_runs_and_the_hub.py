@@ -28,6 +28,7 @@ from tasks.corpus.evaluation_sets import rows_of
 from tasks.diagnostics.doctor import examine
 from tasks.evaluation.kinds import available, find_set, names_of
 from tasks.stage.run_context import RunContext
+from tasks.stage.shards import found_here
 from tests.hub.client import offline, use
 from tests.hub.repositories import model_files, publish, publish_nli, publish_sts, sample
 from tests.tiny_encoder import pair_of
@@ -240,3 +241,11 @@ def test_sharded_pickles_are_fetched_and_read(hub, tmp_path):
     encoder, _ = pair_of(SentenceEncoder.load(resolve_model(BERT).folder, EncoderConfig(model="x")))
     name = "embeddings.word_embeddings.weight"
     assert torch.equal(encoder.state_dict()[f"backbone.{name}"], state[f"bert.{name}"])
+
+
+def test_a_worker_with_a_cache_of_its_own_reads_the_hub_s_cache(hub, tmp_path, monkeypatch):
+    publish(hub, [(BERT, None)])
+    sent = resolve_model(BERT)
+    folder = sent.folder
+    offline(monkeypatch)
+    assert found_here(RunContext(cache=str(tmp_path / "copies")), sent).folder == folder
