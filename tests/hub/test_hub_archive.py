@@ -27,7 +27,7 @@ from tests.hub.senteval import (
     publish_senteval,
     publish_sst5,
 )
-from tests.toy_sets import allow_any_rows
+from tests.toy_sets import allow_any_rows, write_files
 
 CR = {"CR/custrev.neg": "bad\n\n", "CR/custrev.pos": "good\n"}
 
@@ -38,12 +38,6 @@ def publish(hub, files):
 
 def table(name, split, mirror=None):
     return read_transfer_table(name, split, resolve_source(SourceSpec(dataset=name, split=split), mirror))
-
-
-def write(folder, files):
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
 
 
 @pytest.fixture
@@ -79,13 +73,13 @@ def test_mrpc_is_glue_s_in_the_order_of_senteval_s_file(hub, tmp_path, monkeypat
     use(hub, folder, monkeypatch)
     offline(monkeypatch)
     assert table("mrpc", "train").equals(expected)
-    write(tmp_path / "senteval", files_of(["mrpc"]))
+    write_files(tmp_path / "senteval", files_of(["mrpc"]))
     assert table("mrpc", "train", str(tmp_path / "senteval")).equals(table("mrpc", "train"))
 
 
 def test_sst5_is_setfit_s_with_the_rows_of_senteval_s_files(hub, tmp_path):
     publish_sst5(hub)
-    write(tmp_path, files_of(["sst5"]))
+    write_files(tmp_path, files_of(["sst5"]))
     for split, rows in DATASETS["sst5"].rows.items():
         found = table("sst5", split)
         assert found.height == rows
@@ -140,7 +134,7 @@ def test_the_hub_and_a_carried_cache_give_one_source(hub, tmp_path, monkeypatch)
 
 
 def test_what_one_s_own_folder_has_is_not_fetched(tmp_path, any_rows):
-    write(tmp_path / "senteval", CR)
+    write_files(tmp_path / "senteval", CR)
     own = str(tmp_path / "senteval")
     assert list(fill_cache(tmp_path / "made", "cr", own)) == [(f"{own}/CR/custrev.neg", "folder")]
     assert table("cr", "all", own).height == 3
