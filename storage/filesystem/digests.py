@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -16,14 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-@dataclass(frozen=True)
-class Content:
-    """Digest and row count of a file.
-
-    Attributes:
-        sha256: 64 hex digits.
-        rows: rows according to the footer of a `.parquet` file; None for other files and damaged footers.
-    """
+class Content(NamedTuple):
+    """Digest of a file, and its rows by the footer of a `.parquet` file; None for other files and damaged footers."""
 
     sha256: str
     rows: int | None
