@@ -126,16 +126,13 @@ def _answered(address: str, error: errors.HfHubHTTPError) -> SourceError:
     if isinstance(error, errors.RemoteEntryNotFoundError):
         return HubError(f"{where}: the repository has no such file ({status})", "report it to its authors")
     if status in _BUSY:
-        return _busy(where, status, error.response.headers.get("Retry-After"))
+        after = error.response.headers.get("Retry-After", "")
+        wait = float(after) if after.replace(".", "", 1).isdigit() else 0.0
+        if status != 429:
+            return HubSilentError(f"{where}: the Hub fails ({status})", SILENT, wait)
+        remedy = f"wait {wait:.0f} s and run again" if wait else "run again later"
+        return HubSilentError(f"{where}: the Hub takes no more requests (429)", f"{remedy}, or set HF_TOKEN", wait)
     return HubError(f"{where}: the Hub refuses it ({status}: {_line(error)})", "see its page on the Hub")
-
-
-def _busy(address: str, status: int, after: str | None) -> SourceError:
-    wait = float(after) if after and after.replace(".", "", 1).isdigit() else 0.0
-    if status != 429:
-        return HubSilentError(f"{address}: the Hub fails ({status})", SILENT, wait)
-    remedy = f"wait {wait:.0f} s and run again" if wait else "run again later"
-    return HubSilentError(f"{address}: the Hub takes no more requests (429)", f"{remedy}, or set HF_TOKEN", wait)
 
 
 def _is_silence(error: BaseException, kinds: frozenset[str] = _UNCONNECTED) -> bool:
