@@ -24,7 +24,6 @@ from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.passages import learnt, read_passages, translated
 from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, with_saved_settings
 from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
-from tasks.evaluation.own_text_sets import pair_own_labels
 from tasks.evaluation.systems import NamedEncoder
 from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationSettings, adaptation
 from tasks.reporting.provenance import RunCommand
@@ -32,7 +31,7 @@ from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 from tasks.training.train import train
 from tasks.views.augment import augment
-from tasks.views.pairs import pair_own
+from tasks.views.pairs import pair_own, pair_own_labels
 
 SETTINGS = "settings.json"  # file with the page's section *the complete settings*
 if TYPE_CHECKING:

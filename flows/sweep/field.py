@@ -19,10 +19,9 @@ from storage.artifacts.refs import SweepRef
 from storage.sources.labels import LabelSource, label_source
 from tasks.corpus.evaluation_sets import ScoredSet, rows_of
 from tasks.corpus.labels import summary_of
-from tasks.corpus.passages import learnt, read_passages
+from tasks.corpus.passages import field_held, learnt, read_passages
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text import HeldOutSet, questions_of
-from tasks.evaluation.own_text_sets import field_held
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.sweep.compare import compare_systems
 from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings

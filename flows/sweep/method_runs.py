@@ -19,7 +19,6 @@ from tasks.embedding.encoders import can_drop, described_folder, is_bare, resolv
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text import HeldOutSet
-from tasks.evaluation.own_text_sets import pair_own_labels
 from tasks.evaluation.sts import score
 from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.device import device_of
@@ -28,7 +27,7 @@ from tasks.training.teachers import find_teachers, teach
 from tasks.training.train import train
 from tasks.translation.translator import find_translator
 from tasks.views.augment import augment
-from tasks.views.pairs import pair
+from tasks.views.pairs import pair, pair_own_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.evaluation.significance.hierarchical import Estimate
     from models.evaluation.significance.paired import Difference
 
 MEAN: Final = "mean of sets"
@@ -124,7 +123,8 @@ class SweepResult:
         for reference, own in itertools.product(references or self.labels[:1], self.sets):
             gains = self._gains(own, reference)
             for label, draws in zip(self.labels, own.systems, strict=True):
-                row = _figure(figure_of([draws], seed=self.seed)) | gains.get(label, _ITSELF)
+                figure = figure_of([draws], seed=self.seed)
+                row = asdict(figure) | {"sd": figure.sd if figure.seeds > 1 else None} | gains.get(label, _ITSELF)
                 place = {"label": label, "dataset": own.name, "metric": own.metric, "protocol": own.protocol}
                 yield place | row | {"reference": reference, "decides": bool(own.group), "verdict": verdict(row)}
 
@@ -262,10 +262,6 @@ def enough_draws(resamples: int, comparisons: int) -> int:
 def smallest_p(draws: int, comparisons: int) -> float:
     """Return the smallest possible p after Holm's correction for a number of draws and comparisons, at most 1."""
     return min(1.0, 2 * max(comparisons, 1) / (draws + 1))
-
-
-def _figure(figure: Estimate) -> dict[str, object]:
-    return asdict(figure) | {"sd": figure.sd if figure.seeds > 1 else None}
 
 
 def _mean(sets: Sequence[Sequence[BootstrapDraws]]) -> tuple[BootstrapDraws, ...]:

@@ -30,7 +30,6 @@ from models.evaluation.significance.bootstrap import (
     precision_resamples,
     spearman_resamples,
 )
-from models.evaluation.significance.paired import Difference, drawn_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -132,11 +131,6 @@ def whole(parts: Sequence[Part]) -> Part:
     """Return the unweighted mean over parts."""
     value = float(np.mean([part.value for part in parts]))
     return Part(WHOLE, value, sum(part.n for part in parts), np.mean([part.draws for part in parts], axis=0))
-
-
-def difference(first: Part, second: Part) -> Difference:
-    """Return the difference second − first of two systems with the same draws."""
-    return drawn_difference(second.value - first.value, second.draws - first.draws)
 
 
 def _seeds(config: BootstrapConfig, parts: int) -> list[np.random.SeedSequence]:

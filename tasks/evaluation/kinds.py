@@ -179,30 +179,6 @@ def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def is_drawn(name: str) -> bool:
-    """Return whether sweeps compare systems on the set of that name.
-
-    Raises:
-        UnknownSuiteError: No set has that name.
-    """
-    kind = kind_of(name)
-    return isinstance(kind, FrozenKind) and kind.is_drawn
-
-
-def frozen_kind(name: str) -> FrozenKind[Any]:
-    """Return the kind of a set that is scored on frozen vectors.
-
-    Raises:
-        UnknownSuiteError: No set has that name, or its kind fine-tunes.
-    """
-    kind = kind_of(name)
-    if not isinstance(kind, FrozenKind):
-        raise UnknownSuiteError(
-            f"{name} fine-tunes the encoder; expected a set on which vectors are scored as they are"
-        )
-    return kind
-
-
 def kind_of(name: str) -> AnyKind:
     """Return the kind of a set, by the set's name.
 

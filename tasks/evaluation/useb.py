@@ -137,14 +137,16 @@ def compare_useb(
     config: BootstrapConfig,
 ) -> None:
     """Bootstrap the difference of two systems' average precision on each set, on equal draws of queries and pairs."""
-    from models.evaluation.useb import PRECISION, difference, whole
+    from models.evaluation.significance.paired import drawn_difference
+    from models.evaluation.useb import PRECISION, whole
 
     one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
     rows = []
     for wanted in sets:
         before, after = (whole(_parts(wanted, vectors, config)[PRECISION]) for vectors in (one, two))
         place = {"dataset": wanted.dataset, "subset": before.subset, "split": wanted.split, "n": before.n}
-        rows.append({**place, "metric": PRECISION, "protocol": "useb", **asdict(difference(before, after))})
+        gain = drawn_difference(after.value - before.value, after.draws - before.draws)
+        rows.append({**place, "metric": PRECISION, "protocol": "useb", **asdict(gain)})
     publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}, USEB")
 
 

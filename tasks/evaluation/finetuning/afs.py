@@ -15,9 +15,9 @@ from storage.artifacts.schemas import PREDICTIONS
 from storage.readers.benchmarks.afs import HIGH
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import MADE
-from tasks.evaluation.afs import AFS, AfsSet, afs_figures, find_afs_set, publish_afs, read_afs_set
+from tasks.evaluation.afs import AFS, AfsSet, find_afs_set, read_afs_set
 from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_made
-from tasks.evaluation.kind import TunedKind, digest_of, signed
+from tasks.evaluation.kind import TunedKind, digest_of, publish_scores, signed
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.shards import run_shards
 
@@ -129,13 +129,17 @@ def score_afs_predictions(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the predictions of all folds with the gold scores, topic by topic; cross-encoders are marked."""
+    from models.evaluation.afs import afs_scores
+
     tables = [work.store.scan(ref).collect() for ref in predictions]
     noted = work.store.manifest(predictions[0]).figures  # all folds have the same settings
-    figures = afs_figures(pl.concat(tables).sort("row"), protocol, config)
+    scored = pl.concat(tables).sort("row")
+    figures = afs_scores(scored, protocol, resamples=config.resamples, seed=config.seed)
     places = figures.select("dataset", "split").unique().rows()
     made = cast("dict[str, JsonValue]", noted[MADE])
     crossed = made["vectors"] == CROSS
     named = figures.with_columns(protocol=pl.lit(f"{CROSS}-{protocol}" if crossed else protocol))
     by = "score" if crossed else "cosine"
     signatures = signed(named, dict.fromkeys(places, str(noted["data"])), made, by=by)
-    publish_afs(work, signatures, protocol, model, checkpoint, config)
+    title = f"Argument Facet Similarity of {model} ({protocol})"
+    publish_scores(work, signatures, model, checkpoint, config.seed, title)

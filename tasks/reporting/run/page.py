@@ -12,10 +12,10 @@ from tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Tab
 from tasks.rendering.paper_tables import tables_of
 from tasks.rendering.score_tables import all_scores, signatures
 from tasks.reporting.evaluation import difference_part
-from tasks.reporting.provenance import described, lineage
+from tasks.reporting.provenance import lineage
 from tasks.reporting.run.content import compared_sets
 from tasks.reporting.run.headline import headline
-from tasks.reporting.run.tables import lineage_of, pair_tables, stage_table
+from tasks.reporting.run.tables import artifacts_of, lineage_of, pair_tables, stage_table
 from tasks.reporting.sections import reproduce_part, settings_part, use_part
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def run_page(run: Run, told: RunCommand) -> Page:
         told: the command that repeats the run.
     """
     manifests = lineage(run.store, run.made.refs)
-    owners = {ref.key: name for name, ref in run.made.vectors.items()}
-    artifacts = [described(manifest, run.work.draft.provenance.run, owners) for manifest in manifests]
+    artifacts = artifacts_of(manifests, run.work.draft.provenance.run, run.made.vectors)
     sets = compared_sets(run.work, run.made.vectors, run.made.sets)
     published = [row for system in run.asked.published for row in rows_of(system)]
     chart = headline(run, sets, published)
