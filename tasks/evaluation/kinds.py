@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from storage.errors import HubError, SourceError
 from tasks.corpus.evaluation_sets import EvaluationSet, in_full, rows_of
-from tasks.evaluation.afs import AfsKind
+from tasks.evaluation.afs import AFS, AfsKind
 from tasks.evaluation.clustering import ClusteringKind
-from tasks.evaluation.finetuning.afs import CrossEncoderAfsKind, SupervisedAfsKind
-from tasks.evaluation.finetuning.sts import CrossEncoderStsKind, SupervisedStsKind
+from tasks.evaluation.finetuning.afs import SupervisedAfsKind
+from tasks.evaluation.finetuning.finetune import CROSS
+from tasks.evaluation.finetuning.sts import SupervisedStsKind
 from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
 from tasks.evaluation.own_text import OwnTextKind
 from tasks.evaluation.sts import StsKind
@@ -35,10 +36,10 @@ KINDS: Final[tuple[AnyKind, ...]] = (
     AfsKind(),
     UsebKind(),
     ClusteringKind(),
-    SupervisedStsKind(),
-    SupervisedAfsKind(),
-    CrossEncoderStsKind(),
-    CrossEncoderAfsKind(),
+    SupervisedStsKind("stsb-supervised", lambda settings: settings.stsb),
+    SupervisedAfsKind(AFS, lambda settings: settings.afs),
+    SupervisedStsKind(f"stsb-{CROSS}", lambda settings: settings.stsb_cross),
+    SupervisedAfsKind(f"{AFS}-{CROSS}", lambda settings: settings.afs_cross),
 )
 """All kinds, in the order of reports."""
 ALL: Final = "all"
@@ -154,18 +155,8 @@ def find_set(site: RunContext, name: str) -> EvaluationSet:
     return found
 
 
-def available_frozen(site: RunContext, suite: Iterable[str]) -> FoundSets:
-    """Find and read the sets of a training run's evaluation, which does not fine-tune; see `available`.
-
-    Raises:
-        UnknownSuiteError: As `frozen_names`.
-        HubError, SourceError: As `available`.
-    """
-    return available(site, frozen_names(suite))
-
-
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
-    """Resolve suites and names of sets as `names_of`, and refuse fine-tuning protocols.
+    """Resolve suites and names of sets as `names_of`; refuse fine-tuning protocols, which training runs do not score.
 
     Raises:
         UnknownSuiteError: A name is neither a suite nor a set, or is a fine-tuning protocol.

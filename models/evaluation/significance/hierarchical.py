@@ -162,10 +162,10 @@ def _distribution(sets: Sequence[BootstrapDraws], seed: int) -> NDArray[np.float
 
 
 def _finite(values_R: NDArray[np.float64]) -> NDArray[np.float64]:
-    kept = values_R[np.isfinite(values_R)]
-    if len(kept) == 0:
+    finite = values_R[np.isfinite(values_R)]
+    if len(finite) == 0:
         raise EvaluationError(
             f"none of {len(values_R)} draws varies, expected some that do; compare on more pairs, or look at encoders "
             "that give every pair one cosine"
         )
-    return kept
+    return finite
