@@ -67,7 +67,7 @@ def field(
     tell_precision(place, {"training and encoding": chosen.precision})
     chosen = settled(chosen, place)
     files, labelled = chosen.sources(texts, place.mirror), label_source(labels) if labels else None
-    methods = contested(chosen, labelled)
+    methods = requested(chosen, labelled)
     start = start_encoder_of(place, encoder)
     reasons = inapplicable(methods, start, chosen)
     tried = [method for method in methods if method.name not in reasons]
@@ -112,7 +112,7 @@ def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: F
     return command_of("field", texts, options, [f"{name}={json.dumps(value)}" for name, value in changed.items()])
 
 
-def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
+def requested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
     """Return the methods to try; without labels, the method `labels` is left out.
 
     Raises:

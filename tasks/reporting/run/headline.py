@@ -64,10 +64,10 @@ def _place(run: Run) -> dict[str, Any] | None:
 def _mean_chart(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart:
     from tasks.rendering.charts import score_chart  # matplotlib
 
-    tests = [scored for scored in sets if scored.split == "test"]
+    tests = [scored for scored in sets if scored.source.split == "test"]
     systems = [name for name in tests[0].cosines if all(name in scored.cosines for scored in tests)]
     marks = [_mean_mark(name, tests, run) for name in systems]
-    names = {scored.dataset for scored in tests}
+    names = {scored.source.dataset for scored in tests}
     beside = [
         mark
         for row in published

@@ -184,9 +184,9 @@ def _pairs(run: Run, sets: Sequence[ComparedSet]) -> Iterator[Block]:
         cosines = {system: scored.cosines[system] for system in systems if system in scored.cosines}
         if not cosines:
             continue
-        yield Prose(scored.name, under=True)
+        yield Prose(scored.source.name, under=True)
         yield Charts(cosine_charts(str(number), scored.pairs["score"].to_numpy(), cosines), files=False)
-        yield Folded(f"Best and worst pairs of {scored.name}", list(pair_tables(scored, list(cosines))))
+        yield Folded(f"Best and worst pairs of {scored.source.name}", list(pair_tables(scored, list(cosines))))
     if len(sets) > _MOST_SETS:
         yield Prose(f"Of {len(sets)} sets the first {_MOST_SETS} are drawn.", note=True)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from storage.artifacts.manifest import Manifest
     from storage.artifacts.refs import EmbeddingsRef
+    from tasks.corpus.evaluation_sets import ScoredSet
 
 PAIRS: Final = 6
 _KIND_ORDER: Final = (
@@ -34,16 +35,12 @@ class ComparedSet:
     """A set of scored pairs with the cosines of a run's systems.
 
     Attributes:
-        name: dataset and split.
-        dataset: the dataset.
-        split: the split.
+        source: the set.
         pairs: `sentence1`, `sentence2`, `score`; N rows.
         cosines: system → cosine of each pair, (N,).
     """
 
-    name: str
-    dataset: str
-    split: str
+    source: ScoredSet
     pairs: pl.DataFrame
     cosines: Mapping[str, NDArray[np.float64]]
 
@@ -84,21 +81,22 @@ def artifacts_of(manifests: Iterable[Manifest], run: str, vectors: Mapping[str, 
 def stage_table(artifacts: Sequence[Artifact]) -> Table:
     """Return the time of each stage and its share of the total; cached artifacts count their original time."""
     total = sum(artifact.manifest.duration_s for artifact in artifacts) or 1.0
-    rows = [
-        {
-            "stage": (made.provenance.stage or made.kind).replace("_", " "),
-            "of": artifact.system or MISSING,
-            "artifact": f"{made.kind}/{made.key[:12]}",
-            "rows": f"{made.rows:,}",
-            "size": sized(made.size),
-            "seconds": f"{made.duration_s:,.1f}",
-            "share": f"{100 * made.duration_s / total:.1f} %",
-            "in this run": "made" if artifact.made else "cached",
-        }
-        for artifact in artifacts
-        for made in (artifact.manifest,)
-    ]
+    rows = [_stage_row(artifact, total) for artifact in artifacts]
     return Table.of("Stages: what each made, and the time that making it took", rows)
+
+
+def _stage_row(artifact: Artifact, total: float) -> dict[str, str]:
+    made = artifact.manifest
+    return {
+        "stage": (made.provenance.stage or made.kind).replace("_", " "),
+        "of": artifact.system or MISSING,
+        "artifact": f"{made.kind}/{made.key[:12]}",
+        "rows": f"{made.rows:,}",
+        "size": sized(made.size),
+        "seconds": f"{made.duration_s:,.1f}",
+        "share": f"{100 * made.duration_s / total:.1f} %",
+        "in this run": "made" if artifact.made else "cached",
+    }
 
 
 def lineage_of(artifacts: Sequence[Artifact]) -> Lineage:
@@ -140,12 +138,14 @@ def pair_tables(scored: ComparedSet, systems: Sequence[str]) -> Iterator[Table]:
     letters = scored.pairs.select(n=scored.pairs["sentence1"].str.len_chars()).to_series().to_numpy()
     worst = np.lexsort((-letters, -error))[:PAIRS]
     best = np.lexsort((-letters, np.round(error)))[:PAIRS]
-    yield _pairs(f"{scored.name}: farthest from their place by gold score", scored, worst, wanted, places)
-    yield _pairs(f"{scored.name}: at their place by gold score", scored, best, wanted, places)
+    yield _pairs(f"{scored.source.name}: farthest from their place by gold score", scored, worst, wanted, places)
+    yield _pairs(f"{scored.source.name}: at their place by gold score", scored, best, wanted, places)
     if len(systems) > 1:
         gain = np.abs(places[systems[0]] - wanted) - error
         gained = np.argsort(-gain, kind="stable")[:PAIRS]
-        yield _pairs(f"{scored.name}: moved most towards their place by training", scored, gained, wanted, places)
+        yield _pairs(
+            f"{scored.source.name}: moved most towards their place by training", scored, gained, wanted, places
+        )
 
 
 def _percentiles(values: NDArray[np.floating]) -> NDArray[np.float64]:
