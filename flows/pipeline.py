@@ -16,7 +16,7 @@ from flows.evaluation import differences, frozen_scores, run_systems
 from flows.recipes import RecipeName, recipe
 from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
 from storage.artifacts.refs import CheckpointRef, ReportRef
-from tasks.corpus.evaluation_sets import ScoredSet, resolve_scored_set
+from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.ingest import ingest, locate_sources, nli
 from tasks.embedding.encoders import check_learns, resolve_encoder, with_saved_settings
 from tasks.evaluation.kinds import available, frozen_names, tables
@@ -154,7 +154,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         scores=tuple(scores for system in figures for scores in system),
         comparisons=gains,
         vectors={system.label: system.embeddings for system in (words, *systems) if system.datasets is None},
-        sets=tuple(scored for scored in found.embedded() if isinstance(scored, ScoredSet)),
+        sets=found.scored,
     )
     asked = ReportSettings(
         title=config.title,

@@ -17,7 +17,7 @@ from flows.sweep.points import run_by_seed, with_runs
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
 from storage.sources.labels import LabelSource, label_source
-from tasks.corpus.evaluation_sets import ScoredSet, rows_of
+from tasks.corpus.evaluation_sets import rows_of
 from tasks.corpus.labels import summary_of
 from tasks.corpus.passages import field_held, learnt, read_passages
 from tasks.evaluation.kinds import available
@@ -143,14 +143,8 @@ def _shared(
     )
     if not site.open_store().defect(divided):  # of a dry run
         rows_of(text)  # refuses too little text before any training
-    found = available(site, CHECKS).sets.values()
-    return MethodInputs(
-        settings=settings,
-        start=start,
-        text=text,
-        corpus=corpus,
-        checks=tuple(scored for scored in found if isinstance(scored, ScoredSet)),
-    )
+    checks = available(site, CHECKS).scored
+    return MethodInputs(settings=settings, start=start, text=text, corpus=corpus, checks=checks)
 
 
 def _trips(

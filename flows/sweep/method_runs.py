@@ -269,7 +269,7 @@ def _taught(site: RunContext, inputs: MethodInputs) -> tuple[StartEncoder, Embed
 
 def _judged(site: RunContext, origin: StartEncoder, precision: Computed) -> float:
     """Return Spearman on STS-B's dev set, which decides the teacher."""
-    sets = tuple(found for found in available(site, (JUDGE,)).sets.values() if isinstance(found, ScoredSet))
+    sets = available(site, (JUDGE,)).scored
     vectors = embed(site, origin.encoder, sets, origin.config, precision)
     scores = score(site, vectors, origin.title, "", sets, BootstrapConfig(resamples=100))
     table = site.open_store().scan(scores).filter(metric="spearman", protocol="all", subset="all").collect()

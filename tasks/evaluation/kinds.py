@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from storage.errors import HubError, SourceError
-from tasks.corpus.evaluation_sets import EvaluationSet, in_full, rows_of
+from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, rows_of
 from tasks.evaluation.afs import AFS, AfsKind
 from tasks.evaluation.clustering import ClusteringKind
 from tasks.evaluation.finetuning.afs import SupervisedAfsKind
@@ -62,6 +62,11 @@ class FoundSets:
 
     sets: Mapping[str, EvaluationSet]
     missing: Mapping[str, str]
+
+    @property
+    def scored(self) -> tuple[ScoredSet, ...]:
+        """The sets of pairs with gold scores."""
+        return tuple(found for found in self.sets.values() if isinstance(found, ScoredSet))
 
     def embedded(self) -> tuple[EvaluationSet, ...]:
         """Return the sets on which frozen vectors are scored."""
