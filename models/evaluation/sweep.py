@@ -42,14 +42,12 @@ class SetDraws:
         metric: Name of the metric.
         group: Sets of one group count as one set in a mean; sets with an empty group are left out of it.
         systems: Scores and draws of each system, with the same draws for all.
-        protocol: Protocol of the scores.
     """
 
     name: str
     metric: str
     group: str
     systems: tuple[BootstrapDraws, ...]
-    protocol: str = "all"
 
     def named(self, name: str, group: str) -> SetDraws:
         """Return the same draws under another name and group."""
@@ -125,7 +123,7 @@ class SweepResult:
             for label, draws in zip(self.labels, own.systems, strict=True):
                 figure = figure_of([draws], seed=self.seed)
                 row = asdict(figure) | {"sd": figure.sd if figure.seeds > 1 else None} | gains.get(label, _ITSELF)
-                place = {"label": label, "dataset": own.name, "metric": own.metric, "protocol": own.protocol}
+                place = {"label": label, "dataset": own.name, "metric": own.metric, "protocol": "all"}
                 yield place | row | {"reference": reference, "decides": bool(own.group), "verdict": verdict(row)}
 
     def ranking(self, name: str, barred: Collection[str] = ()) -> Ranking:
