@@ -23,8 +23,7 @@ from tasks.adaptation import GeneralFigures, HeldOut, check_asked, merge, prove,
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.passages import learnt, read_passages, translated
 from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, with_saved_settings
-from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
-from tasks.evaluation.own_text_sets import pair_own_labels
+from tasks.evaluation.kinds import FoundSets, available, frozen_names
 from tasks.evaluation.systems import NamedEncoder
 from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationSettings, adaptation
 from tasks.reporting.provenance import RunCommand
@@ -32,7 +31,7 @@ from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 from tasks.training.train import train
 from tasks.views.augment import augment
-from tasks.views.pairs import pair_own
+from tasks.views.pairs import pair_own, pair_own_labels
 
 SETTINGS = "settings.json"  # file with the page's section *the complete settings*
 if TYPE_CHECKING:
@@ -183,12 +182,12 @@ def guards(site: RunContext, names: tuple[str, ...]) -> FoundSets:
     """Find the general sets that measure forgetting: the named ones, and always STS-B.
 
     Raises:
-        UnknownSuiteError, HubError: as `available_frozen`.
+        UnknownSuiteError, HubError: as `frozen_names` and `available`.
         SourceError: a named set is missing, or all sets of a named suite are; a suite may lack some of its sets.
     """
     wanted = frozen_names(names)
-    held = {name.removeprefix(EMBEDDED) for name in wanted}
-    found = available_frozen(site, wanted if STSB.removeprefix(EMBEDDED) in held else (*wanted, STSB))
+    named = {name.removeprefix(EMBEDDED) for name in wanted}
+    found = available(site, wanted if STSB.removeprefix(EMBEDDED) in named else (*wanted, STSB))
     lost = [name for name in names if not any(own in found.sets for own in frozen_names((name,)))]
     if lost:
         why = found.missing[frozen_names((lost[0],))[0]]

@@ -82,12 +82,8 @@ def run_systems(
         for candidate, system in zip(candidates, encoders, strict=True)
         for after in posthoc_systems(site, candidate, system, corpus, found, config)
     ]
-    return [tfidf_system(site, corpus, found), *encoders, *transformed]
-
-
-def tfidf_system(site: RunContext, corpus: CorpusRef, found: FoundSets) -> System:
-    """Return the TF-IDF baseline, fitted on the corpus."""
-    return System(TITLE, "", embed_tfidf(site, corpus, found.embedded()))
+    tfidf = System(TITLE, "", embed_tfidf(site, corpus, found.embedded()))  # fitted on the corpus
+    return [tfidf, *encoders, *transformed]
 
 
 def frozen_scores(site: RunContext, system: System, found: FoundSets, config: ScoringConfig) -> list[ScoresRef]:

@@ -16,10 +16,10 @@ from flows.evaluation import differences, frozen_scores, run_systems
 from flows.recipes import RecipeName, recipe
 from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
 from storage.artifacts.refs import CheckpointRef, ReportRef
-from tasks.corpus.evaluation_sets import ScoredSet, resolve_scored_set
+from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.ingest import ingest, locate_sources, nli
 from tasks.embedding.encoders import check_learns, resolve_encoder, with_saved_settings
-from tasks.evaluation.kinds import available_frozen, tables
+from tasks.evaluation.kinds import available, frozen_names, tables
 from tasks.evaluation.systems import NamedEncoder
 from tasks.reporting.evaluation import Missing
 from tasks.reporting.provenance import RunCommand
@@ -115,7 +115,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
     encoder = with_saved_settings(site, start, named)
     if config.phases:
         check_learns(start)
-    found = available_frozen(site, config.evaluation.sets)
+    found = available(site, frozen_names(config.evaluation.sets))
     dev = resolve_scored_set(site, config.evaluation.dev) if config.phases and config.evaluation.dev else None
     # Fail now on a missing set or an uneven batch, not after hours of translation and training.
     for scored in config.scored:
@@ -154,7 +154,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         scores=tuple(scores for system in figures for scores in system),
         comparisons=gains,
         vectors={system.label: system.embeddings for system in (words, *systems) if system.datasets is None},
-        sets=tuple(scored for scored in found.embedded() if isinstance(scored, ScoredSet)),
+        sets=found.scored,
     )
     asked = ReportSettings(
         title=config.title,

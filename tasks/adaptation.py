@@ -165,10 +165,10 @@ def prove(
     own = evidence(both[0], both[1], questions, config.bootstrap)
     rows = [*own, *general_evidence(figures, compared, headlines)]
     verdict = judged(rows, config.max_forgetting)
-    kept = "" if verdict.word == "BETTER" else f" What was learnt is checkpoint/{adapted.key[:12]}."
+    learnt = "" if verdict.word == "BETTER" else f" What was learnt is checkpoint/{adapted.key[:12]}."
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     work.draft.write(table)
-    work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice + kept})
+    work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice + learnt})
     show_table("proof", proof_rows(table), f"{verdict.word}: {verdict.reason}")
 
 
@@ -209,9 +209,9 @@ def _questions(work: StageContext, held_out: HeldOut, part: Part) -> Questions:
     from models.evaluation.proof import Questions
 
     config = held_out.config
-    held = work.store.scan(held_out.passages).filter(pl.col("part") == part).collect()
+    sentences = work.store.scan(held_out.passages).filter(pl.col("part") == part).collect()
     decided = part == "choose" and held_out.labels is not None  # by labels alone
-    asked = {} if decided else probes(held, questions=config.questions, seed=config.seed)
+    asked = {} if decided else probes(sentences, questions=config.questions, seed=config.seed)
     halves = labelled_halves(work.store, held_out.passages, held_out.labels, held_out.use, config.seed)
     return Questions(asked, halves.get(part))
 

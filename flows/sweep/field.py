@@ -17,12 +17,11 @@ from flows.sweep.points import run_by_seed, with_runs
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
 from storage.sources.labels import LabelSource, label_source
-from tasks.corpus.evaluation_sets import ScoredSet, rows_of
+from tasks.corpus.evaluation_sets import rows_of
 from tasks.corpus.labels import summary_of
-from tasks.corpus.passages import learnt, read_passages
+from tasks.corpus.passages import field_held, learnt, read_passages
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text import HeldOutSet, questions_of
-from tasks.evaluation.own_text_sets import field_held
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.sweep.compare import compare_systems
 from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
@@ -68,7 +67,7 @@ def field(
     tell_precision(place, {"training and encoding": chosen.precision})
     chosen = settled(chosen, place)
     files, labelled = chosen.sources(texts, place.mirror), label_source(labels) if labels else None
-    methods = contested(chosen, labelled)
+    methods = requested(chosen, labelled)
     start = start_encoder_of(place, encoder)
     reasons = inapplicable(methods, start, chosen)
     tried = [method for method in methods if method.name not in reasons]
@@ -113,7 +112,7 @@ def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: F
     return command_of("field", texts, options, [f"{name}={json.dumps(value)}" for name, value in changed.items()])
 
 
-def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
+def requested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
     """Return the methods to try; without labels, the method `labels` is left out.
 
     Raises:
@@ -144,14 +143,8 @@ def _shared(
     )
     if not site.open_store().defect(divided):  # of a dry run
         rows_of(text)  # refuses too little text before any training
-    found = available(site, CHECKS).sets.values()
-    return MethodInputs(
-        settings=settings,
-        start=start,
-        text=text,
-        corpus=corpus,
-        checks=tuple(scored for scored in found if isinstance(scored, ScoredSet)),
-    )
+    checks = available(site, CHECKS).scored
+    return MethodInputs(settings=settings, start=start, text=text, corpus=corpus, checks=checks)
 
 
 def _trips(

@@ -19,7 +19,6 @@ from tasks.embedding.encoders import can_drop, described_folder, is_bare, resolv
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text import HeldOutSet
-from tasks.evaluation.own_text_sets import pair_own_labels
 from tasks.evaluation.sts import score
 from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.device import device_of
@@ -28,7 +27,7 @@ from tasks.training.teachers import find_teachers, teach
 from tasks.training.train import train
 from tasks.translation.translator import find_translator
 from tasks.views.augment import augment
-from tasks.views.pairs import pair
+from tasks.views.pairs import pair, pair_own_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -270,7 +269,7 @@ def _taught(site: RunContext, inputs: MethodInputs) -> tuple[StartEncoder, Embed
 
 def _judged(site: RunContext, origin: StartEncoder, precision: Computed) -> float:
     """Return Spearman on STS-B's dev set, which decides the teacher."""
-    sets = tuple(found for found in available(site, (JUDGE,)).sets.values() if isinstance(found, ScoredSet))
+    sets = available(site, (JUDGE,)).scored
     vectors = embed(site, origin.encoder, sets, origin.config, precision)
     scores = score(site, vectors, origin.title, "", sets, BootstrapConfig(resamples=100))
     table = site.open_store().scan(scores).filter(metric="spearman", protocol="all", subset="all").collect()

@@ -98,9 +98,9 @@ class Method:
         """
         assert self.objective is not None  # called only for methods that train
         settings = {"batch_size": 64, **self.training}
-        held = {"anchor_weight": self.anchor} if self.anchor and start != "trained" else {}
+        anchored = {"anchor_weight": self.anchor} if self.anchor and start != "trained" else {}
         return TrainingConfig(
-            objective=self.objective.model_copy(update=held),
+            objective=self.objective.model_copy(update=anchored),
             lr=getattr(self.rates, start),
             max_steps=steps,
             epochs=FOREVER,

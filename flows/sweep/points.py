@@ -185,14 +185,14 @@ def run_points(attempts: Sequence[PointRun], site: RunContext, lanes: int | None
     if site.pool:
         return _on_pool(attempts, site, lanes or _ON_POOL)
     first, others = attempts[0], attempts[1:]
-    outcomes = [_said(first, _outcome(first, site))]
+    outcomes = [_logged(first, _outcome(first, site))]
     if site.cluster is not None:
         made = on_cluster(site, run_point, [(attempt.job,) for attempt in others])
-        elsewhere = list(map(_said, others, made))
+        elsewhere = list(map(_logged, others, made))
     elif lanes is not None and lanes > 1:
         elsewhere = _in_lanes(others, site, lanes)
     else:
-        return outcomes + [_said(each, _outcome(each, site)) for each in others]
+        return outcomes + [_logged(each, _outcome(each, site)) for each in others]
     # Repeat the run here: it finds all its artifacts in the store.
     ended = zip(others, elsewhere, strict=True)
     return outcomes + [found if isinstance(found, ModelError) else _outcome(each, site) for each, found in ended]
@@ -244,7 +244,7 @@ def _named(attempt: PointRun) -> Iterator[None]:
         raise
 
 
-def _said(attempt: PointRun, outcome: Of) -> Of:
+def _logged(attempt: PointRun, outcome: Of) -> Of:
     """Log how a run ended."""
     if isinstance(outcome, ModelError):
         warn("%s is left without a figure: %s", attempt.name, outcome)
@@ -261,9 +261,9 @@ def _in_lanes(attempts: Sequence[PointRun], site: RunContext, lanes: int) -> lis
     def make(attempt: PointRun) -> Outcome | None:
         with _named(attempt):
             try:
-                return _said(attempt, run_apart(run_point, share, (attempt.job,), off))
+                return _logged(attempt, run_apart(run_point, share, (attempt.job,), off))
             except DiedError as error:
-                return _said(attempt, error)
+                return _logged(attempt, error)
 
     return side_by_side(attempts, make, lanes, off)
 
@@ -274,7 +274,7 @@ def _on_pool(attempts: Sequence[PointRun], site: RunContext, at_once: int) -> li
         outcomes = [_outcome(attempt, site) for attempt in attempts]
     for attempt, outcome in zip(attempts, outcomes, strict=True):
         if isinstance(outcome, ModelError):
-            _said(attempt, outcome)
+            _logged(attempt, outcome)
     sent = [number for number, outcome in enumerate(outcomes) if not isinstance(outcome, ModelError)]
     for some in (sent[:1], sent[1:]):
 
@@ -282,7 +282,7 @@ def _on_pool(attempts: Sequence[PointRun], site: RunContext, at_once: int) -> li
             number = some[position]
             if fault is not None and not is_fault(fault):
                 raise fault
-            outcomes[number] = _said(attempts[number], fault or outcomes[number])
+            outcomes[number] = _logged(attempts[number], fault or outcomes[number])
 
         orders = [_order(attempts[number].job, outcomes[number], site) for number in some]
         run_on_pool(orders, site, at_once, end)

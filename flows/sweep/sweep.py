@@ -25,7 +25,7 @@ from models.errors import EvaluationError, ModelError
 from models.evaluation.reproduction import MARGIN
 from storage.artifacts.refs import ReproductionRef, SweepRef
 from tasks.corpus.evaluation_sets import ScoredSet
-from tasks.evaluation.kinds import available, frozen_names, is_drawn, kind_of
+from tasks.evaluation.kinds import available, frozen_names, kind_of
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.reproduction import RowComparison, reproduce
 from tasks.reporting.sweep.compare import compare_systems
@@ -126,7 +126,7 @@ def _shared_sets(asked: Grid) -> list[str]:
 def _compared_sets(runs: Sequence[Run]) -> dict[str, EvaluationSet]:
     """Return the sets with draws that all runs have; dev sets only if there are no others, as they select encoders."""
     shared = set.intersection(*(set(finished.found.sets) for finished in runs))
-    drawn = {name: wanted for name, wanted in runs[0].found.sets.items() if name in shared and is_drawn(name)}
+    drawn = {name: wanted for name, wanted in runs[0].found.sets.items() if name in shared and kind_of(name).is_drawn}
     drawn = {name: own for name, own in drawn.items() if all(finished.system.of((own,)) for finished in runs)}
     tests = {name: own for name, own in drawn.items() if not (isinstance(own, ScoredSet) and own.split == "dev")}
     return tests or drawn
@@ -135,7 +135,7 @@ def _compared_sets(runs: Sequence[Run]) -> dict[str, EvaluationSet]:
 def _other_figures(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
     """Return dataset → its headline metrics, for sets without draws."""
     found = {name: wanted for finished in runs for name, wanted in finished.found.sets.items()}
-    return {wanted.dataset: kind_of(name).headline for name, wanted in found.items() if not is_drawn(name)}
+    return {wanted.dataset: kind_of(name).headline for name, wanted in found.items() if not kind_of(name).is_drawn}
 
 
 def _reproduction_name() -> str:

@@ -83,7 +83,7 @@ def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
         return cosine_scores(vectors_ND, encode(labelled.second))
     classes = labelled.gold.astype(np.int64)
     if labelled.quick:
-        return _told_by_the_others(vectors_ND, classes)
+        return _predicted_left_out(vectors_ND, classes)
     from models.evaluation.probe.search import probe  # torch
 
     order = senteval_order([list(labelled.first)], classes)
@@ -96,7 +96,7 @@ def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
     return right_N
 
 
-def _told_by_the_others(vectors_ND: NDArray[np.float32], classes_N: NDArray[np.int64]) -> NDArray[np.float64]:
+def _predicted_left_out(vectors_ND: NDArray[np.float32], classes_N: NDArray[np.int64]) -> NDArray[np.float64]:
     """Leave-one-out ridge classification: 1 where a row's class is predicted correctly, (N,), for the best ridge.
 
     One decomposition is enough: the leave-one-out residual is the full fit's residual divided by 1 − leverage.
@@ -108,8 +108,8 @@ def _told_by_the_others(vectors_ND: NDArray[np.float32], classes_N: NDArray[np.i
         shrunk_NK = left_NK * (size_K**2 / (size_K**2 + ridge))
         residual_NC = classes_NC - classes_NC.mean(axis=0) - shrunk_NK @ (left_NK.T @ classes_NC)
         leverage_N = (shrunk_NK * left_NK).sum(axis=1) + 1 / len(classes_N)
-        told_NC = classes_NC - residual_NC / np.maximum(1 - leverage_N, 1e-9)[:, None]
-        found.append((told_NC.argmax(axis=1) == classes_N).astype(np.float64))
+        predicted_NC = classes_NC - residual_NC / np.maximum(1 - leverage_N, 1e-9)[:, None]
+        found.append((predicted_NC.argmax(axis=1) == classes_N).astype(np.float64))
     return max(found, key=np.sum)
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from models.errors import EvaluationError
 from models.evaluation.signature import WHOLE, ScoreRow
-from models.evaluation.significance.bootstrap import FIGURE, RESAMPLES, percentile_interval
+from models.evaluation.significance.bootstrap import FIGURE, RESAMPLES, DrawnScore, percentile_interval
 
 if TYPE_CHECKING:
     from models.evaluation.significance.bootstrap import Metric, Seed
@@ -47,11 +47,11 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     seeds = np.random.SeedSequence(seed).spawn(len(subsets))
     out: list[ScoreRow] = []
     for metric in FIGURE:
-        whole = _Sample(rows, metric, f"{dataset} {split}", resamples, seed)
+        whole = _correlation(rows, metric, f"{dataset} {split}", resamples, seed)
         out.append(ScoreRow(dataset, WHOLE, split, metric, "all", *whole.figures))
         if len(subsets) > 1:
             parts = {
-                name: _Sample(part, metric, f"{dataset} {split} {name}", resamples, own)
+                name: _correlation(part, metric, f"{dataset} {split} {name}", resamples, own)
                 for (name, part), own in zip(subsets.items(), seeds, strict=True)
             }
             out += [ScoreRow(dataset, name, split, metric, "all", *part.figures) for name, part in parts.items()]
@@ -59,24 +59,17 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     return out
 
 
-class _Sample:
-    """One correlation and its bootstrap distribution."""
-
-    def __init__(self, rows: pl.DataFrame, metric: Metric, place: str, resamples: int, seed: Seed) -> None:
-        cosine, gold = rows["cosine"].cast(pl.Float64).to_numpy(), rows["gold"].cast(pl.Float64).to_numpy()
-        try:
-            self.value = FIGURE[metric](cosine, gold)
-            self.draws = RESAMPLES[metric](cosine, gold, resamples=resamples, seed=seed)
-        except EvaluationError as error:
-            raise EvaluationError(f"{place} (first scores = cosine, second = gold): {error}") from error
-        self.n = len(rows)
-
-    @property
-    def figures(self) -> tuple[float, int, float, float]:
-        return self.value, self.n, *percentile_interval(self.draws)
+def _correlation(rows: pl.DataFrame, metric: Metric, place: str, resamples: int, seed: Seed) -> DrawnScore:
+    """Return the correlation of cosines with gold scores; its errors name the place."""
+    cosine, gold = rows["cosine"].cast(pl.Float64).to_numpy(), rows["gold"].cast(pl.Float64).to_numpy()
+    try:
+        value, draws = FIGURE[metric](cosine, gold), RESAMPLES[metric](cosine, gold, resamples=resamples, seed=seed)
+    except EvaluationError as error:
+        raise EvaluationError(f"{place} (first scores = cosine, second = gold): {error}") from error
+    return DrawnScore(value, len(rows), draws)
 
 
-def _over_subsets(parts: list[_Sample], dataset: str, split: str, metric: Metric) -> list[ScoreRow]:
+def _over_subsets(parts: list[DrawnScore], dataset: str, split: str, metric: Metric) -> list[ScoreRow]:
     n = sum(part.n for part in parts)
     shares = {"mean": np.full(len(parts), 1.0 / len(parts)), "wmean": np.array([part.n / n for part in parts])}
     values, draws = np.array([part.value for part in parts]), np.stack([part.draws for part in parts])

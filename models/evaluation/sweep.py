@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.evaluation.significance.hierarchical import Estimate
     from models.evaluation.significance.paired import Difference
 
 MEAN: Final = "mean of sets"
@@ -43,14 +42,12 @@ class SetDraws:
         metric: Name of the metric.
         group: Sets of one group count as one set in a mean; sets with an empty group are left out of it.
         systems: Scores and draws of each system, with the same draws for all.
-        protocol: Protocol of the scores.
     """
 
     name: str
     metric: str
     group: str
     systems: tuple[BootstrapDraws, ...]
-    protocol: str = "all"
 
     def named(self, name: str, group: str) -> SetDraws:
         """Return the same draws under another name and group."""
@@ -124,8 +121,9 @@ class SweepResult:
         for reference, own in itertools.product(references or self.labels[:1], self.sets):
             gains = self._gains(own, reference)
             for label, draws in zip(self.labels, own.systems, strict=True):
-                row = _figure(figure_of([draws], seed=self.seed)) | gains.get(label, _ITSELF)
-                place = {"label": label, "dataset": own.name, "metric": own.metric, "protocol": own.protocol}
+                figure = figure_of([draws], seed=self.seed)
+                row = asdict(figure) | {"sd": figure.sd if figure.seeds > 1 else None} | gains.get(label, _ITSELF)
+                place = {"label": label, "dataset": own.name, "metric": own.metric, "protocol": "all"}
                 yield place | row | {"reference": reference, "decides": bool(own.group), "verdict": verdict(row)}
 
     def ranking(self, name: str, barred: Collection[str] = ()) -> Ranking:
@@ -262,10 +260,6 @@ def enough_draws(resamples: int, comparisons: int) -> int:
 def smallest_p(draws: int, comparisons: int) -> float:
     """Return the smallest possible p after Holm's correction for a number of draws and comparisons, at most 1."""
     return min(1.0, 2 * max(comparisons, 1) / (draws + 1))
-
-
-def _figure(figure: Estimate) -> dict[str, object]:
-    return asdict(figure) | {"sd": figure.sd if figure.seeds > 1 else None}
 
 
 def _mean(sets: Sequence[Sequence[BootstrapDraws]]) -> tuple[BootstrapDraws, ...]:

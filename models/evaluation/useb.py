@@ -7,7 +7,6 @@ A set with several parts has the mean of its parts. Bootstrap draws are of queri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -25,12 +24,11 @@ from models.evaluation.metrics import (
 )
 from models.evaluation.signature import WHOLE, ScoreRow
 from models.evaluation.significance.bootstrap import (
+    DrawnScore,
     mean_resamples,
-    percentile_interval,
     precision_resamples,
     spearman_resamples,
 )
-from models.evaluation.significance.paired import Difference, drawn_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,46 +58,29 @@ MEASURES: Final[Mapping[str, Mapping[str, Callable[[Ranking], float]]]] = {
 """Set → metric → function of a query's ranking; the mean over queries is reported."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """The score of one part of a set.
-
-    Attributes:
-        subset: Name of the part.
-        value: The score.
-        n: Number of queries, or pairs.
-        draws: Bootstrap distribution of the score; two systems have the same draws.
-    """
-
-    subset: str
-    value: float
-    n: int
-    draws: NDArray[np.float64]
-
-
 def ranking_parts(
     dataset: str, rankings: Mapping[str, Sequence[Ranking]], config: BootstrapConfig
-) -> dict[str, list[Part]]:
-    """Return metric → score of each part of a set of rankings.
+) -> dict[str, dict[str, DrawnScore]]:
+    """Return metric → part → score of a set of rankings.
 
     Args:
         dataset: A key of `MEASURES`.
         rankings: Part → ranking of each query.
         config: Configuration of the bootstrap.
     """
-    found: dict[str, list[Part]] = {metric: [] for metric in MEASURES[dataset]}
+    found: dict[str, dict[str, DrawnScore]] = {metric: {} for metric in MEASURES[dataset]}
     for (subset, ranked), seed in zip(rankings.items(), _seeds(config, len(rankings)), strict=True):
         for metric, measure in MEASURES[dataset].items():
             values = np.array([measure(ranking) for ranking in ranked])
             draws = mean_resamples(values, resamples=config.resamples, seed=seed)
-            found[metric].append(Part(subset, float(values.mean()), len(values), draws))
+            found[metric][subset] = DrawnScore(float(values.mean()), len(values), draws)
     return found
 
 
 def paraphrase_parts(
     pairs: Mapping[str, tuple[NDArray[np.float64], NDArray[np.int64]]], config: BootstrapConfig
-) -> dict[str, list[Part]]:
-    """Return metric → score of each part of a set of paraphrases: precision of decided pairs, Spearman of all pairs.
+) -> dict[str, dict[str, DrawnScore]]:
+    """Return metric → part → score of a set of paraphrases: precision of decided pairs, Spearman of all pairs.
 
     Args:
         pairs: Part → cosine and votes of each pair.
@@ -108,35 +89,31 @@ def paraphrase_parts(
     Raises:
         EvaluationError: As `models.evaluation.correlation.spearman`.
     """
-    found: dict[str, list[Part]] = {PRECISION: [], "spearman": []}
+    found: dict[str, dict[str, DrawnScore]] = {PRECISION: {}, "spearman": {}}
     for (subset, (cosines, votes)), seed in zip(pairs.items(), _seeds(config, len(pairs)), strict=True):
         decided = votes != UNDECIDED
         scores, right = cosines[decided].astype(np.float32), votes[decided] > UNDECIDED
         draws = precision_resamples(scores, right, resamples=config.resamples, seed=seed)
-        found[PRECISION].append(Part(subset, average_precision(scores, right), len(scores), draws))
+        found[PRECISION][subset] = DrawnScore(average_precision(scores, right), len(scores), draws)
         draws = spearman_resamples(votes, cosines, resamples=config.resamples, seed=seed)
-        found["spearman"].append(Part(subset, spearman(cosines, votes), len(votes), draws))
+        found["spearman"][subset] = DrawnScore(spearman(cosines, votes), len(votes), draws)
     return found
 
 
-def useb_rows(dataset: str, split: str, parts: Mapping[str, Sequence[Part]]) -> list[ScoreRow]:
+def useb_rows(dataset: str, split: str, parts: Mapping[str, Mapping[str, DrawnScore]]) -> list[ScoreRow]:
     """Return a row for each metric of the whole set, and of each part if there are several."""
     return [
-        ScoreRow(dataset, part.subset, split, metric, "useb", part.value, part.n, *percentile_interval(part.draws))
-        for metric, own in parts.items()
-        for part in ([whole(own), *own] if len(own) > 1 else [whole(own)])
+        ScoreRow(dataset, subset, split, metric, "useb", *score.figures)
+        for metric, scores in parts.items()
+        for subset, score in [(WHOLE, whole(scores)), *(scores.items() if len(scores) > 1 else ())]
     ]
 
 
-def whole(parts: Sequence[Part]) -> Part:
+def whole(parts: Mapping[str, DrawnScore]) -> DrawnScore:
     """Return the unweighted mean over parts."""
-    value = float(np.mean([part.value for part in parts]))
-    return Part(WHOLE, value, sum(part.n for part in parts), np.mean([part.draws for part in parts], axis=0))
-
-
-def difference(first: Part, second: Part) -> Difference:
-    """Return the difference second − first of two systems with the same draws."""
-    return drawn_difference(second.value - first.value, second.draws - first.draws)
+    scores = list(parts.values())
+    value = float(np.mean([score.value for score in scores]))
+    return DrawnScore(value, sum(score.n for score in scores), np.mean([score.draws for score in scores], axis=0))
 
 
 def _seeds(config: BootstrapConfig, parts: int) -> list[np.random.SeedSequence]:

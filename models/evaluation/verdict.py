@@ -23,7 +23,7 @@ _GENTLER: Final = (
     "The start is kept. Train more gently: lower training.lr, fewer training.max_steps (of label_training where labels "
     "teach), a larger training.objective.anchor_weight (raw_lr and raw_anchor for a bare transformer), or more text."
 )
-_TOLD_APART: Final = 0.02  # difference that labels should detect
+_DETECTABLE: Final = 0.02  # difference that labels should detect
 _FEWEST_ROWS: Final = 400  # minimum to recommend: such a difference is then eight rows
 _UNTESTED: Final = "no set of scored pairs was evaluated but the one that chose the encoder"
 
@@ -170,17 +170,17 @@ def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
     lost = min(guards, key=lambda row: row.difference, default=None)
     deciding = next((row for row in rows if row.role == "counts"), None)
     if lost is not None and forgets(lost.difference, max_forgetting / 100):
-        reason = f"{_told(lost)}: the figure fell by more than the {max_forgetting:g} points that it may fall"
+        reason = f"{_difference(lost)}: the figure fell by more than the {max_forgetting:g} points that it may fall"
         if lost.ci_high >= 0:
             reason += ", though chance alone may do that too"
         return Verdict("WORSE", reason, _GENTLER)
     if deciding is None:
         return _not_proved([row for row in rows if row.metric == "MRR"])
     if deciding.ci_low > 0:
-        return Verdict("BETTER", _told(deciding), "Use the adapted encoder on text of this kind.")
+        return Verdict("BETTER", _difference(deciding), "Use the adapted encoder on text of this kind.")
     if deciding.ci_high < 0:
-        return Verdict("WORSE", _told(deciding), _GENTLER)
-    return Verdict("NO DIFFERENCE", _told(deciding), "The start is kept. More labelled rows may show one.")
+        return Verdict("WORSE", _difference(deciding), _GENTLER)
+    return Verdict("NO DIFFERENCE", _difference(deciding), "The start is kept. More labelled rows may show one.")
 
 
 def _not_proved(asked: Sequence[BeforeAfter]) -> Verdict:
@@ -193,15 +193,15 @@ def _not_proved(asked: Sequence[BeforeAfter]) -> Verdict:
     if not asked:
         return Verdict("NOT PROVED", TOO_FEW, f"The start is kept. Give --labels, or more text: {ENOUGH}.")
     widest = max((row.ci_high - row.ci_low) / 2 * row.n**0.5 for row in asked)
-    rows = 100 * ceil(max((widest / _TOLD_APART) ** 2, _FEWEST_ROWS) / 100)
+    rows = 100 * ceil(max((widest / _DETECTABLE) ** 2, _FEWEST_ROWS) / 100)
     reason = "there are no labels, and no question about the text itself was seen to tell whether labels would gain"
     advice = (
         f"The start is kept. About {rows:,} labelled rows that judge (--labels) show a difference of "
-        f"{_TOLD_APART * 100:g} points."
+        f"{_DETECTABLE * 100:g} points."
     )
     return Verdict("NOT PROVED", reason, advice)
 
 
-def _told(row: BeforeAfter) -> str:
+def _difference(row: BeforeAfter) -> str:
     figure = signed(row.difference, row.ci_low, row.ci_high)
     return f"{row.metric} × 100 {figure} on {row.evidence}, p {row.p_value:.3f}"

@@ -47,6 +47,21 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
     return enough(divided, labels.kind, use)
 
 
+def known_labels(
+    store: Store, passages: PassagesRef, labels: LabelSource, *, use: Use = "field", seed: int = 0
+) -> pl.DataFrame:
+    """Return `labelled_rows` with their label as `class` (a number from 0) or `score`.
+
+    Raises:
+        EvaluationError: too few rows are left for an evaluation.
+    """
+    values = (
+        pl.col("label").rank("dense").cast(pl.Int64) - 1 if labels.kind == "classes" else pl.col("label").cast(float)
+    )
+    rows = labelled_rows(store, passages, labels, use=use, seed=seed)
+    return rows.with_columns(values.alias("class" if labels.kind == "classes" else "score"))
+
+
 def apart(own: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
     """Return the sentences that do not occur in labelled rows used for evaluation.
 

@@ -33,7 +33,7 @@ def read_passages(work: StageContext, sources: tuple[TextSource, ...], config: H
     table = pl.concat(list(sentences_of(sources, config, left_out)))
     parts = hold_out(table, config, left_out)
     work.draft.write(parts)
-    sizes = parts.group_by("part").agg(pl.len(), pl.col("document").n_unique())
+    sizes = parts.group_by("part", maintain_order=True).agg(pl.len(), pl.col("document").n_unique())
     work.draft.note(
         {
             "sentences": table.height,
@@ -98,6 +98,14 @@ def learnt(work: StageContext, passages: PassagesRef, labels: LabelSource | None
         own, idle_labels = apart(own, rows, labels), idle(rows, labels) | rows_by_part(rows)
     work.draft.write(own)
     work.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **idle_labels})
+
+
+@stage(ref=CorpusRef, version=1)
+def field_held(work: StageContext, passages: PassagesRef) -> None:
+    """Publish the unique held-out sentences, which no method of `bsl field` trains on."""
+    held_out = _corpus(work.store.scan(passages).filter(pl.col("part") != TRAIN).collect())
+    work.draft.write(held_out)
+    work.draft.note({"sentences": held_out.height})
 
 
 @stage(ref=CorpusRef, version=3)

@@ -20,7 +20,7 @@ from tasks.stage.cached import StageContext, stage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from models.evaluation.config import AfsProtocol, ScoringConfig
+    from models.evaluation.config import ScoringConfig
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
 
@@ -127,36 +127,15 @@ def score_afs(
 ) -> None:
     """Correlate the cosine of each pair's embeddings with its gold score, topic by topic (unsupervised protocol)."""
     figures = frozen_figures(arguments, open_vectors(work.store, embeddings), config)
-    publish_afs(work, figures, "unsupervised", model, checkpoint, config)
+    title = f"Argument Facet Similarity of {model} (unsupervised)"
+    publish_scores(work, figures, model, checkpoint, config.seed, title)
 
 
 def frozen_figures(arguments: AfsSet, vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
     """Return both correlations of each topic, and their means, with signatures."""
-    figures = afs_figures(afs_cosines(arguments, vectors), "unsupervised", config)
-    return signed(figures, digests(figures, (arguments,)), vectors.made, by="cosine")
-
-
-def afs_cosines(arguments: AfsSet, vectors: Vectors) -> pl.DataFrame:
-    """Return `topic`, `gold` and `cosine` of each pair."""
-    pairs = read_afs_set(arguments)
-    return pairs.select("topic", gold="score", cosine=pl.Series(vectors.cosines(pairs, AFS)))
-
-
-def publish_afs(
-    work: StageContext,
-    figures: pl.DataFrame,
-    protocol: AfsProtocol,
-    model: str,
-    checkpoint: str,
-    config: BootstrapConfig,
-) -> None:
-    """Write signed scores and show them as a table."""
-    title = f"Argument Facet Similarity of {model} ({protocol})"
-    publish_scores(work, figures, model, checkpoint, config.seed, title)
-
-
-def afs_figures(scored: pl.DataFrame, protocol: AfsProtocol, config: BootstrapConfig) -> pl.DataFrame:
-    """Compute the scores of AFS; see `models.evaluation.afs.afs_scores`."""
     from models.evaluation.afs import afs_scores
 
-    return afs_scores(scored, protocol, resamples=config.resamples, seed=config.seed)
+    pairs = read_afs_set(arguments)
+    scored = pairs.select("topic", gold="score", cosine=pl.Series(vectors.cosines(pairs, AFS)))
+    figures = afs_scores(scored, "unsupervised", resamples=config.resamples, seed=config.seed)
+    return signed(figures, digests(figures, (arguments,)), vectors.made, by="cosine")

@@ -40,9 +40,11 @@ class Kind(ABC, Generic[S]):
     Attributes:
         fine_tunes: Whether scoring fine-tunes the encoder, which takes hours on a CPU; such sets are in no suite and
             training runs do not score them.
+        is_drawn: Whether `draws` is implemented, so that sweeps compare systems on its sets.
     """
 
     fine_tunes: ClassVar[bool]
+    is_drawn: ClassVar[bool] = False
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
@@ -80,13 +82,28 @@ class Kind(ABC, Generic[S]):
         """The main metrics of a set, shown where systems are compared: the metrics of its tables."""
         return tuple(dict.fromkeys(metric for table in self.tables for metric in table.metrics))
 
+    def draws(
+        self,
+        wanted: S,  # noqa: ARG002 - for subclasses
+        systems: Sequence[Sequence[Vectors]],  # noqa: ARG002
+        config: BootstrapConfig,  # noqa: ARG002
+    ) -> list[SetDraws]:
+        """Return bootstrap scores of several systems on a set, all on the same draws.
+
+        Override it together with `is_drawn`.
+
+        Args:
+            wanted: The set.
+            systems: For each system, the vectors of its encoders, one per seed.
+            config: Number and seed of the draws.
+        """
+        return []
+
 
 class FrozenKind(Kind[S]):
     """Kind that scores frozen vectors of any system."""
 
     fine_tunes = False
-    is_drawn: ClassVar[bool] = False
-    """Whether `draws` is implemented, so that sweeps compare systems on its sets."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,23 +127,6 @@ class FrozenKind(Kind[S]):
         config: ScoringConfig,  # noqa: ARG002
     ) -> list[ComparisonRef]:
         """Compare two systems (second minus first) with this kind's cached stages; none if it has no comparison."""
-        return []
-
-    def draws(
-        self,
-        wanted: S,  # noqa: ARG002 - for subclasses
-        systems: Sequence[Sequence[Vectors]],  # noqa: ARG002
-        config: BootstrapConfig,  # noqa: ARG002
-    ) -> list[SetDraws]:
-        """Return bootstrap scores of several systems on a set, all on the same draws.
-
-        Override it together with `is_drawn`.
-
-        Args:
-            wanted: The set.
-            systems: For each system, the vectors of its encoders, one per seed.
-            config: Number and seed of the draws.
-        """
         return []
 
 

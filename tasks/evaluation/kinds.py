@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from storage.errors import HubError, SourceError
-from tasks.corpus.evaluation_sets import EvaluationSet, in_full, rows_of
-from tasks.evaluation.afs import AfsKind
+from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, rows_of
+from tasks.evaluation.afs import AFS, AfsKind
 from tasks.evaluation.clustering import ClusteringKind
-from tasks.evaluation.finetuning.afs import CrossEncoderAfsKind, SupervisedAfsKind
-from tasks.evaluation.finetuning.sts import CrossEncoderStsKind, SupervisedStsKind
+from tasks.evaluation.finetuning.afs import SupervisedAfsKind
+from tasks.evaluation.finetuning.finetune import CROSS
+from tasks.evaluation.finetuning.sts import SupervisedStsKind
 from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
 from tasks.evaluation.own_text import OwnTextKind
 from tasks.evaluation.sts import StsKind
@@ -35,10 +36,10 @@ KINDS: Final[tuple[AnyKind, ...]] = (
     AfsKind(),
     UsebKind(),
     ClusteringKind(),
-    SupervisedStsKind(),
-    SupervisedAfsKind(),
-    CrossEncoderStsKind(),
-    CrossEncoderAfsKind(),
+    SupervisedStsKind("stsb-supervised", lambda settings: settings.stsb),
+    SupervisedAfsKind(AFS, lambda settings: settings.afs),
+    SupervisedStsKind(f"stsb-{CROSS}", lambda settings: settings.stsb_cross),
+    SupervisedAfsKind(f"{AFS}-{CROSS}", lambda settings: settings.afs_cross),
 )
 """All kinds, in the order of reports."""
 ALL: Final = "all"
@@ -61,6 +62,11 @@ class FoundSets:
 
     sets: Mapping[str, EvaluationSet]
     missing: Mapping[str, str]
+
+    @property
+    def scored(self) -> tuple[ScoredSet, ...]:
+        """The sets of pairs with gold scores."""
+        return tuple(found for found in self.sets.values() if isinstance(found, ScoredSet))
 
     def embedded(self) -> tuple[EvaluationSet, ...]:
         """Return the sets on which frozen vectors are scored."""
@@ -154,18 +160,8 @@ def find_set(site: RunContext, name: str) -> EvaluationSet:
     return found
 
 
-def available_frozen(site: RunContext, suite: Iterable[str]) -> FoundSets:
-    """Find and read the sets of a training run's evaluation, which does not fine-tune; see `available`.
-
-    Raises:
-        UnknownSuiteError: As `frozen_names`.
-        HubError, SourceError: As `available`.
-    """
-    return available(site, frozen_names(suite))
-
-
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
-    """Resolve suites and names of sets as `names_of`, and refuse fine-tuning protocols.
+    """Resolve suites and names of sets as `names_of`; refuse fine-tuning protocols, which training runs do not score.
 
     Raises:
         UnknownSuiteError: A name is neither a suite nor a set, or is a fine-tuning protocol.
@@ -177,30 +173,6 @@ def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
             f"frozen. Ask for them afterwards: bsl evaluate report/<key> --suite {' '.join(tuned)}"
         )
     return names
-
-
-def is_drawn(name: str) -> bool:
-    """Return whether sweeps compare systems on the set of that name.
-
-    Raises:
-        UnknownSuiteError: No set has that name.
-    """
-    kind = kind_of(name)
-    return isinstance(kind, FrozenKind) and kind.is_drawn
-
-
-def frozen_kind(name: str) -> FrozenKind[Any]:
-    """Return the kind of a set that is scored on frozen vectors.
-
-    Raises:
-        UnknownSuiteError: No set has that name, or its kind fine-tunes.
-    """
-    kind = kind_of(name)
-    if not isinstance(kind, FrozenKind):
-        raise UnknownSuiteError(
-            f"{name} fine-tunes the encoder; expected a set on which vectors are scored as they are"
-        )
-    return kind
 
 
 def kind_of(name: str) -> AnyKind:

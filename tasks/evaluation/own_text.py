@@ -2,14 +2,14 @@
 
 The name of a set is `own:` and a text of `bsl adapt`: a file, a folder, a pattern or a dataset. All its sentences are
 queries, so no encoder should have been trained on them. `bsl field` asks the same questions about held-out documents,
-and evaluates on labels.
+`HeldOutSet`, and evaluates on labels.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import numpy as np
 import polars as pl
@@ -25,11 +25,10 @@ from storage.artifacts.store import Store
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource, sources
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.corpus.labels import TRAIN, sides_of
+from tasks.corpus.labels import TRAIN, known_labels, sides_of
 from tasks.corpus.passages import sentences_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
-from tasks.evaluation.own_text_sets import known_labels
 from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
@@ -45,14 +44,14 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "own:"
 METRIC: Final = "mean reciprocal rank"
-QUESTIONS: Final = 1000
-"""Maximum number of questions of a kind about a text."""
 _PART, _TRIPS, _LABELS = "text", "round trips", "labels"
 
 
 class OwnTextSet(EvaluationSet):
     """Sentences of the user's files, in their order."""
 
+    questions: ClassVar[int] = 1000
+    """Maximum number of questions of a kind."""
     sources: tuple[TextSource, ...]
 
     def read(self) -> Mapping[str, pl.DataFrame]:
@@ -66,7 +65,7 @@ class OwnTextSet(EvaluationSet):
 
     def sentences(self) -> pl.Series:
         """Return the queries and targets of all questions."""
-        return texts_of(questions_of(self))
+        return _texts_of(self)
 
 
 class HeldOutSet(EvaluationSet):
@@ -88,42 +87,39 @@ class HeldOutSet(EvaluationSet):
         """Return the held-out sentences, their round trips and the labelled rows."""
         store = Store(self.store)
         sentences = store.scan(self.passages).filter(pl.col("part") != TRAIN).collect()
-        held = sentences.with_columns(unit=pl.struct("part", "unit").rank("dense") - 1)  # numbered from 0 per part
-        tables = {_PART: held}
+        numbered = sentences.with_columns(unit=pl.struct("part", "unit").rank("dense") - 1)  # numbered from 0 per part
+        tables = {_PART: numbered}
         if self.trips is not None:
             tables[_TRIPS] = store.scan(self.trips).filter(pl.col("method").str.starts_with("bt-")).collect()
         if self.labels is not None:
             tables[_LABELS] = known_labels(store, self.passages, self.labels)
-        elif not probes(held, tables.get(_TRIPS), questions=self.questions):
+        elif not probes(numbered, tables.get(_TRIPS), questions=self.questions):
             raise EvaluationError(f"{TOO_FEW}; give more text ({ENOUGH}), or labels")
         return tables
 
     def sentences(self) -> pl.Series:
         """Return the queries and targets of all questions, and the labelled texts."""
-        texts = texts_of(questions_of(self))
         sides = sides_of(self.labels) if self.labels else []
-        return pl.concat([texts, *(rows_of(self)[_LABELS][side].alias("text") for side in sides)])
+        return pl.concat([_texts_of(self), *(rows_of(self)[_LABELS][side].alias("text") for side in sides)])
 
 
-def questions_of(wanted: OwnTextSet | HeldOutSet) -> Mapping[str, Retrieval]:
-    """Return the questions about a text, by name; the same in every run."""
-    most = wanted.questions if isinstance(wanted, HeldOutSet) else QUESTIONS
-    return _asked(wanted, most)
+AnyText = OwnTextSet | HeldOutSet
 
 
 @lru_cache(maxsize=8)  # every system is scored on the same set
-def _asked(wanted: EvaluationSet, most: int) -> Mapping[str, Retrieval]:
+def questions_of(wanted: AnyText) -> Mapping[str, Retrieval]:
+    """Return the questions about a text, by name; the same in every run."""
     rows = rows_of(wanted)
-    return probes(rows[_PART], rows.get(_TRIPS), questions=most)
+    return probes(rows[_PART], rows.get(_TRIPS), questions=wanted.questions)
 
 
-def texts_of(asked: Mapping[str, Retrieval]) -> pl.Series:
-    """Return the queries and targets of questions."""
-    texts = [text for probe in asked.values() for text in (*probe.queries, *probe.targets)]
+def _texts_of(wanted: AnyText) -> pl.Series:
+    """Return the queries and targets of all questions about a text."""
+    texts = [text for probe in questions_of(wanted).values() for text in (*probe.queries, *probe.targets)]
     return pl.Series("text", texts, dtype=pl.String)
 
 
-class OwnTextKind(FrozenKind[OwnTextSet]):
+class OwnTextKind(FrozenKind[AnyText]):
     """Mean reciprocal rank of retrieval within the user's text."""
 
     is_drawn = True
@@ -151,14 +147,14 @@ class OwnTextKind(FrozenKind[OwnTextSet]):
         return OwnTextSet(dataset=name, sources=sources([name.removeprefix(PREFIX)], mirror=site.mirror))
 
     def scores(
-        self, site: RunContext, system: System, sets: tuple[OwnTextSet, ...], config: ScoringConfig
+        self, site: RunContext, system: System, sets: tuple[AnyText, ...], config: ScoringConfig
     ) -> list[ScoresRef]:
         """Return one artifact for all sets."""
         return [score_own_text(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
 
     def figures(
         self,
-        sets: tuple[OwnTextSet, ...],
+        sets: tuple[AnyText, ...],
         vectors: Vectors,
         config: ScoringConfig,
         device: str,  # noqa: ARG002 - ranks need none
@@ -167,18 +163,22 @@ class OwnTextKind(FrozenKind[OwnTextSet]):
         return own_text_figures(sets, vectors, config.bootstrap)
 
     def compare(
-        self, site: RunContext, first: System, second: System, sets: tuple[OwnTextSet, ...], config: ScoringConfig
+        self, site: RunContext, first: System, second: System, sets: tuple[AnyText, ...], config: ScoringConfig
     ) -> list[ComparisonRef]:
         """Return differences on the same resamples of documents."""
         names = (first.label, second.label)
         return [compare_own_text(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
 
-    def draws(
-        self, wanted: OwnTextSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
-    ) -> list[SetDraws]:
-        """Return the draws of each question on the same resamples of documents; a set is one group in means."""
-        found = question_draws(questions_of(wanted), systems, config)
-        return [question.named(f"{wanted.dataset} {question.name}", wanted.dataset) for question in found]
+    def draws(self, wanted: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
+        """Return the draws of each question on the same resamples of documents, and of labels.
+
+        In means, a named text is one group, and questions and labels of held-out text are a group each.
+        """
+        found = list(question_draws(questions_of(wanted), systems, config))
+        if isinstance(wanted, OwnTextSet):
+            return [question.named(f"{wanted.dataset} {question.name}", wanted.dataset) for question in found]
+        labels = wanted.labels
+        return [*found, *([] if labels is None else [_label_draws(rows_of(wanted)[_LABELS], labels, systems, config)])]
 
 
 @stage(ref=ScoresRef, version=2)
@@ -187,7 +187,7 @@ def score_own_text(
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
-    sets: tuple[OwnTextSet, ...],
+    sets: tuple[AnyText, ...],
     config: BootstrapConfig,
 ) -> None:
     """Score a system on every question about own text."""
@@ -195,7 +195,7 @@ def score_own_text(
     publish_scores(work, figures, model, checkpoint, config.seed, f"Own text by {model}")
 
 
-def own_text_figures(sets: tuple[OwnTextSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
+def own_text_figures(sets: tuple[AnyText, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
     """Return a signed figure per set and question, with its bootstrap interval over documents."""
     from models.evaluation.significance.bootstrap import percentile_interval
 
@@ -217,7 +217,7 @@ def compare_own_text(
     first: EmbeddingsRef,
     second: EmbeddingsRef,
     names: tuple[str, str],
-    sets: tuple[OwnTextSet, ...],
+    sets: tuple[AnyText, ...],
     config: BootstrapConfig,
 ) -> None:
     """Compare two systems on every question, on the same resamples of documents."""
@@ -233,7 +233,7 @@ def compare_own_text(
     publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}")
 
 
-def _place(wanted: OwnTextSet, question: str) -> dict[str, object]:
+def _place(wanted: AnyText, question: str) -> dict[str, object]:
     return {"dataset": wanted.dataset, "subset": "all", "split": question, "metric": METRIC, "protocol": "all"}
 
 
@@ -263,21 +263,6 @@ def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
         return rows if isinstance(rows, np.ndarray) else rows.toarray().astype(np.float32)
 
     return reciprocal_ranks(encode, probe)
-
-
-def held_out_draws(
-    wanted: HeldOutSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
-) -> Iterator[SetDraws]:
-    """Return the scores of systems on each question about held-out text, and on labels, a separate group.
-
-    Args:
-        wanted: the text.
-        systems: vectors of each system's encoders, one per seed.
-        config: bootstrap settings.
-    """
-    yield from question_draws(questions_of(wanted), systems, config)
-    if wanted.labels is not None:
-        yield _label_draws(rows_of(wanted)[_LABELS], wanted.labels, systems, config)
 
 
 def _label_draws(

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.config import ScoringConfig
-    from models.evaluation.significance.hierarchical import BootstrapDraws
     from models.evaluation.significance.paired import Difference
     from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
@@ -198,20 +197,14 @@ def compare(
 
 def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet], config: BootstrapConfig) -> Difference:
     """Return the difference of the means over sets; each set is drawn independently."""
-    from models.evaluation.significance.hierarchical import difference_of, draws_of
+    from models.evaluation.significance.hierarchical import difference_of, draws_of_sets
 
-    def drawn(vectors: Vectors) -> list[BootstrapDraws]:
-        return [
-            draws_of(
-                read_scored_set(scored)["score"].to_numpy(),
-                cosines_of(vectors, scored)[None],
-                resamples=config.resamples,
-                seed=config.seed + number,
-            )
-            for number, scored in enumerate(sets)
-        ]
-
-    return difference_of(drawn(first), drawn(second))
+    gold = [read_scored_set(scored)["score"].to_numpy() for scored in sets]
+    cosines = [[cosines_of(vectors, scored) for scored in sets] for vectors in (first, second)]
+    drawn = [
+        draws_of_sets(zip(gold, own, strict=True), resamples=config.resamples, seed=config.seed) for own in cosines
+    ]
+    return difference_of(*drawn)
 
 
 def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:

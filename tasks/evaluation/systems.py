@@ -63,7 +63,7 @@ class System:
         return tuple(wanted for wanted in sets if self.datasets is None or wanted.dataset in self.datasets)
 
 
-_NOT_THE_ENCODER_S: Final = ("revision", "words")  # they select the encoder, and its import into the store
+_LOOKUP: Final = ("revision", "words")  # they select the encoder, and its import into the store
 
 
 def find_encoder_systems(
@@ -98,7 +98,7 @@ def find_encoder_system(site: RunContext, name: str, reading: Reading) -> NamedE
     identity = identity_of(encoder)
     named = EncoderConfig(model=name, max_length=USUAL)
     described = saved_config(described_folder(site.open_store(), encoder), identity) or named
-    given = {field: value for field, value in reading if value is not None and field not in _NOT_THE_ENCODER_S}
+    given = {field: value for field, value in reading if value is not None and field not in _LOOKUP}
     return NamedEncoder(
         label=str(encoder) if isinstance(encoder, CheckpointRef) and not is_vectors_file(name) else named.short_name,
         encoder=encoder,

@@ -74,8 +74,24 @@ class TransferKind(FrozenKind[TransferSet]):
         return {suite: tuple(dataset.name for dataset in members) for suite, members in own.items()}
 
     def find(self, site: RunContext, name: str) -> TransferSet:
-        """Find a set; see `resolve_transfer_set`."""
-        return resolve_transfer_set(site, name)
+        """Find a transfer set.
+
+        Args:
+            site: Run context. Its mirror may contain the set as tables, one for each split, or the files of SentEval's
+                download script (folder `data/downstream` of a SentEval copy). Otherwise the files come from the Hub:
+                MRPC from GLUE's tables, others from `senteval.tar` of SimCSE's authors
+                (princeton-nlp/datasets-for-simcse).
+            name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
+
+        Raises:
+            SourceError: The set does not exist or is not available; the message names the searched places.
+        """
+        if name not in TRANSFER_SETS:
+            raise SourceError(f"{name!r} names no transfer set; expected one of {', '.join(TRANSFER_SETS)}")
+        splits = TRANSFER_SETS[name].files
+        sources = {split: resolve_source(SourceSpec(dataset=name, split=split), site.mirror) for split in splits}
+        found = tuple(TransferSplit(name=split, source=source) for split, source in sources.items())
+        return TransferSet(dataset=name, splits=found)
 
     def scores(
         self, site: RunContext, system: System, sets: tuple[TransferSet, ...], config: ScoringConfig
@@ -103,27 +119,6 @@ class TransferKind(FrozenKind[TransferSet]):
     def headline(self) -> tuple[str, ...]:
         """Accuracy, and F1 for tasks with F1."""
         return ("accuracy", "f1")
-
-
-def resolve_transfer_set(site: RunContext, name: str) -> TransferSet:
-    """Find a transfer set.
-
-    Args:
-        site: Run context. Its mirror may contain the set as tables, one for each split, or the files of SentEval's
-            download script (folder `data/downstream` of a SentEval copy). Otherwise the files come from the Hub: MRPC
-            from GLUE's tables, SST-5 from SetFit's, others from `senteval.tar` of SimCSE's authors
-            (princeton-nlp/datasets-for-simcse).
-        name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
-
-    Raises:
-        SourceError: The set does not exist or is not available; the message names the searched places.
-    """
-    if name not in TRANSFER_SETS:
-        raise SourceError(f"{name!r} names no transfer set; expected one of {', '.join(TRANSFER_SETS)}")
-    splits = TRANSFER_SETS[name].files
-    sources = {split: resolve_source(SourceSpec(dataset=name, split=split), site.mirror) for split in splits}
-    found = tuple(TransferSplit(name=split, source=source) for split, source in sources.items())
-    return TransferSet(dataset=name, splits=found)
 
 
 def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> Problem:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.config import ScoringConfig
     from models.evaluation.metrics import Ranking
-    from models.evaluation.useb import Part
+    from models.evaluation.significance.bootstrap import DrawnScore
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
 
@@ -137,14 +137,16 @@ def compare_useb(
     config: BootstrapConfig,
 ) -> None:
     """Bootstrap the difference of two systems' average precision on each set, on equal draws of queries and pairs."""
-    from models.evaluation.useb import PRECISION, difference, whole
+    from models.evaluation.significance.paired import drawn_difference
+    from models.evaluation.useb import PRECISION, whole
 
     one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
     rows = []
     for wanted in sets:
         before, after = (whole(_parts(wanted, vectors, config)[PRECISION]) for vectors in (one, two))
-        place = {"dataset": wanted.dataset, "subset": before.subset, "split": wanted.split, "n": before.n}
-        rows.append({**place, "metric": PRECISION, "protocol": "useb", **asdict(difference(before, after))})
+        place = {"dataset": wanted.dataset, "subset": "all", "split": wanted.split, "n": before.n}
+        gain = drawn_difference(after.value - before.value, after.draws - before.draws)
+        rows.append({**place, "metric": PRECISION, "protocol": "useb", **asdict(gain)})
     publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}, USEB")
 
 
@@ -157,8 +159,8 @@ def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapC
     return signed(table, digests(table, sets), vectors.made, by="cosine")
 
 
-def _parts(wanted: UsebSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, list[Part]]:
-    """Return metric → score of each part of a set."""
+def _parts(wanted: UsebSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, dict[str, DrawnScore]]:
+    """Return metric → part of a set → score."""
     from models.evaluation.useb import MEASURES, paraphrase_parts, ranking_parts
 
     table = rows_of(wanted)[wanted.split]

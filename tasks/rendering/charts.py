@@ -107,8 +107,8 @@ def score_chart(marks: Sequence[Mark], axis: str, line: float | None = None) -> 
         axes.set_xlabel(axis)
         if line is not None:
             axes.axvline(line, color=MUTED, linewidth=1, zorder=0)
-        told = "; ".join(f"{mark.label}: {mark.value:{form}}" for mark in marks)
-        return inline(figure, "scores", f"{axis}. {told}")
+        summary = "; ".join(f"{mark.label}: {mark.value:{form}}" for mark in marks)
+        return inline(figure, "scores", f"{axis}. {summary}")
 
 
 def setting_chart(marks: Sequence[Mark], axis: str, name: str) -> Chart:
@@ -141,8 +141,8 @@ def setting_chart(marks: Sequence[Mark], axis: str, name: str) -> Chart:
         axes.set_title(name, loc="left")
         if len(axes.get_legend_handles_labels()[1]) > 1:
             axes.legend()
-        told = "; ".join(f"{mark.label}: {mark.value:.1f}" for mark in marks)
-        return inline(figure, "setting", f"{name} by {axis}. {told}")
+        summary = "; ".join(f"{mark.label}: {mark.value:.1f}" for mark in marks)
+        return inline(figure, "setting", f"{name} by {axis}. {summary}")
 
 
 def system_chart(scores: pl.DataFrame) -> Chart | None:

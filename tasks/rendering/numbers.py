@@ -25,9 +25,9 @@ def spread(mean: float | None, sd: float | None) -> str:
     return f"{100 * mean:.2f}{'' if sd is None else f' ± {100 * sd:.2f}'}"
 
 
-def interval(low: float | None, high: float | None, digits: int = 2) -> str:
+def interval(low: float | None, high: float | None) -> str:
     """Return `[low, high]` × 100; empty if a bound is missing."""
-    return "" if low is None or high is None else f"[{100 * low:.{digits}f}, {100 * high:.{digits}f}]"
+    return "" if low is None or high is None else f"[{100 * low:.2f}, {100 * high:.2f}]"
 
 
 def p_value(value: float | None) -> str:

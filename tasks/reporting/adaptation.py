@@ -1,7 +1,8 @@
-"""The page of an adaptation: the verdict, gains with intervals, training, and held-out text."""
+"""The report of an adaptation: the page with verdict, gains, training and held-out text, and the encoder's card."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from models.evaluation.verdict import Verdict, Word
@@ -21,8 +22,7 @@ from tasks.adaptation import SHARE, VERDICT
 from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
 from tasks.rendering.evidence import MRR, proof_rows, weighed
-from tasks.reporting.adapted_card import Adapted, adapted_card, exported, spelled
-from tasks.reporting.card import CARD
+from tasks.reporting.card import CARD, UNDECLARED, USE, Material, card, hub_id, model_material
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.run.report import PAGE
@@ -30,6 +30,8 @@ from tasks.reporting.sections import reproduce_part, settings_part, text_part, u
 from tasks.stage.cached import StageContext, StageInputs, stage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
     from pydantic import JsonValue
 
@@ -47,6 +49,14 @@ _DRAWN: Final = (
 _HELD_OUT: Final = (
     "On documents that were held out and chose nothing; 95 % intervals, by drawing documents, of long ones runs of "
     f"sentences. {MRR}"
+)
+_TAUGHT: Final = {"dropout": "two readings under dropout"}
+_MEASURED: Final = (
+    "The start and the adapted encoder, × 100, on documents that were held out and chose nothing; 95 % intervals"
+)
+_LIMITS: Final = (
+    "The figures are of the text named below and say nothing of text of another kind. Bias that the start or that text "
+    "carries was neither measured nor removed."
 )
 
 
@@ -92,6 +102,37 @@ class AdaptationSettings(StageInputs):
     """Models of the round trips."""
 
 
+@dataclass(frozen=True)
+class Adapted:
+    """An adapted encoder, or the unchanged original.
+
+    Attributes:
+        encoder: the user's name for the original encoder.
+        verdict: word, reason and advice.
+        proof: the table `proof`.
+        share: share of the trained weights in the merged encoder.
+        views: names of the training views, or `labels`.
+    """
+
+    encoder: str
+    verdict: Verdict
+    proof: pl.DataFrame
+    share: float
+    views: Sequence[str]
+
+
+def exported(verdict: Verdict) -> str:
+    """Return a phrase for the exported encoder."""
+    return "the adapted encoder" if verdict.word == "BETTER" else "the start, unchanged"
+
+
+def spelled(views: Sequence[str]) -> str:
+    """Return the goal of training as a clause."""
+    if "labels" in views:
+        return "texts are as alike as their labels say"
+    return f"{' and '.join(_TAUGHT.get(view, view) for view in views)} of a sentence belong together"
+
+
 @stage(ref=ReportRef, version=10)
 def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
     """Publish the page of an adaptation and the encoder's card.
@@ -112,19 +153,22 @@ def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationS
         views=asked.taught,
     )
     counts = counts_of(work.store, made, asked)
+    shown = (made.passages, made.weighing, made.proof, made.adapted)
     parts = [
         Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()})]),
         evidence_part(adapted.proof, asked.missing),
-        learnt_part(adapted, work.store.scan(made.weighing).collect(), _log(work, made)),
+        learnt_part(
+            adapted, work.store.scan(made.weighing).collect(), work.store.scan(made.trained, "training_log").collect()
+        ),
         text_part(work.store, made.passages, _samples(made), asked.sources, _labelled(work, made, asked)),
         settings_part(asked.settings),
         use_part(str(made.adapted)),
-        Part("Artifacts", [Facts({ref.kind: ref.key for ref in _shown(made)})]),
+        Part("Artifacts", [Facts({ref.kind: ref.key for ref in shown})]),
         reproduce_part(told),
     ]
     publish(work, adaptation_page(adapted, parts), PAGE)
-    card = adapted_card(adapted, made.adapted, asked.sources, asked.translators if made.trips else ())
-    (work.draft.folder / CARD).write_text(card, encoding="utf-8")
+    described = adapted_card(adapted, made.adapted, asked.sources, asked.translators if made.trips else ())
+    (work.draft.folder / CARD).write_text(described, encoding="utf-8")
     figures: dict[str, JsonValue] = {VERDICT: word, "reason": reason, "advice": advice}
     sentences = [f"{word}: {reason}. {advice}"]
     work.draft.note(figures | {"said": [*sentences], "missing": list(asked.missing), ROWS: dict(counts)})
@@ -194,8 +238,41 @@ def learnt_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | No
     return Part("What was learnt", [*blocks, *curves])
 
 
-def _log(work: StageContext, made: AdaptationArtifacts) -> pl.DataFrame:
-    return work.store.scan(made.trained, "training_log").collect()
+def adapted_card(
+    adapted: Adapted, checkpoint: CheckpointRef, sources: Sequence[TextSource], translators: Sequence[str]
+) -> str:
+    """Return the card as Markdown.
+
+    Args:
+        adapted: the encoder, its figures and its verdict.
+        checkpoint: its artifact.
+        sources: files of the training text.
+        translators: models of the round trips used for training.
+    """
+    better = adapted.verdict.word == "BETTER"
+    materials = [model_material("encoder at the start", adapted.encoder)]
+    if better:
+        materials += [Material("sentences", source.name, UNDECLARED) for source in sources]
+        if "round trips" in adapted.views:
+            materials += [model_material("translation of views", model) for model in translators]
+    what = (
+        f"It learnt that {spelled(adapted.views)}; {adapted.share:g} of the trained weights, the rest from the start."
+        if better
+        else "Training did not make it better on that text, so this is the start, byte for byte."
+    )
+    page = Page(
+        title=f"{adapted.encoder}, {'adapted' if better else 'kept'}",
+        word=adapted.verdict.word,
+        sentence=adapted.verdict.found,
+        lead=[Prose(f"A sentence encoder: {exported(adapted.verdict)}. {what} Compare its vectors by cosine.")],
+        parts=[
+            USE,
+            Part("Figures", [Table.of(_MEASURED, proof_rows(adapted.proof))]),
+            Part("Limits", [Prose(_LIMITS)]),
+        ],
+    )
+    languages = sorted({source.lang for source in sources}) if better else []
+    return card(page, materials, checkpoint=checkpoint.key, base=hub_id(adapted.encoder), languages=languages)
 
 
 def _samples(made: AdaptationArtifacts) -> dict[str, ViewsRef]:
@@ -207,7 +284,3 @@ def _labelled(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSe
     """Return how the labels were read, and which of them were left out."""
     left_out = summary_of(work.store.manifest(made.corpus).figures, asked.labels)
     return " ".join([f"{asked.labels.summary}.", *left_out]) if asked.labels else ""
-
-
-def _shown(made: AdaptationArtifacts) -> list[PassagesRef | WeighingRef | ProofRef | CheckpointRef]:
-    return [made.passages, made.weighing, made.proof, made.adapted]

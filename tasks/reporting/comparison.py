@@ -15,7 +15,7 @@ from storage.errors import ArtifactMissingError
 from tasks.rendering.blocks import Charts, Folded, Page, Part, Table
 from tasks.rendering.paper_tables import PaperTable, tables_of
 from tasks.rendering.score_tables import all_scores
-from tasks.reporting.evaluation import difference_part
+from tasks.reporting.evaluation import difference_part, write_figures
 from tasks.reporting.publish import publish
 from tasks.reporting.run.report import report
 from tasks.stage.cached import StageContext, stage
@@ -43,13 +43,9 @@ def compare_runs(
 
     names = run_names(work.store, reports)
     manifests = dict(zip(names, map(work.store.manifest, reports), strict=True))
-    compared = [work.store.scan(ref).collect() for ref in comparisons]
     settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
     scores = pl.concat(_scores(work.store, name, manifest) for name, manifest in manifests.items())
-    comparison = pl.concat(compared) if compared else None
-    work.draft.write(scores, "scores")
-    if comparison is not None:
-        work.draft.write(comparison, "comparison")
+    comparison = write_figures(work, scores, comparisons)
     sentences = findings(comparison, {name: dev_of(own) for name, own in settings.items()})
     work.draft.note({"said": [*sentences]})
     parts = [

@@ -16,7 +16,7 @@ from tasks.reporting.publish import publish
 from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 PAGE: Final = "evaluation"
 _COMPARED: Final = "× 100 on the same draws, with 95 % interval and p"
@@ -48,12 +48,22 @@ def summarise(
 ) -> None:
     """Publish the page, and the scores of all systems as one table; `tables` are the layouts of the papers."""
     table = pl.concat([work.store.scan(ref).collect() for ref in scores])
-    work.draft.write(table, "scores")
-    compared = [work.store.scan(ref).collect() for ref in comparisons]
-    if compared:
-        work.draft.write(pl.concat(compared), "comparison")
+    comparison = write_figures(work, table, comparisons)
     work.draft.note({"missing": {**missing.reasons}})
-    publish(work, evaluation_page(table, pl.concat(compared) if compared else None, missing.reasons, tables), PAGE)
+    publish(work, evaluation_page(table, comparison, missing.reasons, tables), PAGE)
+
+
+def write_figures(
+    work: StageContext, scores: pl.DataFrame, comparisons: Sequence[ComparisonRef]
+) -> pl.DataFrame | None:
+    """Write the tables `scores` and `comparison` of a report; return the table `comparison`, None without one."""
+    work.draft.write(scores, "scores")
+    compared = [work.store.scan(ref).collect() for ref in comparisons]
+    if not compared:
+        return None
+    comparison = pl.concat(compared)
+    work.draft.write(comparison, "comparison")
+    return comparison
 
 
 def evaluation_page(

@@ -6,7 +6,6 @@ import contextlib
 import json
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +23,7 @@ from tasks.reporting.card import CARD
 from tasks.reporting.model_card import folded_card
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from storage.artifacts.manifest import Manifest
     from storage.artifacts.refs import ArtifactRef
@@ -36,21 +35,6 @@ _LANGUAGES: Final = {
     "ar": "ara-Arab", "de": "deu-Latn", "en": "eng-Latn", "es": "spa-Latn", "fr": "fra-Latn", "it": "ita-Latn",
     "ko": "kor-Hang", "nl": "nld-Latn", "tr": "tur-Latn",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Task:
-    """A dataset as an MTEB task.
-
-    Attributes:
-        name: name of the task.
-        subset: `default` for English, or the subset's languages, such as `es-en`.
-        revision: commit of the dataset that MTEB reads.
-    """
-
-    name: str
-    subset: str
-    revision: str
 
 
 def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> Path:
@@ -76,15 +60,10 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
 
 def _mteb(scores: pl.DataFrame, target: Path) -> None:
     """Write `<system>/<task>.json`, as in a folder of MTEB results."""
-    tasks = {
-        name: Task(declared.mteb.name, declared.mteb.subset, declared.revision or "")
-        for name, declared in DATASETS.items()
-        if declared.mteb
-    }
     for (model,), figures in scores.group_by("model", maintain_order=True):
         folder = target / (str(model).strip(".") or "system").replace("/", "__").replace("\0", "_")[:200]
         folder.mkdir(parents=True)
-        for task, result in task_results(figures, tasks).items():
+        for task, result in task_results(figures).items():
             (folder / f"{task}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
@@ -158,29 +137,29 @@ def _write_graph(encoder: Path, path: Path) -> None:
     export_onnx(SentenceEncoder.load(encoder).network, path)
 
 
-def task_results(scores: pl.DataFrame, tasks: Mapping[str, Task]) -> dict[str, dict[str, Any]]:
+def task_results(scores: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Return MTEB task name → its result object, in the layout of MTEB's `TaskResult` (since 1.11).
 
     Only datasets that declare an MTEB task are written, as their pairs are those of MTEB.
 
     Args:
         scores: the figures of one system.
-        tasks: dataset → its task; figures of other datasets are left out.
     """
     whole = scores.filter((pl.col("subset") == "all") & (pl.col("protocol") == "all") & (pl.col("split") == "test"))
     results: dict[str, dict[str, Any]] = {}
     for (dataset,), figures in whole.group_by("dataset", maintain_order=True):
-        if (task := tasks.get(str(dataset))) is None:
+        declared = DATASETS.get(str(dataset))
+        if declared is None or declared.mteb is None:
             continue
         empty: dict[str, Any] = {
-            "dataset_revision": task.revision,
+            "dataset_revision": declared.revision or "",
             "evaluation_time": None,
             "kg_co2_emissions": None,
             "mteb_version": None,  # not computed by MTEB
             "scores": {"test": []},
-            "task_name": task.name,
+            "task_name": declared.mteb.name,
         }
-        results.setdefault(task.name, empty)["scores"]["test"].append(_entry(figures, task.subset))
+        results.setdefault(declared.mteb.name, empty)["scores"]["test"].append(_entry(figures, declared.mteb.subset))
     return results
 
 

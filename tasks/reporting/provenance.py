@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -16,7 +15,7 @@ from storage.artifacts.refs import ArtifactRef
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
     from storage.artifacts.manifest import Manifest
     from storage.artifacts.store import Store
@@ -32,33 +31,6 @@ class RunCommand(BaseModel):
 
     command: Annotated[str, NotInKey] = ""
     """Command that repeats the run; empty if no single command does."""
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """An artifact as the page of a run shows it.
-
-    Attributes:
-        stage: stage that made it.
-        system: system of its vectors or figures; empty for other artifacts.
-        kind: its kind.
-        key: its key.
-        rows: number of rows of its tables.
-        size: size in bytes.
-        seconds: time that the stage took to make it, in this run or an earlier one.
-        made: whether this run made it.
-        inputs: `<kind>/<key>` of its inputs.
-    """
-
-    stage: str
-    system: str
-    kind: str
-    key: str
-    rows: int
-    size: int
-    seconds: float
-    made: bool
-    inputs: Sequence[str]
 
 
 def commit() -> str:
@@ -111,26 +83,3 @@ def _add(store: Store, ref: ArtifactRef, made: dict[str, Manifest]) -> None:
     for entry in manifest.provenance.inputs.values():
         _add(store, ArtifactRef(kind=entry.kind, key=entry.key), made)
     made[ref.path] = manifest
-
-
-def described(manifest: Manifest, run: str, systems: Mapping[str, str]) -> Artifact:
-    """Return an artifact as the page of a run shows it.
-
-    Args:
-        manifest: its manifest.
-        run: id of this run, to distinguish new artifacts from cached ones.
-        systems: key of embeddings → name of their system.
-    """
-    origin = manifest.provenance
-    named = origin.config.get("model")
-    return Artifact(
-        stage=origin.stage or manifest.kind,
-        system=systems.get(manifest.key, named if isinstance(named, str) else ""),
-        kind=manifest.kind,
-        key=manifest.key,
-        rows=manifest.rows,
-        size=manifest.size,
-        seconds=manifest.duration_s,
-        made=bool(run) and origin.run == run,
-        inputs=tuple(dict.fromkeys(f"{entry.kind}/{entry.key}" for entry in origin.inputs.values())),
-    )

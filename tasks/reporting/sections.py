@@ -39,8 +39,8 @@ def text_part(
         labels: a sentence on the labels; empty without labels.
     """
     counts = {_spelled(name): shown(value) for name, value in store.manifest(passages).figures.items()}
-    held = store.scan(passages).filter(pl.col("part") == "report").sort("sentence_id").head(_SAMPLES).collect()
-    samples = held.select("text", *(["title"] if held["title"].count() else []), "source").to_dicts()
+    rows = store.scan(passages).filter(pl.col("part") == "report").sort("sentence_id").head(_SAMPLES).collect()
+    samples = rows.select("text", *(["title"] if rows["title"].count() else []), "source").to_dicts()
     return Part(
         "Your text",
         [

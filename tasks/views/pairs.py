@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from models.corpus.labels import TEACH, Use, class_pairs, shares
 from models.errors import TrainingError
 from models.runtime.partitions import bits_for, in_range
 from models.views.annotated_pairs import labelled_pairs, scored_pairs
 from models.views.pairs import PairConfig, build_pairs, count_pairs, require_pairs
-from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef
+from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, PassagesRef, ViewsRef
+from storage.sources.labels import LabelSource
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
+from tasks.corpus.labels import known_labels
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import show_table
 
@@ -69,6 +72,32 @@ def pair_own(work: StageContext, views: ViewsRef, trips: ViewsRef | None, config
         )
 
     _pair(work, of_range, config, bits)
+
+
+@stage(ref=PairsRef, version=6)
+def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
+    """Make scored training pairs of labels: the given pairs, or texts paired within and across classes.
+
+    Args:
+        work: the stage's context.
+        passages: the text, with its held-out parts.
+        labels: the labels.
+        use: use of the labels.
+        seed: decides which labels are for evaluation.
+
+    Raises:
+        TrainingError: too few classes, or no different scores, to train on.
+        EvaluationError: too few labels for an evaluation.
+    """
+    rows = known_labels(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
+    if labels.kind == "classes":
+        pairs = class_pairs(rows["text_1"].to_list(), rows["class"].to_numpy())
+    else:
+        pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["score"]))
+    made = scored_pairs(pairs, 1.0, "labels", 0)
+    work.draft.write(made)
+    work.draft.note({"labels": rows.height, "pairs": made.height})
+    show_table("label-pairs", made.head(20).select("text_1", "text_2", "score").to_dicts(), "What the labels teach")
 
 
 @stage(ref=PairsRef, version=1)

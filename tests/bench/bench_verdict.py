@@ -51,7 +51,7 @@ HEAD = "| text | start | seed | verdict | labels: before → after | difference 
 
 
 @dataclass(frozen=True)
-class Said:
+class Judged:
     """A verdict and the trained encoder it judges."""
 
     word: str
@@ -74,12 +74,12 @@ def main() -> int:
         path = arguments.folder / f"{name}.parquet"
         for start in arguments.starts:
             for seed in range(arguments.seeds):
-                said, figures, found = _case(path, start, seed, arguments)
+                verdict, figures, found = _case(path, start, seed, arguments)
                 finding = "above" if found.ci_low > 0 else "below" if found.ci_high < 0 else "no difference"
-                counts[said.word, finding] = counts.get((said.word, finding), 0) + 1
+                counts[verdict.word, finding] = counts.get((verdict.word, finding), 0) + 1
                 spread = f"{100 * found.value:+.2f} [{100 * found.ci_low:+.2f}, {100 * found.ci_high:+.2f}]"
                 before, after = (f"{100 * figure:.2f}" for figure in figures)
-                case = [path.stem, Path(start).name, str(seed), said.word]
+                case = [path.stem, Path(start).name, str(seed), verdict.word]
                 print(f"| {' | '.join([*case, f'{before} → {after}', spread, finding])} |", flush=True)
     print("\n| verdict | labels say | cases |\n|---|---|--:|")
     for (word, finding), count in sorted(counts.items()):
@@ -89,7 +89,7 @@ def main() -> int:
 
 def _case(
     path: Path, start: str, seed: int, arguments: argparse.Namespace
-) -> tuple[Said, tuple[float, float], Difference]:
+) -> tuple[Judged, tuple[float, float], Difference]:
     table = pl.read_parquet(path)
     config = override(AdaptConfig(), changes_of(arguments.changes))
     seeds = {"training": {"seed": seed}, "label_training": {"seed": seed}, "proof": {"seed": seed}}
@@ -105,17 +105,17 @@ def _case(
         else:
             text = _written(table, Path(folder), path.stem)
         report = run_adapt([text], start, text if arguments.labels else None, config, site)
-        said = _said(site.open_store(), report)
-    encoders = [find_encoder(site, start, None), said.trained]
+        verdict = _judged(site.open_store(), report)
+    encoders = [find_encoder(site, start, None), verdict.trained]
     folders = [encoder_folder(site.open_store(), encoder) for encoder in encoders]
     before, after = (_outcomes(SentenceEncoder.load(own, saved_config(own, start)), table) for own in folders)
     if "score" in table.columns:
         gold = table["score"].to_numpy()
         found = paired_difference(before, after, gold)
-        return said, (spearman(before, gold), spearman(after, gold)), found
+        return verdict, (spearman(before, gold), spearman(after, gold)), found
     drawn = outcome_draws([before[None], after[None]], np.arange(len(before)))
     found = difference_of(*([draws] for draws in drawn))
-    return said, (float(before.mean()), float(after.mean())), found
+    return verdict, (float(before.mean()), float(after.mean())), found
 
 
 def _written(table: pl.DataFrame, folder: Path, name: str) -> str:
@@ -129,11 +129,11 @@ def _written(table: pl.DataFrame, folder: Path, name: str) -> str:
     return str(folder / f"{name}.txt")
 
 
-def _said(store: Store, report: ReportRef) -> Said:
+def _judged(store: Store, report: ReportRef) -> Judged:
     proof = store.manifest(report).provenance.inputs["proof"].key
     figures = store.manifest(report).figures
     trained = store.manifest(ProofRef(key=proof)).provenance.inputs["adapted"].key
-    return Said(str(figures["verdict"]), CheckpointRef(key=trained))
+    return Judged(str(figures["verdict"]), CheckpointRef(key=trained))
 
 
 def _outcomes(encoder: SentenceEncoder, table: pl.DataFrame) -> NDArray[np.float64]:

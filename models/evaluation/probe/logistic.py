@@ -87,7 +87,9 @@ def fit_logistic(
         start = family.solve(c, mean_N, start, family.factor(c, gram), max(tolerance, ROUGH))
         gram = family.gram(start, mean_N)
         solve = family.factor(c, gram)
-        wanted = [(fold, place) for fold, row in enumerate(penalties) for place, held in enumerate(row) if held == c]
+        wanted = [
+            (fold, place) for fold, row in enumerate(penalties) for place, penalty in enumerate(row) if penalty == c
+        ]
         for begin in range(0, len(wanted), size):
             folds, places = map(list, zip(*wanted[begin : begin + size], strict=True))
             found = family.solve(c, row_weights_NF[:, folds], start.repeat(1, len(folds), 1), solve, tolerance)
@@ -99,8 +101,8 @@ def fit_logistic(
 
 def _row_weights(rows: int, fits: Sequence[NDArray[np.int64]]) -> torch.Tensor:
     weights = torch.zeros((rows, len(fits)), dtype=torch.float64)
-    for fold, held in enumerate(fits):
-        weights[torch.from_numpy(held), fold] = 1.0
+    for fold, learnt in enumerate(fits):
+        weights[torch.from_numpy(learnt), fold] = 1.0
     return weights
 
 

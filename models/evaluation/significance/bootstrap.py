@@ -8,6 +8,7 @@ Shapes: R resamples (of one chunk), N pairs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -24,6 +25,26 @@ if TYPE_CHECKING:
 Metric = Literal["spearman", "pearson"]
 LEVEL = 0.95
 CHUNK_CELLS = 2_000_000  # R·N of one chunk: limits memory to some tens of MB
+
+
+@dataclass(frozen=True)
+class DrawnScore:
+    """A score with its bootstrap distribution.
+
+    Attributes:
+        value: The score.
+        n: Number of pairs, or queries.
+        draws: Bootstrap distribution of the score; two systems have the same draws.
+    """
+
+    value: float
+    n: int
+    draws: NDArray[np.float64]
+
+    @property
+    def figures(self) -> tuple[float, int, float, float]:
+        """Value, number, and both ends of the 95 % interval: the last fields of a `ScoreRow`."""
+        return self.value, self.n, *percentile_interval(self.draws)
 
 
 def spearman_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> NDArray[np.float64]:
@@ -106,10 +127,10 @@ RESAMPLES: dict[Metric, Callable[..., NDArray[np.float64]]] = {
 
 def percentile_interval(values: NDArray[np.float64]) -> tuple[float, float]:
     """Return the central 95 % interval of a bootstrap distribution without NaN draws; (NaN, NaN) if all are NaN."""
-    kept = values[np.isfinite(values)]
-    if len(kept) == 0:
+    finite = values[np.isfinite(values)]
+    if len(finite) == 0:
         return float("nan"), float("nan")
-    low, high = np.quantile(kept, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(finite, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 

@@ -84,6 +84,6 @@ def forgets(difference: float, allowed: float) -> bool:
 
 def drawn_difference(value: float, draws_R: NDArray[np.float64]) -> Difference:
     """Return a difference with interval and p-value from its draws; draws that are not finite are ignored."""
-    kept = draws_R[np.isfinite(draws_R)]
-    far = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
-    return Difference(value, *percentile_interval(kept), min(1.0, 2 * (far + 1) / (len(kept) + 1)))
+    finite = draws_R[np.isfinite(draws_R)]
+    far = min(int((finite <= 0).sum()), int((finite >= 0).sum()))
+    return Difference(value, *percentile_interval(finite), min(1.0, 2 * (far + 1) / (len(finite) + 1)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -15,14 +16,14 @@ from storage.artifacts.schemas import PREDICTIONS
 from storage.readers.benchmarks.afs import HIGH
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import MADE
-from tasks.evaluation.afs import AFS, AfsSet, afs_figures, find_afs_set, publish_afs, read_afs_set
+from tasks.evaluation.afs import AfsSet, find_afs_set, read_afs_set
 from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_made
-from tasks.evaluation.kind import TunedKind, digest_of, signed
+from tasks.evaluation.kind import TunedKind, digest_of, publish_scores, signed
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.shards import run_shards
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pydantic import JsonValue
 
@@ -46,27 +47,27 @@ class AfsFolds(EvaluationSet):
         return self.arguments.sentences()
 
 
+@dataclass(frozen=True)
 class SupervisedAfsKind(TunedKind[AfsFolds]):
     """Supervised AFS, one stage for each fold.
 
     Attributes:
-        protocols: Name of the set → its protocol.
+        prefix: Beginning of the names of its sets, before the protocol.
+        training: Returns the settings of its fine-tuning.
     """
 
-    protocols: ClassVar[dict[str, Supervision]] = {f"{AFS}-{protocol}": protocol for protocol in get_args(Supervision)}
+    prefix: str
+    training: Callable[[EvaluationSettings], TrainingConfig]
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the sets, one for each protocol."""
-        return tuple(self.protocols)
-
-    def training(self, config: EvaluationSettings) -> TrainingConfig:
-        """Return the settings of the fine-tuning."""
-        return config.afs
+        return tuple(f"{self.prefix}-{protocol}" for protocol in get_args(Supervision))
 
     def find(self, site: RunContext, name: str) -> AfsFolds:
         """Find the files; see `find_afs_set`."""
-        return AfsFolds(dataset=name, arguments=find_afs_set(site), protocol=self.protocols[name])
+        protocol = cast("Supervision", name.removeprefix(f"{self.prefix}-"))
+        return AfsFolds(dataset=name, arguments=find_afs_set(site), protocol=protocol)
 
     def scores(
         self, site: RunContext, candidate: NamedEncoder, sets: tuple[AfsFolds, ...], config: EvaluationSettings
@@ -85,18 +86,6 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
             score_afs_predictions(site, predictions, of.protocol, label, checkpoint, config.bootstrap)
             for of, predictions in zip(sets, folds, strict=True)
         ]
-
-
-class CrossEncoderAfsKind(SupervisedAfsKind):
-    """The same protocols for a cross-encoder around the candidate's transformer."""
-
-    protocols: ClassVar[dict[str, Supervision]] = {
-        f"{AFS}-{CROSS}-{protocol}": protocol for protocol in get_args(Supervision)
-    }
-
-    def training(self, config: EvaluationSettings) -> TrainingConfig:
-        """Return the settings of the fine-tuning."""
-        return config.afs_cross
 
 
 @stage(ref=PredictionsRef, version=5)
@@ -129,13 +118,17 @@ def score_afs_predictions(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the predictions of all folds with the gold scores, topic by topic; cross-encoders are marked."""
+    from models.evaluation.afs import afs_scores
+
     tables = [work.store.scan(ref).collect() for ref in predictions]
     noted = work.store.manifest(predictions[0]).figures  # all folds have the same settings
-    figures = afs_figures(pl.concat(tables).sort("row"), protocol, config)
+    scored = pl.concat(tables).sort("row")
+    figures = afs_scores(scored, protocol, resamples=config.resamples, seed=config.seed)
     places = figures.select("dataset", "split").unique().rows()
     made = cast("dict[str, JsonValue]", noted[MADE])
     crossed = made["vectors"] == CROSS
     named = figures.with_columns(protocol=pl.lit(f"{CROSS}-{protocol}" if crossed else protocol))
     by = "score" if crossed else "cosine"
     signatures = signed(named, dict.fromkeys(places, str(noted["data"])), made, by=by)
-    publish_afs(work, signatures, protocol, model, checkpoint, config)
+    title = f"Argument Facet Similarity of {model} ({protocol})"
+    publish_scores(work, signatures, model, checkpoint, config.seed, title)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -19,14 +19,13 @@ from tasks.stage.shards import run_shards
 from tasks.training.worker import dev_set
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from models.training.config import TrainingConfig
     from tasks.evaluation.systems import EvaluationSettings, NamedEncoder
     from tasks.stage.run_context import RunContext
 
 SUPERVISED = "supervised"
-NAME: Final = "stsb-supervised"
 
 
 class SupervisedPairs(EvaluationSet):
@@ -43,23 +42,22 @@ class SupervisedPairs(EvaluationSet):
         return pl.concat([part.sentences() for part in self.parts])
 
 
+@dataclass(frozen=True)
 class SupervisedStsKind(TunedKind[SupervisedPairs]):
     """Supervised STS-B, one stage for each seed.
 
     Attributes:
         name: Name of the protocol.
+        training: Returns the settings of its fine-tuning.
     """
 
-    name: ClassVar[str] = NAME
+    name: str
+    training: Callable[[EvaluationSettings], TrainingConfig]
 
     @property
     def names(self) -> tuple[str, ...]:
         """Name of the protocol."""
         return (self.name,)
-
-    def training(self, config: EvaluationSettings) -> TrainingConfig:
-        """Return the settings of the fine-tuning."""
-        return config.stsb
 
     def find(self, site: RunContext, name: str) -> SupervisedPairs:
         """Find STS-B's three splits.
@@ -82,16 +80,6 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
         ]
         made = run_shards(site, score_supervised, calls)
         return [summarise_seeds(site, tuple(islice(made, config.seeds))) for _ in sets]
-
-
-class CrossEncoderStsKind(SupervisedStsKind):
-    """The same protocol for a cross-encoder around the candidate's transformer."""
-
-    name = f"stsb-{CROSS}"
-
-    def training(self, config: EvaluationSettings) -> TrainingConfig:
-        """Return the settings of the fine-tuning."""
-        return config.stsb_cross
 
 
 @stage(ref=ScoresRef, version=5)

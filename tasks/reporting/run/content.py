@@ -147,5 +147,5 @@ def compared_sets(
             if values.any() or not isinstance(opened[name], SparseVectors)
         }
         pairs = read_scored_set(scored).select("sentence1", "sentence2", "score")
-        compared.append(ComparedSet(scored.name, scored.dataset, scored.split, pairs, known))
+        compared.append(ComparedSet(scored, pairs, known))
     return compared

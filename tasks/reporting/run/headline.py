@@ -8,7 +8,7 @@ import numpy as np
 
 from models.evaluation.published import AVERAGE
 from models.evaluation.signature import PRINTED
-from models.evaluation.significance.hierarchical import draws_of, figure_of
+from models.evaluation.significance.hierarchical import draws_of_sets, figure_of
 from models.evaluation.sweep import MEAN
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ def _place(run: Run) -> dict[str, Any] | None:
 def _mean_chart(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart:
     from tasks.rendering.charts import score_chart  # matplotlib
 
-    tests = [scored for scored in sets if scored.split == "test"]
+    tests = [scored for scored in sets if scored.source.split == "test"]
     systems = [name for name in tests[0].cosines if all(name in scored.cosines for scored in tests)]
     marks = [_mean_mark(name, tests, run) for name in systems]
-    names = {scored.dataset for scored in tests}
+    names = {scored.source.dataset for scored in tests}
     beside = [
         mark
         for row in published
@@ -81,16 +81,8 @@ def _mean_mark(name: str, tests: Sequence[ComparedSet], run: Run) -> Mark:
     from tasks.rendering.charts import mark_of  # matplotlib
 
     bootstrap: BootstrapConfig = run.settings.evaluation.bootstrap
-    drawn = [
-        draws_of(
-            scored.pairs["score"].to_numpy().astype(np.float64),
-            scored.cosines[name][None],
-            resamples=bootstrap.resamples,
-            seed=bootstrap.seed + number,
-        )
-        for number, scored in enumerate(tests)
-    ]
-    figure = figure_of(drawn)
+    pairs = [(scored.pairs["score"].to_numpy().astype(np.float64), scored.cosines[name]) for scored in tests]
+    figure = figure_of(draws_of_sets(pairs, resamples=bootstrap.resamples, seed=bootstrap.seed))
     return mark_of(name, role_of(name, run.settings.systems), figure.mean, figure.ci_low, figure.ci_high)
 
 

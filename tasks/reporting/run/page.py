@@ -12,10 +12,10 @@ from tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Tab
 from tasks.rendering.paper_tables import tables_of
 from tasks.rendering.score_tables import all_scores, signatures
 from tasks.reporting.evaluation import difference_part
-from tasks.reporting.provenance import described, lineage
+from tasks.reporting.provenance import lineage
 from tasks.reporting.run.content import compared_sets
 from tasks.reporting.run.headline import headline
-from tasks.reporting.run.tables import lineage_of, pair_tables, stage_table
+from tasks.reporting.run.tables import artifacts_of, lineage_of, pair_tables, stage_table
 from tasks.reporting.sections import reproduce_part, settings_part, use_part
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def run_page(run: Run, told: RunCommand) -> Page:
         told: the command that repeats the run.
     """
     manifests = lineage(run.store, run.made.refs)
-    owners = {ref.key: name for name, ref in run.made.vectors.items()}
-    artifacts = [described(manifest, run.work.draft.provenance.run, owners) for manifest in manifests]
+    artifacts = artifacts_of(manifests, run.work.draft.provenance.run, run.made.vectors)
     sets = compared_sets(run.work, run.made.vectors, run.made.sets)
     published = [row for system in run.asked.published for row in rows_of(system)]
     chart = headline(run, sets, published)
@@ -185,9 +184,9 @@ def _pairs(run: Run, sets: Sequence[ComparedSet]) -> Iterator[Block]:
         cosines = {system: scored.cosines[system] for system in systems if system in scored.cosines}
         if not cosines:
             continue
-        yield Prose(scored.name, under=True)
+        yield Prose(scored.source.name, under=True)
         yield Charts(cosine_charts(str(number), scored.pairs["score"].to_numpy(), cosines), files=False)
-        yield Folded(f"Best and worst pairs of {scored.name}", list(pair_tables(scored, list(cosines))))
+        yield Folded(f"Best and worst pairs of {scored.source.name}", list(pair_tables(scored, list(cosines))))
     if len(sets) > _MOST_SETS:
         yield Prose(f"Of {len(sets)} sets the first {_MOST_SETS} are drawn.", note=True)
 

@@ -9,6 +9,7 @@ import polars as pl
 from models.evaluation.verdict import Verdict, verdict_of
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from tasks.reporting.card import CARD
+from tasks.reporting.evaluation import write_figures
 from tasks.reporting.model_card import CardSubject, folded_card, run_card
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
@@ -27,14 +28,10 @@ PAGE: Final = "report"
 def report(work: StageContext, made: RunArtifacts, asked: ReportSettings, told: RunCommand) -> None:
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])
-    compared = [work.store.scan(ref).collect() for ref in made.comparisons]
-    comparison = pl.concat(compared) if compared else None
+    comparison = write_figures(work, table, made.comparisons)
     verdict = _verdict(work, comparison, asked.settings, made.checkpoints)
     publish(work, run_page(Run(work, made, asked, table, comparison, verdict), told), PAGE)
     _write_cards(work, made, asked, table, verdict)
-    work.draft.write(table, "scores")
-    if comparison is not None:
-        work.draft.write(comparison, "comparison")
     # Name of the run's result: a comparison of runs finds its vectors and figures by it.
     candidates = (asked.settings.result, asked.settings.systems[-1])
     work.draft.note({"result": next((name for name in candidates if name in made.vectors), "")})

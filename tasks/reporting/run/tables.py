@@ -15,12 +15,14 @@ from tasks.rendering.blocks import Lineage, Station, Table
 from tasks.rendering.numbers import MISSING, sized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     import polars as pl
     from numpy.typing import NDArray
 
-    from tasks.reporting.provenance import Artifact
+    from storage.artifacts.manifest import Manifest
+    from storage.artifacts.refs import EmbeddingsRef
+    from tasks.corpus.evaluation_sets import ScoredSet
 
 PAIRS: Final = 6
 _KIND_ORDER: Final = (
@@ -33,55 +35,88 @@ class ComparedSet:
     """A set of scored pairs with the cosines of a run's systems.
 
     Attributes:
-        name: dataset and split.
-        dataset: the dataset.
-        split: the split.
+        source: the set.
         pairs: `sentence1`, `sentence2`, `score`; N rows.
         cosines: system → cosine of each pair, (N,).
     """
 
-    name: str
-    dataset: str
-    split: str
+    source: ScoredSet
     pairs: pl.DataFrame
     cosines: Mapping[str, NDArray[np.float64]]
 
 
+@dataclass(frozen=True)
+class Artifact:
+    """An artifact behind a run, as its page shows it.
+
+    Attributes:
+        manifest: its manifest.
+        system: system of its vectors or figures; empty for other artifacts.
+        made: whether this run made it.
+    """
+
+    manifest: Manifest
+    system: str
+    made: bool
+
+
+def artifacts_of(manifests: Iterable[Manifest], run: str, vectors: Mapping[str, EmbeddingsRef]) -> list[Artifact]:
+    """Return the artifacts behind a run.
+
+    Args:
+        manifests: their manifests.
+        run: id of the run, to distinguish new artifacts from cached ones.
+        vectors: system → its embeddings.
+    """
+    systems = {ref.key: system for system, ref in vectors.items()}
+    artifacts = []
+    for manifest in manifests:
+        origin = manifest.provenance
+        named = origin.config.get("model")
+        system = systems.get(manifest.key, named if isinstance(named, str) else "")
+        artifacts.append(Artifact(manifest, system, bool(run) and origin.run == run))
+    return artifacts
+
+
 def stage_table(artifacts: Sequence[Artifact]) -> Table:
     """Return the time of each stage and its share of the total; cached artifacts count their original time."""
-    total = sum(artifact.seconds for artifact in artifacts) or 1.0
-    rows = [
-        {
-            "stage": artifact.stage.replace("_", " "),
-            "of": artifact.system or MISSING,
-            "artifact": f"{artifact.kind}/{artifact.key[:12]}",
-            "rows": f"{artifact.rows:,}",
-            "size": sized(artifact.size),
-            "seconds": f"{artifact.seconds:,.1f}",
-            "share": f"{100 * artifact.seconds / total:.1f} %",
-            "in this run": "made" if artifact.made else "cached",
-        }
-        for artifact in artifacts
-    ]
+    total = sum(artifact.manifest.duration_s for artifact in artifacts) or 1.0
+    rows = [_stage_row(artifact, total) for artifact in artifacts]
     return Table.of("Stages: what each made, and the time that making it took", rows)
+
+
+def _stage_row(artifact: Artifact, total: float) -> dict[str, str]:
+    made = artifact.manifest
+    return {
+        "stage": (made.provenance.stage or made.kind).replace("_", " "),
+        "of": artifact.system or MISSING,
+        "artifact": f"{made.kind}/{made.key[:12]}",
+        "rows": f"{made.rows:,}",
+        "size": sized(made.size),
+        "seconds": f"{made.duration_s:,.1f}",
+        "share": f"{100 * made.duration_s / total:.1f} %",
+        "in this run": "made" if artifact.made else "cached",
+    }
 
 
 def lineage_of(artifacts: Sequence[Artifact]) -> Lineage:
     """Return the artifacts by kind, in the order of the pipeline."""
-    kinds = sorted({artifact.kind for artifact in artifacts}, key=_place)
-    names = {f"{artifact.kind}/{artifact.key}": artifact for artifact in artifacts}
-    return Lineage([[_station(one, names) for one in artifacts if one.kind == kind] for kind in kinds])
+    kinds = sorted({artifact.manifest.kind for artifact in artifacts}, key=_place)
+    known = {artifact.manifest.ref.path for artifact in artifacts}
+    return Lineage([[_station(one, known) for one in artifacts if one.manifest.kind == kind] for kind in kinds])
 
 
-def _station(artifact: Artifact, names: Mapping[str, Artifact]) -> Station:
-    made_from = [f"{names[path].kind} {names[path].key[:6]}" for path in artifact.inputs if path in names]
+def _station(artifact: Artifact, known: Set[str]) -> Station:
+    made = artifact.manifest
+    inputs = dict.fromkeys((entry.kind, entry.key) for entry in made.provenance.inputs.values())
+    made_from = [f"{kind} {key[:6]}" for kind, key in inputs if f"{kind}/{key}" in known]
     lines = [
         *([f"of {artifact.system}"] if artifact.system else []),
-        artifact.key[:12],
-        " · ".join(filter(None, [f"{artifact.rows:,} rows" if artifact.rows else "", sized(artifact.size)])),
+        made.key[:12],
+        " · ".join(filter(None, [f"{made.rows:,} rows" if made.rows else "", sized(made.size)])),
         *([f"from {', '.join(made_from)}"] if made_from else []),
     ]
-    return Station(artifact.kind, lines, artifact.made)
+    return Station(made.kind, lines, artifact.made)
 
 
 def _place(kind: str) -> int:
@@ -103,12 +138,14 @@ def pair_tables(scored: ComparedSet, systems: Sequence[str]) -> Iterator[Table]:
     letters = scored.pairs.select(n=scored.pairs["sentence1"].str.len_chars()).to_series().to_numpy()
     worst = np.lexsort((-letters, -error))[:PAIRS]
     best = np.lexsort((-letters, np.round(error)))[:PAIRS]
-    yield _pairs(f"{scored.name}: farthest from their place by gold score", scored, worst, wanted, places)
-    yield _pairs(f"{scored.name}: at their place by gold score", scored, best, wanted, places)
+    yield _pairs(f"{scored.source.name}: farthest from their place by gold score", scored, worst, wanted, places)
+    yield _pairs(f"{scored.source.name}: at their place by gold score", scored, best, wanted, places)
     if len(systems) > 1:
         gain = np.abs(places[systems[0]] - wanted) - error
         gained = np.argsort(-gain, kind="stable")[:PAIRS]
-        yield _pairs(f"{scored.name}: moved most towards their place by training", scored, gained, wanted, places)
+        yield _pairs(
+            f"{scored.source.name}: moved most towards their place by training", scored, gained, wanted, places
+        )
 
 
 def _percentiles(values: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -57,17 +57,31 @@ def advice(table: pl.DataFrame, choice: Choice) -> list[str]:
 
 def cost_rows(choice: Choice) -> list[dict[str, str]]:
     """Return a row per system: how far behind the best, whether it forgets, steps, seconds."""
-    return [_cost_row(choice, row) for row in choice.costs.iter_rows(named=True)]
+    rows = []
+    for row in choice.costs.iter_rows(named=True):
+        label, low, high = row["label"], row["behind_low"], row["behind_high"]
+        lead = None if row["behind"] is None else signed(-row["behind"], -high, -low)
+        rows.append(
+            {
+                "system": label,
+                "beside the best": "" if lead is None else f"{lead}, p {p_value(row['behind_p'])}",
+                "check": f"forgets ({100 * choice.forgets[label]:+.1f})" if label in choice.forgets else "",
+                "steps": f"{row['steps']:,}" if row["steps"] else "",
+                "seconds": "" if row["seconds"] is None else f"{row['seconds']:.0f}",
+                "of translation": "" if row["translation_seconds"] is None else f"{row['translation_seconds']:.0f}",
+            }
+        )
+    return rows
 
 
 def _choice(rows: Mapping[str, Mapping[str, Any]], start: str, best: str) -> str:
     row = rows[best]
     if best == start:
         return f"Keep the encoder as it is: no method that may be chosen is higher than its {_mean(row)}."
-    held = f"{_mean(row)} beside {_mean(rows[start])}, {_difference(row)}, p {p_value(row['p_value'])}"
+    figures = f"{_mean(row)} beside {_mean(rows[start])}, {_difference(row)}, p {p_value(row['p_value'])}"
     if row["verdict"] == "above":
-        return f"Use {best}: {held} on your text."
-    return f"Keep the encoder as it is: nothing is above it for sure; highest is {best}, {held} on your text."
+        return f"Use {best}: {figures} on your text."
+    return f"Keep the encoder as it is: nothing is above it for sure; highest is {best}, {figures} on your text."
 
 
 def _higher(choice: Choice, rows: Mapping[str, Mapping[str, Any]], best: str) -> list[str]:
@@ -78,10 +92,10 @@ def _higher(choice: Choice, rows: Mapping[str, Mapping[str, Any]], best: str) ->
     forgets = next((label for label in above if label in choice.forgets), None)
     sentences = []
     if unsure is not None:
-        held = f"{_difference(rows[unsure])}, p {p_value(rows[unsure]['p_value'])}"
+        figures = f"{_difference(rows[unsure])}, p {p_value(rows[unsure]['p_value'])}"
         sentences.append(
             f"{unsure} is higher on your text ({_mean(rows[unsure])}), but not above the encoder as it is for "
-            f"sure: {held}."
+            f"sure: {figures}."
         )
     if forgets is not None:
         sentences.append(
@@ -110,19 +124,6 @@ def _cost(choice: Choice, best: str) -> str:
     if folder is None:
         return f"{cost}. It leaves no encoder that another program could open: its vectors are made by this pipeline."
     return f"{cost}. The encoder (opens with SentenceTransformer): {folder}"
-
-
-def _cost_row(choice: Choice, row: Mapping[str, Any]) -> dict[str, str]:
-    label = row["label"]
-    lead, low, high = (row[name] for name in ("behind", "behind_low", "behind_high"))
-    return {
-        "system": label,
-        "beside the best": "" if lead is None else f"{signed(-lead, -high, -low)}, p {p_value(row['behind_p'])}",
-        "check": f"forgets ({100 * choice.forgets[label]:+.1f})" if label in choice.forgets else "",
-        "steps": f"{row['steps']:,}" if row["steps"] else "",
-        "seconds": "" if row["seconds"] is None else f"{row['seconds']:.0f}",
-        "of translation": "" if row["translation_seconds"] is None else f"{row['translation_seconds']:.0f}",
-    }
 
 
 def _mean(row: Mapping[str, Any]) -> str:

@@ -8,13 +8,11 @@ import polars as pl
 
 from models.evaluation.config import BootstrapConfig
 from models.evaluation.reproduction import measured
-from models.evaluation.sweep import MEAN, SweepResult, enough_draws, forgetful, mean_of, not_chosen, smallest_p
+from models.evaluation.sweep import MEAN, SweepResult, forgetful, mean_of, not_chosen, smallest_p
 from storage.artifacts.refs import ENCODER, SweepRef
 from storage.artifacts.schemas import SWEEP
 from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.kinds import frozen_kind
-from tasks.evaluation.own_text import held_out_draws
-from tasks.evaluation.sts import StsKind
+from tasks.evaluation.kinds import kind_of
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.sections import reproduce_part, settings_part, text_part
@@ -30,12 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from models.evaluation.sweep import SetDraws
-    from tasks.corpus.evaluation_sets import EvaluationSet
     from tasks.embedding.vectors import Vectors
     from tasks.rendering.blocks import Part
 
 PAGE: Final = "sweep"
-_CHECKS_SEED: Final = 200  # seed offset: draws independent of questions and labels
 
 
 @stage(ref=SweepRef, version=2)
@@ -54,19 +50,15 @@ def compare_systems(
         EvaluationError: vectors cannot be scored on a set.
     """
     limit_threads(work.site)
-    own, config = asked.own_text, asked.config
+    own = asked.own_text
     vectors = {
         system.label: [open_vectors(work.store, ref) for ref in system.embeddings]
         for system in systems
         if system.embeddings
     }
-    resamples, drawn = config.resamples, []
-    if own is not None:
-        drawn = _own_text_draws(own, list(vectors.values()), config)
-    elif asked.sets:
-        resamples = enough_draws(config.resamples, len(vectors) - 1)
-        drawn = _set_draws(asked.sets, list(vectors.values()), config, resamples)
-    result = SweepResult(tuple(vectors), tuple(drawn), config.seed)
+    resamples = asked.resamples(len(vectors) - 1)
+    drawn = _draws(asked, list(vectors.values()), resamples)
+    result = SweepResult(tuple(vectors), tuple(drawn), asked.config.seed)
     references = tuple(label for label in asked.references if label in vectors)
     figures = pl.DataFrame([*result.rows(references), *_other_figures(work, systems, asked.others)], schema=SWEEP)
     table = pl.concat([figures, _without(figures, [one.label for one in systems if one.label not in vectors])])
@@ -85,35 +77,20 @@ def compare_systems(
     publish(work, sweep_page(content, sentences, _own_parts(work, asked, told)), PAGE)
 
 
-def _set_draws(
-    sets: Mapping[str, EvaluationSet], vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig, resamples: int
-) -> list[SetDraws]:
-    """Return the draws of every set, and their mean for each metric that several sets have."""
+def _draws(asked: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
+    """Return the draws of every set, and their means: of what decides on own text, else for each metric."""
     compared: list[SetDraws] = []
-    for number, (name, wanted) in enumerate(sets.items()):
-        # Draw each set independently, because their figures are averaged.
-        drawn = BootstrapConfig(resamples=resamples, seed=config.seed + number)
-        compared += frozen_kind(name).draws(wanted, vectors, drawn)
-    means = []
-    for metric in dict.fromkeys(own.metric for own in compared):
-        alike = [own for own in compared if own.metric == metric]
-        means += [mean_of(alike, MEAN, metric)] if len(alike) > 1 else []
-    return [*compared, *means]
-
-
-def _own_text_draws(
-    own: OwnTextComparison, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
-) -> list[SetDraws]:
-    """Return the draws of the mean of deciding questions, of every question, and of the checks, which do not decide."""
-    questions = [
-        question.named(question.name, "" if question.name in own.learnt_views else question.group)
-        for question in held_out_draws(own.held_out, vectors, config)
-    ]
-    checks: list[SetDraws] = []
-    for number, scored in enumerate(own.checks):
-        drawn = BootstrapConfig(resamples=config.resamples, seed=config.seed + _CHECKS_SEED + number)
-        checks += [found.named(found.name, "") for found in StsKind().draws(scored, vectors, drawn)]
-    return [mean_of([*questions, *checks], TEXT), *questions, *checks]
+    for name, wanted, seed in asked.compared:
+        config = BootstrapConfig(resamples=resamples, seed=asked.config.seed + seed)
+        compared += kind_of(name).draws(wanted, vectors, config)
+    if (own := asked.own_text) is not None:
+        compared = [found.named(found.name, "") if found.name in own.shown else found for found in compared]
+        return [mean_of(compared, TEXT), *compared]
+    by_metric = {
+        metric: [found for found in compared if found.metric == metric]
+        for metric in dict.fromkeys(found.metric for found in compared)
+    }
+    return [*compared, *(mean_of(sets, MEAN, metric) for metric, sets in by_metric.items() if len(sets) > 1)]
 
 
 def _choice(
@@ -121,8 +98,7 @@ def _choice(
 ) -> Choice:
     """Return the best system on the user's text, and the cost and forgetting of each system."""
     scored = table.drop_nulls("mean").to_dicts()
-    checks = {found.name for found in result.sets if found.metric == "spearman" and not found.group}
-    forgets = forgetful(scored, checks, own.may_forget)
+    forgets = forgetful(scored, {check.name for check in own.checks}, own.may_forget)
     ranked = result.ranking(TEXT, not_chosen(scored, TEXT, forgets)) if len(result.labels) > 1 else None
     folders = {
         system.label: f"{work.store.url}/{system.checkpoints[0].path}/{ENCODER}"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import Field
 
 from models.evaluation.config import BootstrapConfig
+from models.evaluation.sweep import enough_draws
 from storage.artifacts.refs import CorpusRef
 from storage.record import Record
 from storage.sources.own_text import TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
-from tasks.evaluation.own_text import HeldOutSet
+from tasks.evaluation.own_text import PREFIX, HeldOutSet
 from tasks.reporting.sweep.system import SYSTEMS
 from tasks.stage.cached import StageInputs
+
+_CHECKS_SEED: Final = 200  # draws independent of those of questions and labels
 
 
 class OwnTextComparison(Record):
@@ -29,6 +34,18 @@ class OwnTextComparison(Record):
     """Maximum drop on the checks."""
     sources: tuple[TextSource, ...]
     """The files."""
+
+    @property
+    def shown(self) -> set[str]:
+        """Names of the figures that decide nothing: those of learnt views, and the checks."""
+        return {*self.learnt_views, *(check.name for check in self.checks)}
+
+    @property
+    def compared(self) -> list[tuple[str, EvaluationSet, int]]:
+        """The text and the checks, as in `SweepSettings.compared`."""
+        checks = enumerate(self.checks, start=_CHECKS_SEED)
+        names = ((f"{check.dataset}/{check.split}", check, seed) for seed, check in checks)
+        return [(f"{PREFIX}{self.held_out.dataset}", self.held_out, 0), *names]
 
 
 class SweepSettings(StageInputs):
@@ -55,3 +72,14 @@ class SweepSettings(StageInputs):
     """Notes on the page."""
     settings: str = ""
     """All settings as JSON; empty if recipes contain them."""
+
+    @property
+    def compared(self) -> list[tuple[str, EvaluationSet, int]]:
+        """Name, set and seed offset of each comparison; sets have independent draws, since figures are averaged."""
+        if self.own_text is not None:
+            return self.own_text.compared
+        return [(name, wanted, number) for number, (name, wanted) in enumerate(self.sets.items())]
+
+    def resamples(self, comparisons: int) -> int:
+        """Return the number of draws; the settings of own text have enough for all pairs of systems."""
+        return enough_draws(self.config.resamples, comparisons) if self.own_text is None else self.config.resamples

@@ -79,19 +79,19 @@ def sweep_page(content: SweepContent, sentences: Sequence[str], own: Sequence[Pa
     """
     table = content.table
     notes = [*content.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
+    costs = Part("Cost")
+    if content.choice is not None:
+        rows = Table.of("Steps, seconds, and what is lost on the check", cost_rows(content.choice))
+        costs = Part("Cost", [rows, Prose(_CHOICE, note=True)])
     parts = [
         *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, content.shown)),
-        Part("Cost", _costs(content.choice) if content.choice else []),
+        costs,
         Part("All sets", _all_sets(content) if table["dataset"].n_unique() > 1 else []),
         Part("Errors", [Prose(line) for line in fault_lines(content.faults)]),
         Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
         *own,
     ]
     return Page.of_result(content.title, sentences, sweep_chart(content), parts)
-
-
-def _costs(choice: Choice) -> list[Table | Prose]:
-    return [Table.of("Steps, seconds, and what is lost on the check", cost_rows(choice)), Prose(_CHOICE, note=True)]
 
 
 def _all_sets(content: SweepContent) -> list[Table | Folded]:

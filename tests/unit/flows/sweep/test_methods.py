@@ -8,7 +8,7 @@ from flows.cli.main import main
 from flows.recipes.adaptation import AdaptConfig
 from flows.recipes.shared import ALONE, round_trips
 from flows.recipes.tiny import whole_sample
-from flows.sweep.field import contested, field
+from flows.sweep.field import field, requested
 from flows.sweep.method_runs import _ended, _steps_of, inapplicable, start_encoder_of
 from flows.sweep.method_settings import Budget, FieldSettings, augmentation, budget_of, pairing
 from flows.sweep.methods import METHODS, NAMES, START, methods_of
@@ -197,6 +197,6 @@ def test_an_unknown_method_is_refused_with_the_nearest(capsys, tmp_path, monkeyp
 
 
 def test_labels_are_tried_only_where_there_are_some():
-    assert "labels" not in [method.name for method in contested(FieldSettings(), None)]
+    assert "labels" not in [method.name for method in requested(FieldSettings(), None)]
     with pytest.raises(ValueError, match="learns labels, and there are none"):
-        contested(FieldSettings(methods=("labels",)), None)
+        requested(FieldSettings(methods=("labels",)), None)

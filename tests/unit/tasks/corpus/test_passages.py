@@ -14,7 +14,7 @@ from storage.artifacts.store import Store
 from storage.sources.labels import label_source
 from tasks.corpus.passages import learnt
 from tasks.evaluation.own_text import HeldOutSet, questions_of
-from tasks.evaluation.own_text_sets import pair_own_labels
+from tasks.views.pairs import pair_own_labels
 
 SENTENCES = [f"The boat of captain {number} was late again." for number in range(60)]
 

@@ -156,7 +156,7 @@ def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
     store = site.open_store()
     arguments = resolve_afs_set(str(folder))
     ref = EmbeddingsRef(key="0" * 64)
-    unique = arguments.sentences().unique().to_frame("text")
+    unique = arguments.sentences().unique(maintain_order=True).to_frame("text")
     table = np.random.default_rng(0).normal(size=(unique.height, 4)).astype(np.float32)
     with store.draft(ref, Provenance(stage_version=1, config={}, inputs={}, run="")) as draft:
         draft.write(unique.select(sentence_ids(pl.col("text")).alias("sentence_id"), embedding=pl.Series(table)))

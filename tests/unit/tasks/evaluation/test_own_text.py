@@ -7,7 +7,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig
 from tasks.embedding.vectors import DenseVectors
-from tasks.evaluation.kinds import available, frozen_kind, is_drawn, names_of
+from tasks.evaluation.kinds import available, kind_of, names_of
 from tasks.evaluation.own_text import METRIC, questions_of
 from tasks.evaluation.python_api import evaluate
 from tasks.stage.run_context import RunContext
@@ -55,7 +55,7 @@ def vectors_of(wanted, features):
 
 def test_a_file_is_a_set_with_a_figure_and_an_interval_for_each_question(name, wanted):
     assert names_of([name, "stsb/dev"]) == (name, "stsb/dev")
-    assert is_drawn(name)
+    assert kind_of(name).is_drawn
     scores = evaluate(words_of(wanted, None), [name], bootstrap=DRAWN).scores
     assert set(scores["split"]) == questions_of(wanted).keys() == {"neighbour", "title", "crop"}
     assert set(scores["metric"]) == {METRIC}
@@ -67,7 +67,7 @@ def test_a_file_is_a_set_with_a_figure_and_an_interval_for_each_question(name, w
 
 def test_systems_of_several_seeds_meet_the_same_draws_and_questions_are_one_group(name, wanted):
     good, poor = vectors_of(wanted, None), vectors_of(wanted, 3)
-    found = frozen_kind(name).draws(wanted, [[good, good], [poor]], DRAWN)
+    found = kind_of(name).draws(wanted, [[good, good], [poor]], DRAWN)
     assert [own.name for own in found] == [f"{name} {question}" for question in questions_of(wanted)]
     assert {own.group for own in found} == {name}
     for own in found:

@@ -12,7 +12,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef
 from storage.artifacts.schemas import SCORES
 from storage.errors import SourceError
-from tasks.evaluation.transfer import resolve_transfer_set, score_transfer
+from tasks.evaluation.transfer import TransferKind, score_transfer
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
@@ -59,7 +59,7 @@ def embed_sentences(site: RunContext, texts: pl.Series) -> EmbeddingsRef:
 
 
 def test_sets_are_scored_under_both_protocols(site):
-    sets = tuple(resolve_transfer_set(site, name) for name in ("mr", "mrpc"))
+    sets = tuple(TransferKind().find(site, name) for name in ("mr", "mrpc"))
     embeddings = embed_sentences(site, pl.concat([one.sentences() for one in sets]))
     arguments = {
         "embeddings": embeddings,
@@ -84,7 +84,7 @@ def test_sets_are_scored_under_both_protocols(site):
 
 
 def test_a_sentence_without_a_vector_is_named(site):
-    mr, mrpc = (resolve_transfer_set(site, name) for name in ("mr", "mrpc"))
+    mr, mrpc = (TransferKind().find(site, name) for name in ("mr", "mrpc"))
     embeddings = embed_sentences(site, mr.sentences().head(10))
     arguments = {
         "embeddings": embeddings,

@@ -15,7 +15,7 @@ from storage.sources.mirror import fill_cache
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of, unique_sentences
-from tasks.evaluation.transfer import resolve_transfer_set
+from tasks.evaluation.transfer import TransferKind
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows, write_files
 
@@ -72,8 +72,8 @@ def test_both_forms_give_the_same_rows(tmp_path, name):
     write_files(tmp_path / "senteval", files)
     write_tables(tmp_path / "mirror", name, tables)
     site = RunContext(mirror=str(tmp_path / "mirror"))
-    table = rows_of(resolve_transfer_set(site, name))
-    original = rows_of(resolve_transfer_set(RunContext(mirror=str(tmp_path / "senteval")), name))
+    table = rows_of(TransferKind().find(site, name))
+    original = rows_of(TransferKind().find(RunContext(mirror=str(tmp_path / "senteval")), name))
     assert list(table) == list(original) == list(tables)
     for split, rows in tables.items():
         assert table[split].equals(original[split])
@@ -84,14 +84,14 @@ def test_both_forms_give_the_same_rows(tmp_path, name):
 @pytest.mark.usefixtures("toys")
 def test_objective_is_class_1_of_subj_as_in_senteval(tmp_path):
     write_tables(tmp_path, "subj", ROWS["subj"][1])
-    found = rows_of(resolve_transfer_set(RunContext(mirror=str(tmp_path)), "subj"))["all"]
+    found = rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "subj"))["all"]
     assert dict(found.rows()) == {"he goes home .": 1, "a moving film .": 0, "sly and sad": 0}
 
 
 @pytest.mark.usefixtures("toys")
 def test_files_as_first_distributed_are_windows_latin(tmp_path):
     write_files(tmp_path, {"CR/custrev.pos": "naïve – fun\n".encode("cp1252"), "CR/custrev.neg": "no\n"})
-    found = resolve_transfer_set(RunContext(mirror=str(tmp_path)), "cr").sentences()
+    found = TransferKind().find(RunContext(mirror=str(tmp_path)), "cr").sentences()
     assert found.to_list() == ["no", "naïve – fun"]
 
 
@@ -110,7 +110,7 @@ def test_a_table_that_is_not_the_set_is_refused(tmp_path, frame, words):
     schema = {"text": pl.String, next(name for name in frame if name != "text"): pl.Int8}
     pl.DataFrame(frame, schema=schema).write_parquet(tmp_path / "mr" / "all.parquet")
     with pytest.raises(SourceError, match=words):
-        rows_of(resolve_transfer_set(RunContext(mirror=str(tmp_path)), "mr"))
+        rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "mr"))
 
 
 @pytest.mark.usefixtures("toys")
@@ -119,7 +119,7 @@ def test_a_line_of_another_form_is_named(tmp_path):
     files["TREC/TREC_10.label"] = "HUM:ind Who ?\nno colon\n"
     write_files(tmp_path, files)
     with pytest.raises(SourceError, match=r"TREC_10.label, line 2: 'no colon' has not the form"):
-        rows_of(resolve_transfer_set(RunContext(mirror=str(tmp_path)), "trec"))
+        rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "trec"))
 
 
 @pytest.mark.usefixtures("toys")
@@ -129,7 +129,7 @@ def test_a_blank_line_is_a_row_first_in_order_and_a_point_to_the_encoder(tmp_pat
         write_files(tmp_path, {"CR/custrev.pos": "good\n\n", "CR/custrev.neg": "\r\nbad one\n \n"})
     else:
         write_tables(tmp_path, "cr", {"all": [("", 0), ("bad one", 0), (" ", 0), ("good", 1), ("", 1)]})
-    found = resolve_transfer_set(RunContext(mirror=str(tmp_path)), "cr")
+    found = TransferKind().find(RunContext(mirror=str(tmp_path)), "cr")
     rows = rows_of(found)["all"]
     assert [(text.strip(), label) for text, label in rows.rows()] == [
         ("", 0), ("bad one", 0), ("", 0), ("good", 1), ("", 1)
@@ -145,7 +145,7 @@ def test_a_copy_without_the_blank_lines_is_refused_with_the_remedy(tmp_path):
         r"cr all holds 3,771 rows, expected the 3,775 that papers report; four of its lines .*unpack .*senteval\.tar"
     )
     with pytest.raises(SourceError, match=words):
-        resolve_transfer_set(RunContext(mirror=str(tmp_path)), "cr").sentences()
+        TransferKind().find(RunContext(mirror=str(tmp_path)), "cr").sentences()
     with pytest.raises(SourceError, match=words):
         list(fill_cache(tmp_path / "made", "cr", str(tmp_path)))
 
@@ -157,7 +157,7 @@ def test_files_in_the_layout_of_senteval_have_all_their_lines(tmp_path, name, of
         lines, blanks = of_class[int(label)], blank[int(label)]
         files[file] = "so it goes .\n" * (lines - blanks - 1) + "\n" * blanks + "and so on\n"
     write_files(tmp_path, files)
-    rows = rows_of(resolve_transfer_set(RunContext(mirror=str(tmp_path)), name))["all"]
+    rows = rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), name))["all"]
     assert rows["class"].value_counts(sort=True).sort("class")["count"].to_list() == list(of_class)
     assert rows.filter(text="")["class"].to_list() == [0] * blank[0] + [1] * blank[1]
 
@@ -173,9 +173,9 @@ def test_real_sets_in_the_layout_of_senteval(tmp_path, name, rows, blank):
         for file, label in TRANSFER_SETS[name].files["all"]
     }
     write_files(tmp_path, files)
-    found = rows_of(resolve_transfer_set(RunContext(mirror=str(tmp_path)), name))["all"]
+    found = rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), name))["all"]
     assert found.equals(
-        rows_of(resolve_transfer_set(RunContext(mirror=MIRROR), name))["all"].sort("class", maintain_order=True)
+        rows_of(TransferKind().find(RunContext(mirror=MIRROR), name))["all"].sort("class", maintain_order=True)
     )
     assert (found.height, found.filter(text="").height) == (rows, blank)
 
@@ -184,15 +184,15 @@ def test_real_sets_in_the_layout_of_senteval(tmp_path, name, rows, blank):
 @pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
 @pytest.mark.parametrize("name", [name for name in TRANSFER_SETS if name != "sst5"])
 def test_a_real_set_has_the_rows_that_are_declared(name):
-    found = rows_of(resolve_transfer_set(RunContext(mirror=MIRROR), name))
+    found = rows_of(TransferKind().find(RunContext(mirror=MIRROR), name))
     assert {split: rows.height for split, rows in found.items()} == DATASETS[name].rows
 
 
 def test_a_set_that_nobody_has_is_named(hub, tmp_path):
     with pytest.raises(SourceError, match=r"datasets-for-simcse@e145e8b\w+: the Hub has no such repository"):
-        rows_of(resolve_transfer_set(RunContext(mirror=str(tmp_path)), "mr"))
+        rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "mr"))
     with pytest.raises(SourceError, match="names no transfer set; expected one of mr, cr"):
-        resolve_transfer_set(RunContext(), "imdb")
+        TransferKind().find(RunContext(), "imdb")
 
 
 def test_rows_are_sorted_by_words_then_class_then_as_they_came():
@@ -239,4 +239,4 @@ def test_a_file_of_another_name_is_none_of_senteval(tmp_path):
 def test_a_part_of_a_set_is_refused(tmp_path):
     write_files(tmp_path, {"CR/custrev.pos": "good\n"})
     with pytest.raises(SourceError, match=r"cr: .* has a part of it but no CR/custrev\.neg; copy all its files"):
-        resolve_transfer_set(RunContext(mirror=str(tmp_path)), "cr")
+        TransferKind().find(RunContext(mirror=str(tmp_path)), "cr")

@@ -16,8 +16,7 @@ from tasks.rendering.blocks import Page, Part, Prose
 from tasks.rendering.evidence import proof_rows
 from tasks.rendering.html import html
 from tasks.rendering.markdown import markdown
-from tasks.reporting.adaptation import adaptation_page, evidence_part, learnt_part
-from tasks.reporting.adapted_card import Adapted, adapted_card
+from tasks.reporting.adaptation import Adapted, adaptation_page, adapted_card, evidence_part, learnt_part
 
 ROW = BeforeAfter("neighbour", "MRR", "counts", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900, 9876)
 HEADLINES = {

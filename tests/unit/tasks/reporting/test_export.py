@@ -11,7 +11,7 @@ from storage.artifacts.refs import ScoresRef
 from storage.artifacts.schemas import SCORES
 from storage.artifacts.store import Store
 from storage.datasets.registry import DATASETS
-from tasks.reporting.export import Task, task_results
+from tasks.reporting.export import task_results
 
 
 def row(dataset, metric, value, **changed):
@@ -33,12 +33,6 @@ ROWS = [
 ]
 
 
-TASKS = {
-    "stsb": Task("STSBenchmark", "default", "abc"),
-    **{f"sts17-{track}": Task("STS17", track, "def") for track in ("en-en", "es-en")},
-}
-
-
 def test_mteb_has_neither_these_pairs_of_sick_nor_tokenised_text():
     declared = {name: dataset.mteb.name for name, dataset in DATASETS.items() if dataset.mteb}
     assert {name: task for name, task in declared.items() if not name.startswith("sts17-")} == {
@@ -49,10 +43,10 @@ def test_mteb_has_neither_these_pairs_of_sick_nor_tokenised_text():
 
 
 def test_layout_is_that_of_a_task_result():
-    results = task_results(pl.DataFrame(ROWS), TASKS)
+    results = task_results(pl.DataFrame(ROWS))
     assert sorted(results) == ["STS17", "STSBenchmark"]
     assert results["STSBenchmark"] == {
-        "dataset_revision": "abc",
+        "dataset_revision": DATASETS["stsb"].revision,
         "evaluation_time": None,
         "kg_co2_emissions": None,
         "mteb_version": None,

@@ -1,17 +1,19 @@
 """The headline of a run's report: colours of systems, and the scores with interval, published value and difference."""
 
+from datetime import UTC, datetime
+
 import polars as pl
 
 from models.evaluation.published import rows_of
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
+from storage.artifacts.manifest import FileEntry, InputEntry, Manifest, Provenance, TableEntry
 from tasks.evaluation.kinds import tables
 from tasks.rendering.blocks import split_interval
 from tasks.rendering.paper_tables import tables_of
-from tasks.reporting.provenance import Artifact
 from tasks.reporting.run.headline import role_of
 from tasks.reporting.run.report import gentler
-from tasks.reporting.run.tables import lineage_of, stage_table
+from tasks.reporting.run.tables import Artifact, lineage_of, stage_table
 
 SYSTEMS = ("before BSL (mean)", "after BSL")
 RESULT = "after BSL"
@@ -56,9 +58,29 @@ def test_the_average_is_there_where_all_columns_are():
     assert [texts(row)[-1] for row in table.rows] == ["70.00", "72.03", "-2.03"]
 
 
+def manifest(stage, kind, letter, rows, size, seconds, inputs=()):
+    return Manifest(
+        kind=kind,
+        key=letter * 64,
+        provenance=Provenance(
+            stage=stage,
+            stage_version=1,
+            config={},
+            inputs={ref.kind: InputEntry(kind=ref.kind, key=ref.key, digest="") for ref in inputs},
+        ),
+        tables={kind: TableEntry(rows=rows, columns={})},
+        files={f"{kind}-00000.parquet": FileEntry(size=size, sha256="0" * 64)},
+        versions={},
+        host="here",
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        duration_s=seconds,
+    )
+
+
 def test_shares_of_time_and_the_lineage():
-    corpus = Artifact("ingest", "", "corpus", "a" * 64, 10, 1000, 1.0, made=False, inputs=())
-    views = Artifact("make_views", "", "views", "b" * 64, 30, 2000, 3.0, made=True, inputs=(f"corpus/{'a' * 64}",))
+    corpus = Artifact(manifest("ingest", "corpus", "a", 10, 1000, 1.0), "", made=False)
+    made = manifest("make_views", "views", "b", 30, 2000, 3.0, inputs=[corpus.manifest.ref])
+    views = Artifact(made, "", made=True)
     rows = [texts(row) for row in stage_table([corpus, views]).rows]
     assert rows[1] == ["make views", "–", "views/bbbbbbbbbbbb", "30", "2.0 kB", "3.0", "75.0 %", "made"]
     first, second = lineage_of([views, corpus]).groups

@@ -5,12 +5,15 @@ import pytest
 
 from models.evaluation.config import BootstrapConfig
 from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import EmbeddingsRef, ScoresRef
+from storage.artifacts.refs import CorpusRef, EmbeddingsRef, PassagesRef, ScoresRef
 from storage.artifacts.schemas import SCORES
-from tasks.evaluation.kinds import KINDS
+from tasks.corpus.evaluation_sets import resolve_scored_set
+from tasks.evaluation.kinds import KINDS, kind_of
+from tasks.evaluation.own_text import HeldOutSet, OwnTextKind
+from tasks.evaluation.sts import StsKind
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.sweep.compare import PAGE, compare_systems
-from tasks.reporting.sweep.inputs import SweepSettings
+from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.run_context import RunContext
 
@@ -98,3 +101,16 @@ def test_every_kind_that_runs_are_scored_on_has_a_headline():
     assert {kind.headline[0] for kind in KINDS if not kind.fine_tunes} == {
         "spearman", "mean reciprocal rank", "accuracy", "pearson", "average precision", "v-measure",
     }  # fmt: skip
+
+
+def test_held_out_text_and_its_checks_are_sets_of_the_kinds_with_seeds_of_their_own():
+    text = HeldOutSet(passages=PassagesRef(key="1" * 64), trips=None, labels=None, questions=40, store="")
+    check = resolve_scored_set(RunContext(), "embedded:stsb/test")
+    own = OwnTextComparison(
+        held_out=text, corpus=CorpusRef(key="2" * 64), learnt_views=("crop",), checks=(check,), may_forget=0, sources=()
+    )
+    settings = SweepSettings(title="t", config=BootstrapConfig(resamples=100), own_text=own)
+    kinds = [(type(kind_of(name)), wanted, seed) for name, wanted, seed in settings.compared]
+    assert kinds == [(OwnTextKind, text, 0), (StsKind, check, 200)]
+    assert own.shown == {"crop", check.name}
+    assert settings.resamples(50) == 100, "its settings have enough draws for all pairs"
