@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tasks.rendering.blocks import Page, Part, Prose, Table
 from tasks.rendering.evidence import proof_rows
-from tasks.reporting.card import UNDECLARED, USE, Material, card, hub_id, model_material
+from tasks.reporting.card import UNDECLARED, USE, Header, Material, card, hub_id, model_material
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,4 +93,4 @@ def adapted_card(
         ],
     )
     languages = sorted({source.lang for source in sources}) if better else []
-    return card(page, materials, checkpoint=checkpoint.key, base=hub_id(adapted.encoder), languages=languages)
+    return card(page, materials, Header(hub_id(adapted.encoder), languages=languages), checkpoint.key)
