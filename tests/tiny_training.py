@@ -19,6 +19,7 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.dev_evaluation import DevSet
+from models.training.execution import Execution
 from models.training.loop import TrainingResult, train
 from models.training.teacher_vectors import TeacherVectors
 from tasks.stage.sigterm import stop_requested
@@ -51,10 +52,11 @@ CONFIG = TrainingConfig(
 STEPS = 12
 
 
-def run(folder: Path, config: TrainingConfig = CONFIG, **options) -> TrainingResult:
+def run(folder: Path, config: TrainingConfig = CONFIG, dev: DevSet | None = DEV, **execution) -> TrainingResult:
     torch.set_num_threads(1)
     encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24)))
-    return train(PAIRS, SentenceEncoder(encoder, tokenizer), config, **{"dev": DEV, "teacher": TEACHER, **options})
+    start = SentenceEncoder(encoder, tokenizer)
+    return train(PAIRS, start, config, dev=dev, teacher=TEACHER, execution=Execution(**execution))
 
 
 def main(work: Path, folder: Path, step: int, number: int) -> None:

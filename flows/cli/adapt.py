@@ -3,35 +3,75 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
     ENCODER_FORMS,
     TEXT_FORMS,
-    AskedPrecision,
-    Changes,
     Output,
     Reading,
+    Settings,
     Site,
     check_encoders,
     check_files,
     check_texts,
 )
-from flows.cli.terminal.overrides import changes_of, with_precision
-from flows.cli.terminal.printing import BROWSE, TAKEN, print_result, print_table
+from flows.cli.terminal.printing import BROWSE, print_result, print_taken
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from flows.recipes.adaptation import AdaptConfig
     from storage.artifacts.refs import ReportRef
     from storage.artifacts.store import Store
 
 PRECISIONS = ("training", "label_training", "evaluation")  # sections of the settings with a precision
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Adaptation:
+    """Options that make the settings of an adaptation."""
+
+    labels_only_judge: Annotated[
+        bool, Parameter(help="learn views of the text, and let all labels judge", negative="")
+    ] = False
+    suite: Annotated[
+        tuple[str, ...],
+        Parameter(
+            consume_multiple=(1, None),
+            help="general sets beside STS-B; in sts and useb, no set may lose half a point",
+        ),
+    ] = ()
+    views: Annotated[
+        Literal["auto", "crops", "round-trips", "both", "dropout"] | None,
+        Parameter(help="what is learnt [default: auto]"),
+    ] = None
+    translators: Annotated[str | None, Parameter(help="embedded, opus-mt, or '' for none [default: embedded]")] = None
+    settings: Settings = Settings()
+    config: Annotated[Path | None, Parameter(help="JSON file of settings, as the page of `bsl adapt` has them")] = None
+
+    def wanted(self, reading: Reading) -> AdaptConfig:
+        """Return the settings: those of `--config`, then by options, then by `--precision` and `--set`, which win.
+
+        Raises:
+            ValueError: The file is not a JSON object, or its `evaluation` is not one; or a field or value is unknown.
+        """
+        from flows.config import override
+        from flows.recipes.adaptation import AdaptConfig
+
+        read = _settings_in(self.config) if self.config is not None else {}
+        if self.suite and not isinstance(scored := read.get("evaluation", {}), dict):
+            raise ValueError(f"--config {self.config}: evaluation is {scored!r}, expected a JSON object of settings")
+        options = {"views": self.views and self.views.replace("-", " "), "translators": self.translators}
+        given = {name: value for name, value in options.items() if value is not None} | reading.given
+        suite = {"evaluation": {"sets": self.suite}} if self.suite else {}
+        return override(AdaptConfig(), read, given, suite, self.settings.changes(PRECISIONS))
 
 
 def adapt(
@@ -43,24 +83,7 @@ def adapt(
         str | None,
         Parameter(help="file of scored pairs or of texts with a class: half of them teach, the others judge"),
     ] = None,
-    labels_only_judge: Annotated[
-        bool, Parameter(help="learn views of the text, and let all labels judge", negative="")
-    ] = False,
-    suite: Annotated[
-        tuple[str, ...],
-        Parameter(
-            consume_multiple=(1, None),
-            help="general sets beside STS-B; in sts and useb, no set may lose half a point",
-        ),
-    ] = (),
-    views: Annotated[
-        Literal["auto", "crops", "round-trips", "both", "dropout"] | None,
-        Parameter(help="what is learnt [default: auto]"),
-    ] = None,
-    translators: Annotated[str | None, Parameter(help="embedded, opus-mt, or '' for none [default: embedded]")] = None,
-    settings: Changes = (),
-    precision: AskedPrecision = None,
-    config: Annotated[Path | None, Parameter(help="JSON file of settings, as the page of `bsl adapt` has them")] = None,
+    adaptation: Adaptation = Adaptation(),
     reading: Reading = Reading(),
     place: Site = Site(),
     output: Output = Output(),
@@ -69,65 +92,31 @@ def adapt(
     check_texts(texts, place)
     check_files(labels)
     check_encoders([encoder], place)
-    from flows.config import difference, override
-    from flows.recipes.adaptation import AdaptConfig
-
-    options = {"views": views and views.replace("-", " "), "translators": translators, **reading.given}
-    changes = changes_of(with_precision(precision, PRECISIONS, settings))
-    wanted = override(AdaptConfig(), *layers_of(config, options, suite, changes))
-    wanted.use_of(labels=labels is not None, only_judge=labels_only_judge)
-    if suite:
+    wanted = adaptation.wanted(reading)
+    wanted.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
+    if adaptation.suite:
         from tasks.evaluation.kinds import frozen_names
 
         frozen_names(wanted.evaluation.sets)
     begun = begin(place, output)
-    from storage.sources.labels import label_source
-
-    own = wanted.sources(texts, begun.site.mirror)
-    labelled = label_source(labels).summary if labels else None
-    if not output.json:
-        print_table(TAKEN, [source.summary for source in own])
-        if labelled is not None:
-            print(printable(labelled))
+    details = print_taken(wanted.sources(texts, begun.site.mirror), labels, output)
     from flows.adaptation import adapt as adapting
+    from flows.config import difference
+    from flows.recipes.adaptation import AdaptConfig
 
-    changed = difference(AdaptConfig(), wanted)
     ref = begun.run(
         adapting,
         [],
         texts=list(texts),
         encoder=encoder,
         labels=labels,
-        labels_only_judge=labels_only_judge,
-        config=changed or None,
+        labels_only_judge=adaptation.labels_only_judge,
+        config=difference(AdaptConfig(), wanted) or None,
     )
     if ref is None:
         return 1
-    store = begun.site.open_store()
-    details = {"taken": [source.summary for source in own], "labels": labelled}
-    _show(store, ref, output, encoder or wanted.encoder.model, details)
+    _show(begun.site.open_store(), ref, output, encoder or wanted.encoder.model, details)
     return 0
-
-
-def layers_of(
-    file: Path | None, options: Mapping[str, Any], suite: tuple[str, ...], changes: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """Return the changed settings in order of application: the file, the options, then `--precision` and `--set`.
-
-    Args:
-        file: JSON file of `--config`.
-        options: name of a setting → value; None if the option was not given.
-        suite: sets of `--suite`.
-        changes: changes by `--precision` and `--set`, nested.
-
-    Raises:
-        ValueError: the file is not a JSON object, or its `evaluation` is not one.
-    """
-    read = _settings_in(file) if file is not None else {}
-    if suite and not isinstance(scored := read.get("evaluation", {}), dict):
-        raise ValueError(f"--config {file}: evaluation is {scored!r}, expected a JSON object of settings")
-    given = {name: value for name, value in options.items() if value is not None}
-    return [read, given, {"evaluation": {"sets": suite}} if suite else {}, changes]
 
 
 def _settings_in(file: Path) -> dict[str, Any]:

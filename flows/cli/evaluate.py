@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site, check_encoders
-from flows.cli.terminal.overrides import changes_of
+from flows.cli.terminal.options import Output, Settings, Site, check_encoders
 from flows.cli.terminal.printing import figures_of, print_json, print_line, print_table, tables_of
 from flows.cli.terminal.start import begin
 from models.encoder.config import CNNConfig, Pooling
@@ -83,8 +82,7 @@ def evaluate(
         ),
     ] = ("sts",),
     reading: Reading = Reading(),
-    precision: AskedPrecision = None,
-    settings: Changes = (),
+    settings: Settings = Settings(),
     place: Site = Site(),
     output: Output = Output(),
 ) -> int:
@@ -98,8 +96,8 @@ def evaluate(
     from flows.evaluation import evaluation
     from tasks.evaluation.systems import EvaluationSettings
 
-    named = EvaluationSettings.model_validate({"reading": reading.given, "precision": precision or "auto"})
-    config = override(named, changes_of(settings))
+    named = EvaluationSettings.model_validate({"reading": reading.given, "precision": settings.precision or "auto"})
+    config = override(named, settings.changes())
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
     if ref is None:
         return 1

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from flows.cli.sweep import show_sweep
-from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
     ENCODER_FORMS,
     TEXT_FORMS,
-    AskedPrecision,
-    Changes,
     Output,
     Reading,
+    Settings,
     Site,
     check_encoders,
     check_files,
     check_texts,
 )
-from flows.cli.terminal.overrides import changes_of
-from flows.cli.terminal.printing import TAKEN, print_table
+from flows.cli.terminal.printing import print_taken
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from flows.sweep.method_settings import FieldSettings
 
 
@@ -47,11 +42,10 @@ class Trial:
     ] = None
     translators: Annotated[Literal["embedded", "opus-mt"], Parameter(help="models of round trips")] = "embedded"
 
-    def settings(self, changes: Mapping[str, Any]) -> FieldSettings:
-        """Return the settings of a call.
+    settings: Settings = Settings()
 
-        Args:
-            changes: changes by other options and `--set`, nested; they take precedence.
+    def wanted(self, reading: Reading) -> FieldSettings:
+        """Return the settings of a call; those by `--set` take precedence.
 
         Raises:
             ValueError: unknown method, field or value.
@@ -62,12 +56,21 @@ class Trial:
 
         names = self.methods.split(",") if self.methods else None
         methods_of(names)
+        changes = self.settings.changes()
         allowed, budget = budget_of(self.budget).model_dump(), changes.get("budget", {})
         if isinstance(budget, dict):
             # A budget has either seconds or steps, so a value by --set replaces the other one.
             is_changed = any(value is not None for value in budget.values())
             budget = (dict.fromkeys(allowed) if is_changed else allowed) | budget
-        return override(FieldSettings(), {**asdict(self), "methods": names, **changes, "budget": budget})
+        options = {
+            "methods": names,
+            "seeds": self.seeds,
+            "sentences": self.sentences,
+            "teacher": self.teacher,
+            "translators": self.translators,
+            **({"precision": self.settings.precision} if self.settings.precision else {}),
+        }
+        return override(FieldSettings(), {**options, **reading.given, **changes, "budget": budget})
 
 
 def field(
@@ -77,8 +80,6 @@ def field(
     encoder: Annotated[str, Parameter(help=f"to start from: {ENCODER_FORMS}")] = "embedded:bert-mini",
     labels: Annotated[str | None, Parameter(help="file of texts with a class, or of scored pairs")] = None,
     trial: Trial = Trial(),
-    settings: Changes = (),
-    precision: AskedPrecision = None,
     reading: Reading = Reading(),
     place: Site = Site(),
     output: Output = Output(),
@@ -87,20 +88,13 @@ def field(
     check_texts(texts, place)
     check_files(labels)
     check_encoders([encoder, trial.teacher], place)
-    asked = {"precision": precision} if precision else {}
-    chosen = trial.settings({**asked, **reading.given, **changes_of(settings)})
+    chosen = trial.wanted(reading)
     start = begin(place, output)
     from flows.sweep.field import field as trying
-    from storage.sources.labels import label_source
 
-    taken = [source.summary for source in chosen.sources(texts, start.site.mirror)]
-    labelled = label_source(labels).summary if labels else None
-    if not output.json:
-        print_table(TAKEN, taken)
-        if labelled is not None:
-            print(printable(labelled))
+    details = print_taken(chosen.sources(texts, start.site.mirror), labels, output)
     ref = start.run(trying, [], texts=list(texts), encoder=encoder, labels=labels, settings=chosen)
     if ref is None:
         return 1
-    show_sweep(start.site.open_store(), ref, output, taken=taken, labels=labelled)
+    show_sweep(start.site.open_store(), ref, output, **details)
     return 0

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from flows.cli.terminal.log_lines import spinner
-from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site, check_encoders
-from flows.cli.terminal.overrides import changes_of, with_precision
+from flows.cli.terminal.options import Output, Settings, Site, check_encoders
 from flows.cli.terminal.printing import BROWSE, print_json, print_line, print_table
 from flows.cli.terminal.start import begin
 
@@ -24,8 +23,7 @@ def run(
     recipe: Annotated[str, Parameter(help="name in `bsl recipes`")],
     /,
     *,
-    settings: Changes = (),
-    precision: AskedPrecision = None,
+    settings: Settings = Settings(),
     dry_run: Annotated[bool, Parameter(help="list the stages, cached or to be made, and run none")] = False,
     processes: Annotated[
         int | None, Parameter(help="processes that train one model, one a GPU [default: 1] [env: BSL_PROCESSES]")
@@ -40,7 +38,7 @@ def run(
     from flows.recipes import recipe as named_recipe
 
     base = named_recipe(recipe)
-    changes = changes_of(with_precision(precision, base.precisions, settings))
+    changes = settings.changes(base.precisions)
     config = override(base, changes)
     check_encoders([model for model, _ in config.models()], place)
     from flows.pipeline import pipeline

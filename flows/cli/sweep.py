@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.options import AskedPrecision, Changes, Output, Site
-from flows.cli.terminal.overrides import changes_of, configured, value_of, with_precision
+from flows.cli.terminal.options import Output, Settings, Site
+from flows.cli.terminal.overrides import value_of
 from flows.cli.terminal.printing import print_result
 from flows.cli.terminal.start import begin
 from models.evaluation.reproduction import MARGIN
@@ -20,12 +21,11 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
 
 
-def sweep(
-    names: Annotated[
-        tuple[str, ...], Parameter(help="a declared study, or recipes; a wrong name lists the studies", required=True)
-    ],
-    /,
-    *,
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Points:
+    """Options that make the points of a sweep."""
+
     over: Annotated[
         tuple[str, ...],
         Parameter(
@@ -33,37 +33,43 @@ def sweep(
             help="values of a field, for example training.objective.momentum=0.5,0.999 or recipe=nli,entail; repeat "
             "for a grid",
         ),
-    ] = (),
-    seeds: Annotated[int, Parameter(help="runs of each point, with training.seed 0, 1, …")] = 1,
-    against: Annotated[
-        tuple[str, ...], Parameter(help="point that all others are compared with; repeat for more")
-    ] = (),
+    ] = ()
+    seeds: Annotated[int, Parameter(help="runs of each point, with training.seed 0, 1, …")] = 1
+    against: Annotated[tuple[str, ...], Parameter(help="point that all others are compared with; repeat for more")] = ()
+
+
+def sweep(
+    names: Annotated[
+        tuple[str, ...], Parameter(help="a declared study, or recipes; a wrong name lists the studies", required=True)
+    ],
+    /,
+    *,
+    points: Points = Points(),
     lanes: Annotated[
         int | None, Parameter(help="parallel runs, each in its own process [default: 1 here, 256 on a pool]")
     ] = None,
     pool: Annotated[bool, Parameter(help="run each point as a run of deployment bsl-pipeline/any")] = False,
-    settings: Changes = (),
-    precision: AskedPrecision = None,
+    settings: Settings = Settings(),
     place: Site = Site(),
     output: Output = Output(),
 ) -> int:
     """Run a grid of configurations, each with several seeds, to one table."""
-    for option, number in (("seeds", seeds), ("lanes", lanes)):
+    for option, number in (("seeds", points.seeds), ("lanes", lanes)):
         if number is not None and number < 1:
             raise ValueError(f"--{option} {number}: expected 1 or more")
-    axes, changes = axes_of(over, names), changes_of(settings)
+    axes, changes = axes_of(points.over, names), settings.changes()
     _refuse_twice(axes, changes)
     if pool and not os.environ.get("PREFECT_API_URL"):
         raise ValueError("--pool: this command's own server has no workers. Set PREFECT_API_URL to a server that has")
     from flows.sweep.grid import grid
 
     name = names[0]
-    configs = grid(name, axes, changes, against).configs  # raises errors of usage before a server starts
-    if precision:
+    configs = grid(name, axes, changes, points.against).configs  # raises errors of usage before a server starts
+    if settings.precision:
         sections = [part for part in configs[0].precisions if all(part in config.precisions for config in configs)]
-        changes = changes_of(with_precision(precision, sections, settings))
+        changes = settings.changes(sections)
         _refuse_twice(axes, changes)
-        configs = grid(name, axes, changes, against).configs
+        configs = grid(name, axes, changes, points.against).configs
     start = begin(place, output, pool=pool or None)
     from flows.sweep.sweep import ablation
 
@@ -72,9 +78,9 @@ def sweep(
         configs,
         name=name,
         over=axes,
-        seeds=seeds,
+        seeds=points.seeds,
         overrides=changes or None,
-        against=list(against),
+        against=list(points.against),
         lanes=lanes,
     )
     if ref is None:
@@ -152,8 +158,7 @@ def reproduce(
     margin: Annotated[
         float, Parameter(help="maximum distance in points from the published figure for REPRODUCED")
     ] = MARGIN,
-    settings: Changes = (),
-    precision: AskedPrecision = None,
+    settings: Settings = Settings(),
     place: Site = Site(),
     output: Output = Output(),
 ) -> int:
@@ -162,12 +167,13 @@ def reproduce(
         raise ValueError(f"--seeds {seeds}: expected 1 or more runs")
     if not margin > 0:
         raise ValueError(f"--margin {margin}: expected points above 0, such as {MARGIN}")
+    from flows.config import override
     from flows.recipes import recipe
     from flows.recipes.published_rows import row_of
 
-    _, name = row_of(row)
-    asked = with_precision(precision, recipe(name).precisions, settings)
-    configs, changes = configured(name, asked).runs(1), changes_of(asked)
+    base = recipe(row_of(row)[1])
+    changes = settings.changes(base.precisions)
+    configs = override(base, changes).runs(1)
     start = begin(place, output)
     from flows.sweep.sweep import reproduction
 

@@ -281,7 +281,8 @@ def _on_pool(attempts: Sequence[PointRun], site: RunContext, at_once: int) -> li
         def end(position: int, fault: PoolError | None, some: Sequence[int] = some) -> None:
             number = some[position]
             if fault is not None and not is_fault(fault):
-                raise fault
+                with _named(attempts[number]):
+                    raise fault
             outcomes[number] = _logged(attempts[number], fault or outcomes[number])
 
         orders = [_order(attempts[number].job, outcomes[number], site) for number in some]

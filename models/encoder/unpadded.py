@@ -310,22 +310,26 @@ def without_mask() -> Iterator[None]:
         _without_mask.reset(token)
 
 
-def _attend(
-    own: str,
-    module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    *,
-    layout: Layout | None = None,
-    **options: Any,  # noqa: ANN401  each architecture's own
-) -> tuple[torch.Tensor, torch.Tensor | None]:
-    if layout is not None:
-        return packed_attention(query, key, value, layout, options.get("dropout", 0.0), options.get("scaling")), None
-    plain = _eager_of(module) if own == "eager" else ALL_ATTENTION_FUNCTIONS[own]
-    found: tuple[torch.Tensor, torch.Tensor | None] = plain(module, query, key, value, attention_mask, **options)
-    return found
+def _attention_over(own: str) -> Callable[..., Any]:
+    """Return the attention that takes layouts, and calls a model's own attention without one."""
+
+    def attend(
+        module: torch.nn.Module,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        layout: Layout | None = None,
+        **options: Any,  # noqa: ANN401  each architecture's own
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        if layout is not None:
+            dropout, scaling = options.get("dropout", 0.0), options.get("scaling")
+            return packed_attention(query, key, value, layout, dropout, scaling), None
+        plain = _eager_of(module) if own == "eager" else ALL_ATTENTION_FUNCTIONS[own]
+        found: tuple[torch.Tensor, torch.Tensor | None] = plain(module, query, key, value, attention_mask, **options)
+        return found
+
+    return attend
 
 
 def _mask(own: str, *given: Any, **options: Any) -> torch.Tensor | None:  # noqa: ANN401  transformers' own
@@ -341,7 +345,7 @@ def _eager_of(module: torch.nn.Module) -> Callable[..., Any]:
 
 
 for _own, _name in _OVER.items():
-    AttentionInterface.register(_name, partial(_attend, _own))
+    AttentionInterface.register(_name, _attention_over(_own))
     AttentionMaskInterface.register(_name, partial(_mask, _own))
 
 

@@ -30,6 +30,7 @@ from models.runtime.random_state import seeded
 from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
 from models.training.dev_evaluation import DevEvaluator
 from models.training.distributed import any_says, first_here_alone, from_first, is_first, seed_step
+from models.training.execution import Execution
 from models.training.health import divergence_remedy, finding_of
 from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log_row
 from models.training.optimizer import make_optimizer
@@ -46,13 +47,13 @@ if TYPE_CHECKING:
 
     from models.encoder.network import Encoder
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.runtime.progress import OnProgress
     from models.training.config import TrainingConfig
-    from models.training.dev_evaluation import DevSet, Evaluation
+    from models.training.dev_evaluation import DevSet
     from models.training.teacher_vectors import TeacherVectors
 
 logger = logging.getLogger(__name__)
 
+SAVE_EVERY = 200  # steps between snapshots
 REPORT_S = 1.0  # seconds between two progress reports
 MEETING_PAIRS = 4096  # sample of pairs for `Objective.meet_teacher`
 
@@ -96,15 +97,7 @@ def train(
     *,
     dev: DevSet | None = None,
     teacher: TeacherVectors | None = None,
-    work: Path | None = None,
-    device: str | torch.device = "cpu",
-    save_every: int = 200,
-    save_minutes: float | None = None,
-    keep: int = 2,
-    should_stop: Callable[[], bool] | None = None,
-    on_progress: OnProgress | None = None,
-    on_eval: Callable[[Evaluation], None] | None = None,
-    static_shapes: bool | None = None,
+    execution: Execution | None = None,
 ) -> TrainingResult:
     """Train an encoder on pairs of views by an objective; the default is BSL (paper section 3).
 
@@ -115,23 +108,16 @@ def train(
         config: All settings that decide the result; precision `auto` is resolved for the device.
         dev: Scored pairs for selecting a step and detecting a collapse.
         teacher: Vectors by the pairs' `sentence_id`, for objectives that learn from them.
-        work: Folder for tokens and snapshots of this run alone; if it has snapshots, training resumes from the newest
-            intact one.
-        device: Where to compute.
-        save_every: Steps between snapshots.
-        save_minutes: Minutes after which a snapshot is due in any case.
-        keep: Number of newest snapshots to keep.
-        should_stop: Called after each step; True saves and raises InterruptedRunError.
-        on_progress: Called with (steps done, total steps, detail), at most once a second.
-        on_eval: Called after each evaluation of this call.
-        static_shapes: Whether to pad batches to a few shapes, for which a GPU captures the step; None: only on a GPU.
+        execution: Device, snapshots, stop requests and progress reports; None trains on the CPU without any.
 
     Raises:
         TrainingError: Too few or incomplete pairs, a batch that the processes cannot share equally, or one of the
-            subclasses: NonFiniteLossError, InterruptedRunError, ResumeError (`work` has snapshots of another run or of
-            an unknown format).
+            subclasses: NonFiniteLossError, InterruptedRunError, ResumeError (the work folder has snapshots of another
+            run or of an unknown format).
         OSError: A snapshot cannot be read or written.
     """
+    execution = execution or Execution()
+    work, device = execution.work, execution.device
     config = settled(config, lambda: str(device))
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -148,10 +134,9 @@ def train(
             logger.info("resuming at step %d of %d", saved.step, total)
             run.restore(saved)
         evaluator = DevEvaluator(data, dev, encoder, config)
-        loop = _Loop(run, data, evaluator, config, on_progress, on_eval, static_shapes)
-        saving = Saving(work, save_every, save_minutes, keep) if work is not None and is_first() else None
+        loop = _Loop(run, data, evaluator, config, execution)
         try:
-            loop.go(saving, should_stop)
+            loop.go(Saving.of(execution, SAVE_EVERY) if is_first() else None)
         except FloatingPointError as error:
             raise _non_finite(error, loop.order, pairs.lazy(), work, divergence_remedy(config)) from error
         return loop.result()
@@ -209,25 +194,22 @@ class _Loop:
         data: TokenCache,
         evaluator: DevEvaluator,
         config: TrainingConfig,
-        on_progress: OnProgress | None,
-        on_eval: Callable[[Evaluation], None] | None,
-        static_shapes: bool | None,
+        execution: Execution,
     ) -> None:
-        self.run, self.data, self.evaluator, self.config = run, data, evaluator, config
-        self.on_progress, self.on_eval = on_progress, on_eval
+        self.run, self.data, self.evaluator, self.config, self.execution = run, data, evaluator, config, execution
         self.order = BatchOrder(len(data), config, data.lengths_of, data.column("group"))
         self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
         self.readings = DeferredMetrics(run.objective.online.device)
-        self.compute = compute_for(run, config, data, self.order, static=static_shapes)
+        self.compute = compute_for(run, config, data, self.order, static=execution.static_shapes)
 
-    def go(self, saving: Saving | None, should_stop: Callable[[], bool] | None) -> None:
+    def go(self, saving: Saving | None) -> None:
         """Run the remaining steps."""
         run = self.run
         if not run.log:
             run.log.append(log_row(0))
             self._evaluate()
-        if run_steps(run, self._step, self._snapshot, saving, should_stop):
+        if run_steps(run, self._step, self._snapshot, saving, self.execution.should_stop):
             raise InterruptedRunError(run.step, run.total, None if saving is None else str(saving.folder))
 
     def result(self) -> TrainingResult:
@@ -280,15 +262,13 @@ class _Loop:
         run.log[-1].update(asdict(evaluation))
         if run.step > 0 or self.config.select == "best-or-start":
             run.keep_best(evaluation)
-        if self.on_eval is not None:
-            self.on_eval(evaluation)
         if finding := finding_of(run.history(), self.config, final=run.step == run.total):
             run.give_up(finding)
             logger.warning("training stops here and uses the best checkpoint so far: %s", finding)
 
     def _report(self) -> None:
-        now = time.monotonic()
-        if self.on_progress is None or (now - self.reported < REPORT_S and self.run.step < self.run.total):
+        now, on_progress = time.monotonic(), self.execution.on_progress
+        if on_progress is None or (now - self.reported < REPORT_S and self.run.step < self.run.total):
             return
         self.reported = now
         self._pause()
@@ -296,7 +276,7 @@ class _Loop:
         speed, mfu = self.throughput, self.throughput.mfu
         rates = f"{speed.pairs_per_s:,.0f} pairs/s · {speed.tokens_per_s:,.0f} tokens/s"
         used = "" if mfu is None else f" · MFU {mfu:.1%}"
-        self.on_progress(self.run.step, self.run.total, f"loss {self.run.log[-1]['loss']:.3f}{dev} · {rates}{used}")
+        on_progress(self.run.step, self.run.total, f"loss {self.run.log[-1]['loss']:.3f}{dev} · {rates}{used}")
 
 
 def _start(

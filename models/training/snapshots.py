@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from models.objectives.objective import Objective
     from models.training.config import TrainingConfig
     from models.training.dev_evaluation import DevSet
+    from models.training.execution import Execution
     from models.training.token_cache import TokenCache
 
 logger = logging.getLogger(__name__)
@@ -69,6 +70,18 @@ class Saving:
         self._steps, self._keep = steps, keep
         self._seconds = math.inf if minutes is None else 60 * minutes
         self._saved = time.monotonic()
+
+    @classmethod
+    def of(cls, execution: Execution, steps: int) -> Saving | None:
+        """Return the saving of a run; None if it has no work folder.
+
+        Args:
+            execution: How the run executes.
+            steps: Steps between snapshots, unless `execution` has its own.
+        """
+        if execution.work is None:
+            return None
+        return cls(execution.work, execution.save_every or steps, execution.save_minutes, execution.keep)
 
     def is_due(self, step: int) -> bool:
         """Whether a snapshot should follow this step."""

@@ -24,8 +24,8 @@ from models.transforms.glow import FlatAdam, Glow
 from models.transforms.transform import Transform
 
 if TYPE_CHECKING:
+    from models.training.execution import Execution
     from models.transforms.config import FlowConfig
-    from models.transforms.transform import Fitting
 
 SAVE_EVERY: Final = 2_000  # steps, of milliseconds each
 REPORT_EVERY: Final = 100  # steps
@@ -38,18 +38,18 @@ class Flow(Transform):
     """BERT-flow: map x to the z of a Glow, of the same width but not of unit length."""
 
     @classmethod
-    def fit(cls, vectors_ND: torch.Tensor, config: FlowConfig, fitting: Fitting) -> Flow:
-        """Minimise bits per dimension; takes minutes for a million vectors, and resumes from `fitting.work`.
+    def fit(cls, vectors_ND: torch.Tensor, config: FlowConfig, execution: Execution) -> Flow:
+        """Minimise bits per dimension; takes minutes for a million vectors, and resumes from `execution.work`.
 
         Raises:
             EvaluationError: The vectors are too few or too narrow, one of their dimensions is constant, or the loss is
                 not finite.
-            InterruptedRunError: `fitting.should_stop` returned True; the state is saved.
-            ResumeError: `fitting.work` has snapshots of another fit.
+            InterruptedRunError: `execution.should_stop` returned True; the state is saved.
+            ResumeError: `execution.work` has snapshots of another fit.
         """
         _check(vectors_ND, config)
         fit = _Fit(vectors_ND, config)
-        fit.go(fitting)
+        fit.go(execution)
         fitted = cls(config, fit.network.state_dict())
         fitted.figures = {"steps": fit.step, "bits_per_dimension_at_start": fit.start, "bits_per_dimension": fit.bits()}
         return fitted
@@ -84,16 +84,16 @@ class _Fit:
         self.step = 0
         self.start = self.bits()
 
-    def go(self, fitting: Fitting) -> None:
+    def go(self, execution: Execution) -> None:
         """Take the remaining steps."""
-        saving = Saving(fitting.work, SAVE_EVERY, fitting.minutes, fitting.keep) if fitting.work else None
-        fingerprint = self._fingerprint() if fitting.work else ""
-        if fitting.work and (saved := newest_snapshot(fitting.work, fingerprint)) is not None:
+        saving = Saving.of(execution, SAVE_EVERY)
+        fingerprint = self._fingerprint() if execution.work else ""
+        if execution.work and (saved := newest_snapshot(execution.work, fingerprint)) is not None:
             self.step = saved.step
             self.adam.restore(saved.tensors["flow"])
-        taken = partial(self._advance, fitting)
-        if run_steps(self, taken, partial(self._snapshot, fingerprint), saving, fitting.should_stop):
-            raise InterruptedRunError(self.step, self.total, str(fitting.work) if fitting.work else None)
+        taken = partial(self._advance, execution)
+        if run_steps(self, taken, partial(self._snapshot, fingerprint), saving, execution.should_stop):
+            raise InterruptedRunError(self.step, self.total, str(execution.work) if execution.work else None)
 
     @property
     def over(self) -> bool:
@@ -108,7 +108,7 @@ class _Fit:
         """Return the bits per dimension of the first vectors, for reports."""
         return float(self.network.bits_per_dimension(self.vectors_ND[:MEASURED]))
 
-    def _advance(self, fitting: Fitting) -> None:
+    def _advance(self, execution: Execution) -> None:
         self.step += 1
         loss = self.network.bits_per_dimension(self._rows(self.step))
         loss.backward()  # type: ignore[no-untyped-call]  # torch has none for it
@@ -119,8 +119,8 @@ class _Fit:
                 raise EvaluationError(
                     f"bits per dimension are {bits} at step {self.step}, expected a number; lower `transform.lr`"
                 )
-            if fitting.on_progress is not None:
-                fitting.on_progress(self.step, self.total, f"{bits:.3f} bits per dimension")
+            if execution.on_progress is not None:
+                execution.on_progress(self.step, self.total, f"{bits:.3f} bits per dimension")
 
     def _rows(self, step: int) -> torch.Tensor:
         """Return the batch of a step, (B, D)."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from models.errors import EvaluationError
+from models.training.execution import Execution
 from models.transforms.bert_flow import Flow
 from models.transforms.config import FlowConfig, WhiteningConfig
-from models.transforms.transform import Fitting
 from models.transforms.whitening import Whitening
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ TRANSFORMS: Final[Mapping[type[AnyTransform], type[Transform]]] = {
 """To add a transform, add its settings to `config.AnyTransform` and a line here."""
 
 
-def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, fitting: Fitting | None = None) -> Transform:
+def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, execution: Execution | None = None) -> Transform:
     """Fit the configured transform.
 
     Raises:
@@ -42,7 +42,7 @@ def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, fitting: Fi
             f"vector {int(bad[0])} of the corpus is not finite ({len(bad)} of {len(vectors_ND)}), expected numbers; "
             "look at the encoder that made it"
         )
-    return TRANSFORMS[type(config)].fit(vectors_ND, config, fitting or Fitting())
+    return TRANSFORMS[type(config)].fit(vectors_ND, config, execution or Execution())
 
 
 def restore_transform(config: AnyTransform, tensors: Mapping[str, torch.Tensor]) -> Transform:

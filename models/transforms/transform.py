@@ -6,36 +6,15 @@ Shapes: N vectors, D their width, K their width after the transform.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
 
     import torch
     from pydantic import JsonValue
 
-    from models.runtime.progress import OnProgress
-
-
-@dataclass(frozen=True)
-class Fitting:
-    """Snapshots and progress reports of a fit that takes steps; these settings do not change the result.
-
-    Attributes:
-        work: Folder for this fit's snapshots alone, from which it resumes; None saves nothing.
-        minutes: Minutes after which a snapshot is due in any case; None saves by number of steps only.
-        keep: Number of newest snapshots to keep.
-        should_stop: Called after each step; True saves and raises InterruptedRunError.
-        on_progress: Called with (steps done, total steps, detail).
-    """
-
-    work: Path | None = None
-    minutes: float | None = None
-    keep: int = 2
-    should_stop: Callable[[], bool] | None = None
-    on_progress: OnProgress | None = None
+    from models.training.execution import Execution
 
 
 class Transform(ABC):
@@ -54,7 +33,7 @@ class Transform(ABC):
 
     @classmethod
     @abstractmethod
-    def fit(cls, vectors_ND: torch.Tensor, config: Any, fitting: Fitting) -> Transform:  # noqa: ANN401
+    def fit(cls, vectors_ND: torch.Tensor, config: Any, execution: Execution) -> Transform:  # noqa: ANN401
         """Fit the transform on a corpus's vectors.
 
         Raises:

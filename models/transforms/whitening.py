@@ -16,8 +16,8 @@ from models.transforms.transform import Transform
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from models.training.execution import Execution
     from models.transforms.config import WhiteningConfig
-    from models.transforms.transform import Fitting
 
 _CHUNK: Final = 65_536  # vectors in float64 at a time
 
@@ -34,7 +34,7 @@ class Whitening(Transform):
         cls,
         vectors_ND: torch.Tensor,
         config: WhiteningConfig,
-        fitting: Fitting,  # noqa: ARG003 - seconds, in one act
+        execution: Execution,  # noqa: ARG003 - seconds, in one act
     ) -> Whitening:
         """Fit mean and eigenvectors, in float64; the covariance divides by N − 1.
 

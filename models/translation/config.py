@@ -9,6 +9,7 @@ no revision: the newest commit is loaded, and artifact keys contain the digest o
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -34,6 +35,24 @@ class Pin(BaseModel):
 
     translation: str
     """Exact translation by the intact translator."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Compute resources of a translator.
+
+    Attributes:
+        device: `cpu`, `cuda` (all GPUs), `cuda:1` (one GPU) or, for transformers, another torch device.
+        cores: CPU cores to use.
+        replicas: Batches that CTranslate2 computes at once, per GPU or on the CPU; None: one per GPU, or one per
+            `threads` cores. Transformers computes one batch at a time, on all cores.
+        threads: CPU threads per batch.
+    """
+
+    device: str
+    cores: int
+    replicas: int | None = None
+    threads: int = 1
 
 
 class TranslatorConfig(BaseModel):

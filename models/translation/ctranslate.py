@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from transformers import MarianMTModel
 
-    from models.translation.config import TranslatorConfig
+    from models.translation.config import Resources, TranslatorConfig
 
 CPU_GREEDY_TOKEN_BUDGET = 1024
 CPU_BEAM_TOKEN_BUDGET = 512  # a beam multiplies the rows of a batch, so half the sentences fill the core as well
@@ -38,27 +38,16 @@ GPU_TOKEN_BUDGET = 65_536
 
 
 def load_translator(
-    folder: Path,
-    config: TranslatorConfig,
-    device: str,
-    converted: Path,
-    cores: int,
-    token_budget: int | None = None,
-    *,
-    replicas: int | None = None,
-    threads: int = 1,
+    folder: Path, config: TranslatorConfig, resources: Resources, converted: Path, token_budget: int | None = None
 ) -> BatchedTranslator:
     """Load the model in `folder`, and convert it into `converted` first if that does not exist.
 
     Args:
         folder: A MarianMT model in the transformers format.
         config: Languages, search and limits; with a precision resolved by `loading.resolve`.
-        device: `cpu`, `cuda` (all GPUs) or `cuda:1` (one GPU).
+        resources: Device and cores.
         converted: Folder for the converted model; another model or version needs another folder.
-        cores: CPU cores to use.
         token_budget: Largest number of padded source tokens in a batch; None uses the device's default.
-        replicas: Batches computed at once, per GPU or on the CPU; None: one per GPU, or one per `threads` cores.
-        threads: CPU threads per batch.
 
     Raises:
         TranslatorLoadError: The folder has no model that CTranslate2 can run, or unsafe weights, or the model lacks the
@@ -66,14 +55,14 @@ def load_translator(
         DeviceMemoryError: The model does not fit into the GPU's memory.
     """
     convert_once(folder, converted)
-    kind = device.partition(":")[0]
+    device, kind, threads = resources.device, resources.device.partition(":")[0], resources.threads
     try:
         translator = ctranslate2.Translator(
             str(converted),
             device=kind,
             device_index=gpus(device) if kind == "cuda" else 0,
             compute_type=compute_type(config.precision, kind),
-            inter_threads=replicas or (1 if kind == "cuda" else max(1, cores // threads)),
+            inter_threads=resources.replicas or (1 if kind == "cuda" else max(1, resources.cores // threads)),
             intra_threads=threads,
         )
     except RuntimeError as error:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from models.translation.batching import BatchedTranslator
-    from models.translation.config import Backend, Precision, TranslatorConfig
+    from models.translation.config import Backend, Precision, Resources, TranslatorConfig
 
 logger = logging.getLogger(__name__)
 
@@ -24,42 +24,29 @@ _AUTO: dict[Backend, dict[Literal["cpu", "gpu"], Precision]] = {
 
 
 def load_translator(
-    folder: Path,
-    config: TranslatorConfig,
-    device: str,
-    converted: Path,
-    cores: int,
-    token_budget: int | None = None,
-    *,
-    replicas: int | None = None,
-    threads: int = 1,
+    folder: Path, config: TranslatorConfig, resources: Resources, converted: Path, token_budget: int | None = None
 ) -> BatchedTranslator:
     """Load the model in `folder` with the backend that `config` resolves to.
 
     Args:
         folder: A MarianMT model in the transformers format.
         config: Languages, backend, precision, search and limits.
-        device: As for `resolve`.
+        resources: Device and cores, the device as for `resolve`.
         converted: Folder of the model converted for ctranslate2, made if needed; transformers does not use it.
-        cores: CPU cores to use.
         token_budget: Largest number of padded source tokens in a batch; None uses the default of backend and device.
-        replicas: As for `ctranslate.load_translator`; transformers has one replica on all cores.
-        threads: As for `ctranslate.load_translator`.
 
     Raises:
         TranslatorLoadError: The model cannot be loaded, or does not support the settings of `config`.
     """
-    settled = resolve(config, device)
+    settled = resolve(config, resources.device)
     with load_errors(folder, TranslatorLoadError):
         if settled.backend == "transformers":
             from models.translation import marian
 
-            return marian.load_translator(folder, settled, device, cores, token_budget)
+            return marian.load_translator(folder, settled, resources.device, resources.cores, token_budget)
         from models.translation import ctranslate
 
-        return ctranslate.load_translator(
-            folder, settled, device, converted, cores, token_budget, replicas=replicas, threads=threads
-        )
+        return ctranslate.load_translator(folder, settled, resources, converted, token_budget)
 
 
 def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:

@@ -1,11 +1,8 @@
-"""Read Parquet files and Arrow streams (the cache format of `datasets`), or some rows of a Parquet file."""
+"""Read Parquet files and Arrow streams (the cache format of `datasets`)."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from contextlib import contextmanager
-from functools import lru_cache
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final, cast
 
 import polars as pl
@@ -17,7 +14,6 @@ from storage.readers.blocks import open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from storage.readers.columns import Columns
     from storage.readers.read_report import ReadReport
@@ -170,25 +166,3 @@ def damage_named(path: str, form: str = "Parquet file") -> Iterator[None]:
         raise SourceError(
             f"{path} is no whole {form} ({reason:.200}); copy it again, or delete its folder if that is a cache's"
         ) from error
-
-
-def rows_of_groups(path: Path, start: int, rows: int) -> pl.DataFrame:
-    """Return rows `start` to `start + rows` of a file whose content never changes.
-
-    The footer is read once; then only the row groups with these rows are read.
-
-    Raises:
-        FileNotFoundError: the file was deleted.
-    """
-    metadata, ends = _footer(path)
-    first, last = bisect_right(ends, start), bisect_left(ends, start + rows)
-    with path.open("rb") as file:
-        table = pq.ParquetFile(file, metadata=metadata).read_row_groups(list(range(first, min(last + 1, len(ends)))))
-    return cast("pl.DataFrame", pl.from_arrow(table)).slice(start - (ends[first - 1] if first else 0), rows)
-
-
-@lru_cache(maxsize=2)  # a plan has a group per shard: parsing the footer for each shard would be quadratic
-def _footer(path: Path) -> tuple[pq.FileMetaData, list[int]]:
-    """Return the file's metadata, and the number of rows up to the end of each group."""
-    metadata = pq.read_metadata(path)
-    return metadata, list(accumulate(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)))

@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
-import pyarrow.parquet as pq
 
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
@@ -24,12 +23,11 @@ from storage.errors import StorageError
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encode import ResumableEncoding
 from tasks.stage.cached import StageContext, stage
-from tasks.stage.shards import PLAN, Shard, digest_of, run_shards
+from tasks.stage.shards import Shard, run_shards, write_shards
 from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from models.runtime.progress import OnProgress
     from storage.artifacts.manifest import Provenance
@@ -88,7 +86,7 @@ class CorpusVectors:
         advance = progress_of(WHAT)
         # Not the store's scratch folder, which two runs share: each must read its own plan.
         with store.workspace() as folder:
-            shards = self._planned(folder / "missing.parquet")
+            shards = write_shards(self._missing(), folder / "missing.arrow")
             self.embedded = total = sum(shard.rows for shard in shards)
             if total:
                 advance(0, total, "")  # with a count, the terminal prints no line for each shard
@@ -108,20 +106,12 @@ class CorpusVectors:
     def _range(self, number: int, *columns: str) -> pl.DataFrame:
         return self._sentences.select(columns).slice(number * SHARD_ROWS, SHARD_ROWS).collect()
 
-    def _planned(self, plan: Path) -> list[Shard]:
-        """Write the missing sentences of each range to a file, one row group per shard; a complete range has none."""
-        shards: list[Shard] = []
-        start = 0
-        with pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
-            for number in range(-(-self.rows // SHARD_ROWS)):
-                rows = self._range(number, "sentence_id", "text")
-                known = self._held.of(rows).select("sentence_id")
-                missing = rows.join(known, on="sentence_id", how="anti", maintain_order="left")
-                if missing.height:
-                    writer.write_table(missing.to_arrow().cast(PLAN))
-                shards.append(Shard(digest=digest_of(missing), plan=plan, start=start, rows=missing.height))
-                start += missing.height
-        return shards
+    def _missing(self) -> Iterator[pl.DataFrame]:
+        """Yield the sentences of each range that have no vector; none of a complete range."""
+        for number in range(-(-self.rows // SHARD_ROWS)):
+            rows = self._range(number, "sentence_id", "text")
+            known = self._held.of(rows).select("sentence_id")
+            yield rows.join(known, on="sentence_id", how="anti", maintain_order="left")
 
 
 @stage(ref=ArtifactRef, kind="embeddings/shards", version=EMBED_VERSION)

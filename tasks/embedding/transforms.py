@@ -36,20 +36,20 @@ def fit_transform(work: StageContext, embeddings: EmbeddingsRef, config: Transfo
     """
     from safetensors.torch import save_file
 
+    from models.training.execution import Execution
     from models.transforms.registry import fitted_transform
-    from models.transforms.transform import Fitting
 
     limit_threads(work.site)
     vectors_ND = _tensor(work.store.scan(embeddings).collect())
     with stop_requested() as asked:
-        fitting = Fitting(
+        execution = Execution(
             work=work.store.scratch(work.ref),
-            minutes=work.site.save_minutes,
+            save_minutes=work.site.save_minutes,
             keep=work.site.keep_snapshots,
             should_stop=asked,
             on_progress=progress_of(f"fitting {config.name}"),
         )
-        fitted = fitted_transform(vectors_ND, config, fitting)
+        fitted = fitted_transform(vectors_ND, config, execution)
     save_file({name: tensor.contiguous() for name, tensor in fitted.tensors.items()}, work.draft.folder / TENSORS)
     (work.draft.folder / SETTINGS).write_text(config.model_dump_json(indent=1), encoding="utf-8")
     work.draft.note({"vectors": len(vectors_ND), "dimensions": vectors_ND.shape[1], **fitted.figures})

@@ -79,7 +79,7 @@ class TransferKind(FrozenKind[TransferSet]):
         Args:
             site: Run context. Its mirror may contain the set as tables, one for each split, or the files of SentEval's
                 download script (folder `data/downstream` of a SentEval copy). Otherwise the files come from the Hub:
-                MRPC from GLUE's tables, others from `senteval.tar` of SimCSE's authors
+                MRPC from GLUE's tables, SST-5 from SetFit's, others from `senteval.tar` of SimCSE's authors
                 (princeton-nlp/datasets-for-simcse).
             name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
 

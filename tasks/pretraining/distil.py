@@ -43,6 +43,7 @@ def teach_student(
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.pretraining.corpora import english_sentences
     from models.pretraining.export import halve
+    from models.training.execution import Execution
     from models.training.loop import train
 
     limit_threads(work.site)
@@ -57,9 +58,9 @@ def teach_student(
         encoder,
         recipe.training,
         teacher=known,
-        work=work.store.scratch(work.ref),
-        device=device_of(work.site),
-        on_progress=progress_of("student"),
+        execution=Execution(
+            work=work.store.scratch(work.ref), device=device_of(work.site), on_progress=progress_of("student")
+        ),
     )
     folder = work.draft.folder / MODEL
     encoder.with_network(result.encoder).save(folder)

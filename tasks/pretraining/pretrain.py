@@ -183,7 +183,7 @@ def back_translate(
         chosen: Languages, and numbers of sentences.
     """
     from models.pretraining.corpora import LANGUAGES, round_trip_sentences
-    from models.translation.config import TranslatorConfig
+    from models.translation.config import Resources, TranslatorConfig
     from models.translation.loading import load_translator
 
     limit_threads(work.site)
@@ -197,9 +197,8 @@ def back_translate(
             model=str(translator), source_lang="en", target_lang=code, target_token=f">>{LANGUAGES[code]}<<"
         )
         with TemporaryDirectory() as scratch:
-            engine = load_translator(
-                folder, config, device_of(work.site), Path(scratch) / "converted", work.site.threads or cores()
-            )
+            resources = Resources(device_of(work.site), work.site.threads or cores())
+            engine = load_translator(folder, config, resources, Path(scratch) / "converted")
         texts = [
             translation.text for translation in engine.translate(english, progress_of(f"back-translation, {code}"))
         ]

@@ -187,12 +187,13 @@ def _qualities(name: str, sentences: int, root: Path | None) -> dict[str, float]
 
 
 def _translated(config: TranslatorConfig, texts: list[str], root: Path | None) -> list[str]:
+    from models.translation.config import Resources
     from models.translation.loading import load_translator
 
     full = config.model_copy(update={"backend": "ctranslate2", "precision": "fp32"})
     folder = embedded_path(config.model.removeprefix(EMBEDDED), root)
     with TemporaryDirectory() as scratch:
-        translator = load_translator(folder, full, "cpu", Path(scratch) / "converted", cores())
+        translator = load_translator(folder, full, Resources("cpu", cores()), Path(scratch) / "converted")
     advance = progress_of(f"{config.source_lang}→{config.target_lang}")
     return [translation.text for translation in translator.translate(texts, advance)]
 

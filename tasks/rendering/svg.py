@@ -98,7 +98,8 @@ def inline(figure: Figure, name: str, label: str) -> Chart:
     buffer = io.StringIO()
     canvas = FigureCanvasSVG(figure)
     # `Figure.savefig` draws every figure twice.
-    canvas.print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    unstated = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    canvas.print_svg(buffer, metadata=unstated)  # type: ignore[no-untyped-call]
     drawn = buffer.getvalue()
     body = drawn[drawn.index(">", drawn.index("<svg")) + 1 :].strip()
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)

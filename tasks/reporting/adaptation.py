@@ -22,7 +22,7 @@ from tasks.adaptation import SHARE, VERDICT
 from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
 from tasks.rendering.evidence import MRR, proof_rows, weighed
-from tasks.reporting.card import CARD, UNDECLARED, USE, Material, card, hub_id, model_material
+from tasks.reporting.card import CARD, UNDECLARED, USE, Header, Material, card, hub_id, model_material
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.run.report import PAGE
@@ -272,7 +272,7 @@ def adapted_card(
         ],
     )
     languages = sorted({source.lang for source in sources}) if better else []
-    return card(page, materials, checkpoint=checkpoint.key, base=hub_id(adapted.encoder), languages=languages)
+    return card(page, materials, Header(hub_id(adapted.encoder), languages=languages), checkpoint.key)
 
 
 def _samples(made: AdaptationArtifacts) -> dict[str, ViewsRef]:

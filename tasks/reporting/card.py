@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -82,43 +82,53 @@ class Material(NamedTuple):
     licence: str
 
 
-def card(
-    page: Page,
-    materials: Sequence[Material],
-    *,
-    checkpoint: str = "",
-    base: str | None = None,
-    datasets: Sequence[str] = (),
-    languages: Sequence[str] = (),
-    results: Sequence[EvalResult] = (),
-    tags: Sequence[str] = (),
-) -> str:
-    """Return a card as Markdown.
+@dataclass(frozen=True)
+class Header:
+    """Fields of the Hub's header, in addition to the licence and the fields of every sentence encoder.
 
-    Args:
-        page: content; the title is the encoder's name.
-        materials: models and datasets used to make the encoder.
-        checkpoint: key of the artifact; empty without one.
+    Attributes:
         base: Hub id of the base model; None if it is not on the Hub.
         datasets: Hub ids of the training data.
         languages: ISO 639 codes of the sentences.
         results: result of `results_of`.
         tags: tags besides those of every sentence encoder.
     """
+
+    base: str | None
+    datasets: Sequence[str] = ()
+    languages: Sequence[str] = ()
+    results: Sequence[EvalResult] = ()
+    tags: Sequence[str] = ()
+
+
+def card(
+    page: Page,
+    materials: Sequence[Material],
+    header: Header,
+    checkpoint: str = "",
+) -> str:
+    """Return a card as Markdown.
+
+    Args:
+        page: content; the title is the encoder's name.
+        materials: models and datasets used to make the encoder.
+        header: fields that differ between encoders.
+        checkpoint: key of the artifact; empty without one.
+    """
     from huggingface_hub import ModelCardData  # slow import, needed only to write a card
 
     fields: dict[str, Any] = {
-        "language": [*languages] or None,
+        "language": [*header.languages] or None,
         **_licence_fields({material.licence for material in materials}),
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",
-        "tags": ["sentence-transformers", "sentence-similarity", "feature-extraction", *tags],
-        "datasets": [*datasets] or None,
+        "tags": ["sentence-transformers", "sentence-similarity", "feature-extraction", *header.tags],
+        "datasets": [*header.datasets] or None,
     }
-    if base:
-        fields |= {"base_model": base, "base_model_relation": "finetune"}
-    if results:
-        fields |= {"model_name": page.title, "eval_results": [*results]}
+    if header.base:
+        fields |= {"base_model": header.base, "base_model_relation": "finetune"}
+    if header.results:
+        fields |= {"model_name": page.title, "eval_results": [*header.results]}
     table = Table.of("Materials", [material._asdict() for material in materials])
     whole = replace(page, parts=[*page.parts, Part("Licences", [Prose(_LICENCES), table])])
     made = f"\nMade by bsl-pipeline, checkpoint `{checkpoint}`.\n" if checkpoint else ""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.encoder.config import EncoderConfig
 from models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
 from models.errors import EncoderError
 from storage.errors import StoreWriteError
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.encoder.config import EncoderConfig
     from models.encoder.network import Encoder
     from models.encoder.sentence_encoder import SentenceEncoder
     from tasks.serving.variants import Variant
@@ -109,7 +109,7 @@ def export_variants(
     limit_threads(site)
     found = find_encoder(site, name, revision)
     folder = encoder_folder(site.open_store(), found)
-    encoder = SentenceEncoder.load(folder, saved_config(folder, name) or _bare(name))
+    encoder = SentenceEncoder.load(folder, saved_config(folder, name) or EncoderConfig(model=name))
     _check(encoder, wanted)
     with whole(target) as made:
         made.mkdir()
@@ -273,9 +273,3 @@ def _texts(site: RunContext, wanted: CompressionConfig) -> list[str]:
     texts = pl.concat([column.cast(pl.String).alias("text") for column in columns]).drop_nulls().str.strip_chars()
     kept = texts.filter(texts.str.len_chars() > 0).unique(maintain_order=True)
     return kept.sample(min(wanted.sentences, len(kept)), shuffle=True, seed=0).to_list()
-
-
-def _bare(name: str) -> EncoderConfig:
-    from models.encoder.config import EncoderConfig
-
-    return EncoderConfig(model=name)

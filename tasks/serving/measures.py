@@ -12,7 +12,7 @@ from storage.artifacts.refs import CheckpointRef
 from storage.assets.embedded import embedded_path
 from tasks.rendering.blocks import Page
 from tasks.rendering.markdown import markdown_table
-from tasks.reporting.card import card, hub_id, model_material
+from tasks.reporting.card import Header, card, hub_id, model_material
 from tasks.reporting.export import newest_card
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, f
     own = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else folder / README
     if own is not None and own.is_file():
         return own.read_text(encoding="utf-8")
-    return card(Page(name, "", "", [], []), [model_material("encoder", name)], base=hub_id(name))
+    return card(Page(name, "", "", [], []), [model_material("encoder", name)], Header(hub_id(name)))
 
 
 def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str) -> None:

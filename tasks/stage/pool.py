@@ -158,7 +158,7 @@ def _fault(run: FlowRun) -> PoolError | None:
     if run.state is not None and run.state.is_completed():
         return None
     name, message = (run.state.name, run.state.message or "") if run.state else ("unknown", "")
-    text = f"run {run.name} ended as {name} (expected Completed): {message}. Its log is on the server"
+    text = f"run {run.name} ended as {name} (expected Completed): {message.rstrip('.')}. Its log is on the server"
     if run.state is None or not run.state.is_failed():
         return PoolError(text)
     raised = _RAISED.search(message)

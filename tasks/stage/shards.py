@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 
 import cloudpickle
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from models.errors import ModelError
@@ -26,7 +24,6 @@ from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ArtifactRef
 from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
-from storage.readers.parquet import rows_of_groups
 from storage.sources.model_sources import ResolvedModel, resolve_model
 from tasks.stage.progress import StageRun, is_planning, notify
 from tasks.stage.run_context import RunContext
@@ -78,7 +75,7 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
 T = TypeVar("T")
 
 _AT_ONCE: Final = 256  # minimum number of calls sent to the scheduler at a time
-_GATHER_EVERY_S: Final = 0.1
+_GATHER_EVERY_S: Final = 0.5
 _turn = threading.Lock()
 
 
@@ -220,7 +217,6 @@ def _folder_here(identity: str, place: Path) -> ResolvedModel:
 
 
 _ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "slot": pl.UInt64})
-PLAN: Final = pa.schema([("sentence_id", pa.uint64()), ("text", pa.large_string())])
 _SLOT_BITS: Final = 8
 _SINGLE: Final = 192
 _STEP: Final = 32  # 64 steps: up to 2,240 characters, above a corpus's default limit for sentences
@@ -234,10 +230,13 @@ class Shard(BaseModel):
     digest: str
     """sha256 over the sentences' ids, in order."""
     plan: Annotated[Path | bytes, NotInKey]
-    """Parquet file of this run's missing sentences (columns of `PLAN`); on another machine, the shard's sentences as
-    bytes."""
-    start: Annotated[int, NotInKey]
-    """First row of the shard in the plan."""
+    """File of this run's missing sentences, an Arrow stream per shard; on another machine, the shard's stream."""
+    offset: Annotated[int, NotInKey] = 0
+    """Position of the shard's stream in the plan."""
+    size: Annotated[int, NotInKey] = 0
+    """Bytes of the shard's stream."""
+    start: Annotated[int, NotInKey] = 0
+    """Sentences in the shards before it, for progress."""
     rows: Annotated[int, NotInKey]
     """Sentences in the shard."""
     total: Annotated[int, NotInKey] = 0
@@ -245,19 +244,37 @@ class Shard(BaseModel):
 
     def read(self) -> pl.DataFrame:
         """Return the sentences: sentence_id, text."""
+        return pl.read_ipc_stream(self._stream())
+
+    def _stream(self) -> bytes:
         if isinstance(self.plan, bytes):
-            return pl.read_ipc(self.plan)
-        return rows_of_groups(self.plan, self.start, self.rows)
+            return self.plan
+        with self.plan.open("rb") as file:
+            file.seek(self.offset)
+            return file.read(self.size)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the sentences with the shard, because another machine cannot read the plan."""
-        buffer = BytesIO()
-        self.read().write_ipc(buffer, compression="zstd")
-        return _received, (self.digest, buffer.getvalue(), self.rows)
+        return _received, (self.digest, self._stream(), self.rows)
 
 
-def _received(digest: str, sentences: bytes, rows: int) -> Shard:
-    return Shard(digest=digest, plan=sentences, start=0, rows=rows)
+def _received(digest: str, stream: bytes, rows: int) -> Shard:
+    return Shard(digest=digest, plan=stream, rows=rows)
+
+
+def write_shards(frames: Iterable[pl.DataFrame], plan: Path) -> list[Shard]:
+    """Write each frame (sentence_id, text) to a plan as a shard."""
+    shards: list[Shard] = []
+    start = 0
+    with plan.open("wb") as file:
+        for frame in frames:
+            stream = BytesIO()
+            frame.select("sentence_id", "text").write_ipc_stream(stream, compression="zstd")
+            offset, size = file.tell(), file.write(stream.getbuffer())
+            digest = digest_of(frame)
+            shards.append(Shard(digest=digest, plan=plan, offset=offset, size=size, start=start, rows=frame.height))
+            start += frame.height
+    return shards
 
 
 def plan_shards(missing: Iterable[pl.DataFrame], shard_rows: int, plan: Path) -> list[Shard]:
@@ -268,15 +285,11 @@ def plan_shards(missing: Iterable[pl.DataFrame], shard_rows: int, plan: Path) ->
         shard_rows: Sentences per shard.
         plan: File to write the sentences to, sorted by (length in characters, sentence_id).
     """
-    shards: list[Shard] = []
-    with TemporaryDirectory(dir=plan.parent) as scratch, pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
+    with TemporaryDirectory(dir=plan.parent) as scratch:
         by_length = Partitions(Path(scratch), _ROWS, "slot", bits=_SLOT_BITS, tidy=_ordered)
         for frame in missing:
             by_length.add(frame.select("sentence_id", "text", slot=_slot(pl.col("text").str.len_chars())))
-        for rows in equal_frames(by_length, shard_rows):
-            writer.write_table(rows.select("sentence_id", "text").to_arrow().cast(PLAN))
-            shards.append(Shard(digest=digest_of(rows), plan=plan, start=len(shards) * shard_rows, rows=rows.height))
-    return shards
+        return write_shards(equal_frames(by_length, shard_rows), plan)
 
 
 def digest_of(rows: pl.DataFrame) -> str:

@@ -115,14 +115,14 @@ def pace_fit(work: StageContext, embeddings: EmbeddingsRef, config: TransformCon
     """
     import torch
 
+    from models.training.execution import Execution
     from models.transforms.registry import fitted_transform
-    from models.transforms.transform import Fitting
 
     limit_threads(work.site)
     vectors_ND = torch.tensor(work.store.scan(embeddings).collect()["embedding"].to_numpy())
     clock = _Clock()
     with suppress(_TimedError):
-        fitted_transform(vectors_ND, config, Fitting(should_stop=clock))
+        fitted_transform(vectors_ND, config, Execution(should_stop=clock))
     _publish(work, clock)
 
 

@@ -54,6 +54,7 @@ def run_job(
     # Imported here, so that a run with all stages cached does not import torch and transformers.
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.training.distributed import is_first
+    from models.training.execution import Execution
     from models.training.loop import train
 
     store = job.site.open_store()
@@ -64,13 +65,15 @@ def run_job(
         job.config,
         dev=dev_set(job.dev) if job.dev is not None and is_first() else None,  # the first process evaluates
         teacher=None if job.teacher is None else _teacher(job, job.teacher),
-        work=job.work,
-        device=device,
-        save_every=job.site.save_every,
-        save_minutes=job.site.save_minutes,
-        keep=job.site.keep_snapshots,
-        should_stop=should_stop,
-        on_progress=on_progress,
+        execution=Execution(
+            work=job.work,
+            device=device,
+            save_every=job.site.save_every,
+            save_minutes=job.site.save_minutes,
+            keep=job.site.keep_snapshots,
+            should_stop=should_stop,
+            on_progress=on_progress,
+        ),
     )
     return result, SentenceEncoder(result.encoder, start.tokenizer)  # drops the start's prompts, as untrained
 

@@ -23,14 +23,15 @@ from contextlib import closing
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from models.errors import TranslationStoppedError, TranslatorLoadError
 from models.runtime.partitions import Partitions
-from models.translation.config import TRANSLATION_VERSION
+from models.translation.config import TRANSLATION_VERSION, Resources
+from models.translation.loading import load_translator
 from storage.artifacts.refs import ArtifactRef
 from tasks.stage.cached import Stage, StageContext, stage
 from tasks.stage.device import cores, device_of, limit_threads
@@ -92,7 +93,7 @@ def translate_missing(
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder, which two workers share: each must read its own plan.
     with store.workspace() as folder, stop_requested() as stopping:
-        shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.parquet")
+        shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.arrow")
         total = sum(shard.rows for shard in shards)
         advance(0, total, "")
         ordered = sorted(shards, key=scattered)
@@ -151,19 +152,6 @@ def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:
     return [translation.text for translation in _translator(site, hop).translate(sentences)]
 
 
-class _Crew(NamedTuple):
-    """Compute resources of a translator: arguments of `load_translator`."""
-
-    device: str
-    cores: int
-    replicas: int | None
-    threads: int
-
-
-def _crew(site: RunContext) -> _Crew:
-    return _Crew(device_of(site), site.threads or cores(), site.translator_copies, site.translator_threads)
-
-
 def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
     backend, found = hop.config.backend, version(hop.config.backend)
     if hop.identity["backend_version"] != found:
@@ -171,18 +159,16 @@ def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
             f"{hop.direction}: {backend} {found} is installed (expected {hop.identity['backend_version']}). Install "
             "one version on all machines"
         )
-    return _loaded(hop.model.folder, hop.config, _conversion(site, hop), _crew(site))
+    resources = Resources(device_of(site), site.threads or cores(), site.translator_copies, site.translator_threads)
+    return _loaded(hop.model.folder, hop.config, resources, _conversion(site, hop))
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's replaces it in the device's memory
-def _loaded(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> BatchedTranslator:
+def _loaded(folder: Path, config: TranslatorConfig, resources: Resources, converted: Path) -> BatchedTranslator:
     # Imported here, so that a run without missing translations does not import transformers.
-    from models.translation.loading import load_translator
     from models.translation.smoke_test import smoke_test
 
-    translator = load_translator(
-        folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads
-    )
+    translator = load_translator(folder, config, resources, converted)
     for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
     return translator

@@ -98,10 +98,11 @@ def _settle(environment: Mapping[str, str]) -> None:
 
 
 def _translations(folder: Path, configs: list[TranslatorConfig], converted: Path) -> list[list[str]]:
+    from models.translation.config import Resources
     from models.translation.loading import load_translator
     from models.translation.smoke_test import PLAIN_SENTENCES
 
-    translators = (load_translator(folder, config, "cpu", converted, cores=1) for config in configs)
+    translators = (load_translator(folder, config, Resources("cpu", cores=1), converted) for config in configs)
     return [
         [translation.text for translation in translator.translate(PLAIN_SENTENCES[config.source_lang])]
         for config, translator in zip(configs, translators, strict=True)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from models.pretraining.translation import round_trip_quality, translation_quality  # noqa: E402
-from models.translation.config import MINI  # noqa: E402
+from models.translation.config import MINI, Resources  # noqa: E402
 from models.translation.loading import load_translator  # noqa: E402
 from storage.assets.embedded import embedded_path  # noqa: E402
 from tasks.pretraining.verify import ENCODER, MULTILINGUAL_ENCODER, measure  # noqa: E402
@@ -36,7 +36,7 @@ class Translators:
     def translate(self, direction: str, texts: Sequence[str], precision: str = "int8", beam: int = 4) -> list[str]:
         config = MINI[direction].model_copy(update={"precision": precision, "beam": beam, "backend": "ctranslate2"})
         folder = embedded_path(config.model.removeprefix("embedded:"))
-        translator = load_translator(folder, config, "cpu", self._scratch / folder.name, cores())
+        translator = load_translator(folder, config, Resources("cpu", cores()), self._scratch / folder.name)
         return [each.text for each in translator.translate(texts)]
 
 

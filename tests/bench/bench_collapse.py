@@ -19,6 +19,7 @@ import itertools
 import json
 import sys
 import tempfile
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ from models.evaluation.metrics import unit  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.training.config import TrainingConfig  # noqa: E402
 from models.training.dev_evaluation import DevSet, Evaluation  # noqa: E402
+from models.training.execution import Execution  # noqa: E402
 from models.training.health import finding_of  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.snapshots import read_snapshot  # noqa: E402
@@ -72,15 +74,14 @@ def judge(encoder: Encoder, tokenizer, test: DevSet) -> dict[str, float]:
 
 
 class Watch:
-    """Calls the detector after each evaluation, as the loop does, without stopping the run."""
+    """Applies the detector to each evaluation of a finished run, as the loop does, which here did not stop."""
 
-    def __init__(self, steps: int) -> None:
-        self.steps, self.history, self.raised = steps, [], None
-
-    def __call__(self, seen: Evaluation) -> None:
-        self.history.append(seen)
-        if finding := finding_of(self.history, TrainingConfig(), final=seen.step == self.steps):
-            self.raised = self.raised or {"step": seen.step, "message": finding}
+    def __init__(self, log: pl.DataFrame, steps: int) -> None:
+        rows = log.filter(pl.col("alignment").is_not_null()).select(field.name for field in fields(Evaluation))
+        self.history, self.raised = [Evaluation(**row) for row in rows.to_dicts()], None
+        for number, seen in enumerate(self.history, 1):
+            if finding := finding_of(self.history[:number], TrainingConfig(), final=seen.step == steps):
+                self.raised = self.raised or {"step": seen.step, "message": finding}
 
 
 def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dict[str, object]:
@@ -98,11 +99,13 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
         collapse=None,
         precision=PRECISION,
     )
-    watch, test = Watch(steps), scored("test")
+    test = scored("test")
     before = judge(encoder, tokenizer, test)
     with tempfile.TemporaryDirectory() as work:
-        saving = {"work": Path(work), "save_every": config.eval_every, "keep": 2 * EVALUATIONS}
-        result = train(pairs(), SentenceEncoder(encoder, tokenizer), config, dev=scored("dev"), on_eval=watch, **saving)
+        saving = Execution(work=Path(work), save_every=config.eval_every, keep=2 * EVALUATIONS)
+        start = SentenceEncoder(encoder, tokenizer)
+        result = train(pairs(), start, config, dev=scored("dev"), execution=saving)
+        watch = Watch(result.log, steps)
         after = judge(result.encoder, tokenizer, test)
         judged = {steps: after}
         if watch.raised and watch.raised["step"] < steps:

@@ -36,6 +36,7 @@ from models.objectives.registry import build_objective  # noqa: E402
 from models.runtime.device import arithmetic  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
+from models.training.execution import Execution  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.metrics import Throughput  # noqa: E402
 from models.training.optimizer import make_optimizer  # noqa: E402
@@ -236,9 +237,11 @@ def flat(steps: int) -> Iterator[Goal]:
             sentences("nli"),
             SentenceEncoder(encoder, tokenizer),
             config,
-            work=Path(folder) / "work",
-            save_every=max(1, steps // 20),
-            on_progress=lambda done, *_: seen.append((done, time.perf_counter(), _rss_mib())),
+            execution=Execution(
+                work=Path(folder) / "work",
+                save_every=max(1, steps // 20),
+                on_progress=lambda done, *_: seen.append((done, time.perf_counter(), _rss_mib())),
+            ),
         )
     settled = [entry for entry in seen if entry[0] >= steps // 10]
     growth = settled[-1][2] / settled[0][2] - 1

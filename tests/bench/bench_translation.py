@@ -74,7 +74,7 @@ def naive(folder: Path, texts: Sequence[str], *, forced: bool) -> Variant:
 
 def ours(folder: Path, converted: Path, texts: Sequence[str], beam: int, *, forced: bool) -> Variant:
     """Translate with the backend as the pipeline calls it: text in, text out."""
-    from models.translation.config import TranslatorConfig
+    from models.translation.config import Resources, TranslatorConfig
     from models.translation.loading import load_translator
     from tasks.stage.device import cores
 
@@ -82,7 +82,7 @@ def ours(folder: Path, converted: Path, texts: Sequence[str], beam: int, *, forc
     config = TranslatorConfig.model_validate(
         {"model": MINI, "source_lang": "en", "target_lang": "de", "target_token": TOKEN, "beam": beam} | limits
     )
-    translator = load_translator(folder, config, "cpu", converted, cores())
+    translator = load_translator(folder, config, Resources("cpu", cores()), converted)
     return lambda: [each.text for each in translator.translate(texts)]
 
 
@@ -155,6 +155,7 @@ def compare(name: str, folder: Path, converted: Path, count: int, rounds: int, *
 def parity(count: int) -> bool:
     """Print the share of sentences that both backends translate alike, greedily, in fp32, in four directions."""
     from models.translation.config import MINI as DIRECTIONS
+    from models.translation.config import Resources
     from models.translation.loading import load_translator
     from storage.assets.embedded import embedded_path
 
@@ -170,7 +171,7 @@ def parity(count: int) -> bool:
             outputs = []
             for backend in ("transformers", "ctranslate2"):
                 engine = config.model_copy(update={"backend": backend})
-                translator = load_translator(folder, engine, "cpu", Path(scratch) / folder.name, cores=1)
+                translator = load_translator(folder, engine, Resources("cpu", cores=1), Path(scratch) / folder.name)
                 outputs.append([each.text for each in translator.translate(texts.to_list())])
             equal = sum(a == b for a, b in zip(*outputs, strict=True))
             print(f"| {name} | {len(texts):,} | {equal:,} | {equal / len(texts):.2%} |", flush=True)

@@ -2,9 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import pytest
 
 from storage.artifacts.store import Store
 from tests.log_lines import JSON_LINES, published
-from tests.servers import PREFECT, ROOT, SERVER, clients_of, free_port, prepare, runs_in, wait_until_healthy
+from tests.servers import PREFECT, ROOT, SERVER, children, clients_of, free_port, prepare, runs_in, wait_until_healthy
 
 pytestmark = pytest.mark.slow  # a server, its deployments and a worker take a minute to start
 BSL = (sys.executable, "-m", "flows.cli.main")
@@ -27,11 +30,13 @@ class Cluster:
         environment: Environment of the clients.
         folder: Folder of the logs.
         store: Store to which the workers publish.
+        worker: Process id of the worker.
     """
 
     environment: dict[str, str]
     folder: Path
     store: Store
+    worker: int
 
     def log(self) -> str:
         """Return the worker's log."""
@@ -52,6 +57,7 @@ def cluster(tmp_path_factory, new_home):
         **clients_of(port, new_home(folder / "home")),
         **runs_in(ROOT),
         "BSL_STORE": str(folder / "store"),
+        "BSL_SAVE_EVERY": "20",
         **JSON_LINES,
     }
 
@@ -64,7 +70,7 @@ def cluster(tmp_path_factory, new_home):
         wait_until_healthy(environment["PREFECT_API_URL"])
         prepare(environment)
         running.append(start("worker", PREFECT, "worker", "start", "--pool", "gpu"))
-        made = Cluster(environment, folder, Store(environment["BSL_STORE"]))
+        made = Cluster(environment, folder, Store(environment["BSL_STORE"]), running[-1].pid)
         made.prefect("--no-prompt", "deploy", *(word for name in NAMES for word in ("--name", name)))
         yield made
     finally:
@@ -116,6 +122,47 @@ def ask(cluster: Cluster, path: str, body: object = None) -> list[dict[str, obje
     request = urllib.request.Request(address, json.dumps(body or {}).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
+
+
+@pytest.mark.timeout(1200)
+def test_a_sweep_on_a_pool_whose_run_is_killed_resumes_and_ends_with_the_undisturbed_table(cluster, alone, tmp_path):
+    changes = {**alone, "training": {**alone["training"], "max_steps": 200, "epochs": 1000, "eval_every": 100}}
+    settings = [part for name, value in changes.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    sweep = [*BSL, "sweep", "tiny", "--over", "training.objective.momentum=0.5,0.9,1.0", *settings, "--lanes", "1"]
+
+    def start(store: Store, *more: str) -> subprocess.Popen[str]:
+        command = [*sweep, "--store", store.url, *more]
+        return subprocess.Popen(
+            command, env=cluster.environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    killed, undisturbed = (Store(str(tmp_path / name)) for name in ("killed", "undisturbed"))
+    first = start(killed, "--pool")
+    while not (killed.refs("report") and list(killed.local.glob(".scratch/checkpoint/*/step-*"))):
+        assert first.poll() is None, first.stdout.read()
+        time.sleep(0.02)
+    (done,) = killed.refs("report")
+    for process in children(cluster.worker):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    told, _ = first.communicate(timeout=300)
+    assert first.returncode == 1, told
+    assert "0.9, seed 0: run " in told, told
+    assert "ended as Crashed" in told
+    assert killed.refs("report") == [done]  # the last point did not start
+    before, logged = killed.manifest(done), len(cluster.log())
+
+    second = start(killed, "--pool")
+    told, _ = second.communicate(timeout=300)
+    assert second.returncode == 0, told
+    assert sum("resuming at step" in line for line in cluster.log()[logged:].splitlines()) == 1
+    assert killed.manifest(done) == before
+    third = start(undisturbed)
+    told, _ = third.communicate(timeout=300)
+    assert third.returncode == 0, told
+    tables = [store.scan(ref).collect() for store in (killed, undisturbed) for ref in store.refs("sweep")]
+    assert len(tables) == 2
+    assert tables[0].equals(tables[1])
 
 
 def test_a_server_that_is_prepared_twice_has_everything_once(cluster):

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Group, Parameter
 
+from flows.cli.terminal.overrides import changes_of
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 PLACE: Final = Group("Where it runs", sort_key=2)
@@ -103,6 +105,27 @@ AskedPrecision = Annotated[
         "the recipe's]"
     ),
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Options that change the settings of a recipe or a verb."""
+
+    settings: Changes = ()
+    precision: AskedPrecision = None
+
+    def changes(self, sections: Iterable[str] = ()) -> dict[str, Any]:
+        """Return nested changes for `flows.config.override`: those of `--precision`, then of `--set`, which win.
+
+        Args:
+            sections: Sections of the configuration that have a precision.
+
+        Raises:
+            ValueError: A setting of `--set` has another form, or two contradict each other.
+        """
+        by_precision = [f"{section}.precision={self.precision}" for section in sections if self.precision]
+        return changes_of([*by_precision, *self.settings])
 
 
 def check_texts(texts: Sequence[str], place: Place) -> None:

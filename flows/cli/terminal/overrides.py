@@ -1,4 +1,4 @@
-"""`--set FIELD=VALUE` and `--precision`: changes to a recipe or to settings."""
+"""`--set FIELD=VALUE`: changes to a recipe or to settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from flows.config import PipelineConfig
 
@@ -40,17 +40,6 @@ def changes_of(settings: Sequence[str]) -> dict[str, Any]:
             other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))
             raise ValueError(f"--set {setting} and --set {other} contradict each other; leave one of them out")
     return changes
-
-
-def with_precision(precision: str | None, sections: Iterable[str], settings: Sequence[str]) -> list[str]:
-    """Return the settings of `--precision` followed by those of `--set`, which win.
-
-    Args:
-        precision: Value of the option; None if not given.
-        sections: Sections of the configuration that have a precision.
-        settings: `FIELD=VALUE` of `--set`.
-    """
-    return [*(f"{section}.precision={precision}" for section in sections if precision), *settings]
 
 
 def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:

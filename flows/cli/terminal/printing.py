@@ -18,14 +18,36 @@ if TYPE_CHECKING:
     from flows.cli.terminal.options import Output
     from storage.artifacts.refs import ArtifactRef, EvaluationRef
     from storage.artifacts.store import Store
+    from storage.sources.own_text import TextSource
 
 _ANY_WIDTH: Final = 10_000  # columns
 _UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON does not escape
 _INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
 BROWSE: Final = "browse:  make ui, or bsl ui"
 """Commands that show a run's stages and logs."""
-TAKEN: Final = "What your files were taken to hold (--columns, --title and --document overrule)"
-"""Title of the table of columns found in the user's files."""
+_TAKEN: Final = "What your files were taken to hold (--columns, --title and --document overrule)"
+
+
+def print_taken(sources: Iterable[TextSource], labels: str | None, output: Output) -> dict[str, Any]:
+    """Print how the user's files are read, unless `--json`; return it as fields of the JSON.
+
+    Args:
+        sources: Sources of text.
+        labels: File of labels; None without one.
+        output: Output options.
+
+    Raises:
+        SourceError: The file of labels is missing, or its columns are neither scored pairs nor classes.
+    """
+    from storage.sources.labels import label_source
+
+    taken = [source.summary for source in sources]
+    labelled = label_source(labels).summary if labels else None
+    if not output.json:
+        print_table(_TAKEN, taken)
+        if labelled is not None:
+            print(printable(labelled))
+    return {"taken": taken, "labels": labelled}
 
 
 def print_json(outcome: object) -> None:

@@ -19,6 +19,7 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.distributed import is_first, joined
+from models.training.execution import Execution
 from models.training.loop import train
 from tasks.diagnostics.benchmark.budget import finished
 from tasks.diagnostics.benchmark.fixtures import LENGTH
@@ -58,7 +59,7 @@ def _trained(encoder: Path, pairs: Path, device: str) -> dict[str, torch.Tensor]
     config = TrainingConfig(
         objective=BSLConfig(k=2), precision="fp32", max_steps=8, batch_size=32, collapse=None, select="last", lr=1e-4
     )
-    result = train(pl.read_parquet(pairs), start, config, device=device)
+    result = train(pl.read_parquet(pairs), start, config, execution=Execution(device=device))
     return {name: tensor.contiguous() for name, tensor in result.encoder.state_dict().items()}
 
 

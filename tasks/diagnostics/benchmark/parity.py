@@ -17,6 +17,7 @@ from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.config import BSLConfig
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
+from models.training.execution import Execution
 from models.training.loop import train
 from tasks.diagnostics.benchmark.fixtures import LENGTH, base_encoder
 from tasks.diagnostics.benchmark.results import Check, at_least, at_most, holds, not_run
@@ -133,12 +134,15 @@ def _run(
     encoder = SentenceEncoder.load(fixtures.encoder, EncoderConfig(model="bench", max_length=LENGTH, dropout=dropout))
     work = fixtures.scratch / name
     work.mkdir(exist_ok=True)
-    return train(
-        fixtures.pairs.head(1024), encoder,
-        _config(**{"precision": card.precisions[-1], "select": "last"} | settings),
-        work=work, device=card.device, save_every=STEPS // 4, static_shapes=static,
+    execution = Execution(
+        work=work,
+        device=card.device,
+        save_every=STEPS // 4,
         should_stop=None if stops is None else lambda: next(stops),
-    )  # fmt: skip
+        static_shapes=static,
+    )
+    config = _config(**{"precision": card.precisions[-1], "select": "last"} | settings)
+    return train(fixtures.pairs.head(1024), encoder, config, execution=execution)
 
 
 def _apart(one: TrainingResult, other: TrainingResult) -> float:
@@ -177,7 +181,7 @@ def _poisoned(fixtures: Fixtures, device: torch.device) -> Check:
         encoder.network.transformer.get_input_embeddings().weight[rare] = float("nan")  # type: ignore[operator]
     name = f"a batch that gives NaN at step {POISONED} is named by step and rows"
     try:
-        train(pairs, encoder, config, device=device)
+        train(pairs, encoder, config, execution=Execution(device=device))
     except NonFiniteLossError as error:
         right = error.step == POISONED and row in error.rows
         return holds(name, right, f"step {error.step}, {len(error.rows)} rows")

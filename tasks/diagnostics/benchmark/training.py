@@ -42,8 +42,7 @@ def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (
         yield plain
         for precision, static in itertools.product(card.precisions, _ways(card.device)):
             wanted = config.model_copy(update={"precision": precision})
-            name = f"training, {size} pairs a step, {precision}{', captured' if static else ''}"
-            yield _timed(name, fixtures, card, wanted, steps, plain.rate, static=static, **shape)
+            yield _timed(fixtures, card, wanted, steps, plain.rate, static=static, **shape)
 
 
 def compiled(fixtures: Fixtures, card: Card, steps: int, size: int, **shape: int) -> Rate:
@@ -96,12 +95,12 @@ def warmed(step: Callable[[int], int], device: torch.device) -> Iterator[int]:
 
 
 def _timed(
-    name: str, fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, peer: float, *, static: bool,
-    **shape: int,
-) -> Rate:  # fmt: skip
+    fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, peer: float, *, static: bool, **shape: int
+) -> Rate:
     run, step = live(fixtures, card.device, config, static=static, **shape)
     numbers, tokens = (warmed(step, card.device) if static else itertools.count(1)), list[int]()
     taken = seconds(lambda: tokens.append(step(next(numbers))), card.device, repeats=steps)
+    name = f"training, {config.batch_size} pairs a step, {config.precision}{', captured' if static else ''}"
     return _rate(name, run.objective, card, config, statistics.fmean(tokens), taken, peer)
 
 

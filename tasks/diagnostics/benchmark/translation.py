@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import torch
 from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
 
+from models.translation.config import Resources
 from models.translation.loading import load_translator, precisions
 from tasks.diagnostics.benchmark.device_limits import seconds
 from tasks.diagnostics.benchmark.fixtures import PIECES, TOKEN, direction, opus_shapes
@@ -87,9 +88,8 @@ def _threads_kept() -> Iterator[None]:
 
 def _loaded(fixtures: Fixtures, device: str, budget: int | None = None, **fields: object) -> BatchedTranslator:
     config = direction(**fields)  # type: ignore[arg-type]
-    return load_translator(
-        fixtures.translator, config, device, fixtures.scratch / "converted", torch.get_num_threads(), budget
-    )
+    resources = Resources(device, torch.get_num_threads())
+    return load_translator(fixtures.translator, config, resources, fixtures.scratch / "converted", budget)
 
 
 def _alike(one: list[str], other: list[str]) -> float:
@@ -152,8 +152,8 @@ class _Way(NamedTuple):
 def _rate(folder: Path, fixtures: Fixtures, card: Card, texts: list[str], way: _Way) -> Rate:
     backend, precision, beam = way
     config = direction(beam, backend=backend, precision=precision, new_tokens_ratio=1.0, new_tokens_constant=1)
-    cores = torch.get_num_threads()
-    translator = load_translator(folder, config, str(card.device), fixtures.scratch / "converted-opus", cores)
+    resources = Resources(str(card.device), torch.get_num_threads())
+    translator = load_translator(folder, config, resources, fixtures.scratch / "converted-opus")
     some = texts if beam == 1 else texts[: len(texts) // 4]
     sources = translator.vocabulary.encode(some)
     pieces = 0

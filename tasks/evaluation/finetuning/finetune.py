@@ -70,6 +70,7 @@ def finetune(
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.evaluation.correlation import cosine_scores
     from models.training.batches import tokenise_pairs
+    from models.training.execution import Execution
     from models.training.loop import train
 
     limit_threads(work.site)
@@ -81,13 +82,15 @@ def finetune(
             start,
             tuning.config,
             dev=dev,
-            work=work.store.scratch(work.ref),
-            device=device,
-            save_every=work.site.save_every,
-            save_minutes=work.site.save_minutes,
-            keep=work.site.keep_snapshots,
-            should_stop=asked,
-            on_progress=progress_of(task),
+            execution=Execution(
+                work=work.store.scratch(work.ref),
+                device=device,
+                save_every=work.site.save_every,
+                save_minutes=work.site.save_minutes,
+                keep=work.site.keep_snapshots,
+                should_stop=asked,
+                on_progress=progress_of(task),
+            ),
         )
 
     tuned = start.with_network(result.encoder)

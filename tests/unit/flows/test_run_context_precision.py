@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from flows.adaptation import adapt
-from flows.cli.adapt import PRECISIONS, layers_of
+from flows.cli.adapt import Adaptation
 from flows.cli.field import Trial
 from flows.cli.main import main
-from flows.cli.terminal.overrides import changes_of, configured, with_precision
+from flows.cli.terminal.options import Reading, Settings
 from flows.cli.terminal.start import planned_stages
 from flows.config import override
 from flows.evaluation import evaluation
@@ -127,24 +127,25 @@ def test_under_the_variables_of_avx2_all_verbs_compute_in_fp32(tmp_path):
 
 @pytest.mark.parametrize("given", ["fp32", "bf16"])
 def test_settings_take_a_precision_by_its_option_and_by_set(given):
-    tiny = recipe("tiny")
+    tiny, both = recipe("tiny"), (f"training.precision={given}", f"evaluation.precision={given}")
     for settings in (
-        with_precision(given, tiny.precisions, []),
-        [f"training.precision={given}", f"evaluation.precision={given}"],
-        with_precision("auto", tiny.precisions, [f"training.precision={given}", f"evaluation.precision={given}"]),
+        Settings(precision=given),
+        Settings(settings=both),
+        Settings(settings=both, precision="auto"),
     ):
-        assert set(configured("tiny", settings).precisions.values()) == {given}
-        config = override(AdaptConfig(), *layers_of(None, {}, (), changes_of(settings)))
+        assert set(override(tiny, settings.changes(tiny.precisions)).precisions.values()) == {given}
+        config = Adaptation(settings=settings).wanted(Reading())
         assert (config.training.precision, config.evaluation.precision) == (given, given)
-    assert with_precision(None, tiny.precisions, ["a=1"]) == ["a=1"]
-    assert Trial().settings({"precision": given}).precision == given
+    assert Settings(settings=("a=1",)).changes(tiny.precisions) == {"a": 1}
+    for settings in (Settings(precision=given), Settings(settings=(f"precision={given}",), precision="auto")):
+        assert Trial(settings=settings).wanted(Reading()).precision == given
 
 
 def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp_path):
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"training": {"lr": 1e-5, "max_steps": 7, "precision": "bf16"}, "views": "crops"}))
-    changes = changes_of(with_precision("fp32", PRECISIONS, ["training.lr=3e-5"]))
-    config = override(AdaptConfig(), *layers_of(path, {"views": "both", "lang": None}, ("sts",), changes))
+    settings = Settings(settings=("training.lr=3e-5",), precision="fp32")
+    config = Adaptation(views="both", suite=("sts",), config=path, settings=settings).wanted(Reading())
     assert (config.training.lr, config.training.max_steps, config.training.precision) == (3e-5, 7, "fp32")
     assert (config.views, config.lang, config.evaluation.sets) == ("both", "en", ("sts",))
 

@@ -5,7 +5,7 @@ from models.transforms.transform import Transform
 
 class ToyTransform(Transform):
     @classmethod
-    def fit(cls, vectors_ND, config, fitting):
+    def fit(cls, vectors_ND, config, execution):
         return cls(config, {"mean": vectors_ND.mean(dim=0)})
 
     def apply(self, vectors_ND):

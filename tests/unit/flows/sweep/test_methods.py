@@ -5,6 +5,7 @@ from sentence_transformers import SentenceTransformer
 
 from flows.cli.field import Trial
 from flows.cli.main import main
+from flows.cli.terminal.options import Reading, Settings
 from flows.recipes.adaptation import AdaptConfig
 from flows.recipes.shared import ALONE, round_trips
 from flows.recipes.tiny import whole_sample
@@ -101,26 +102,27 @@ def test_an_encoder_that_keeps_the_first_dimensions_is_not_offered_to_isbert(tmp
 
 
 def test_one_setting_of_a_section_leaves_the_others():
-    settings = Trial(seeds=3).settings({"bootstrap": {"seed": 1}})
+    settings = Trial(seeds=3, settings=Settings(settings=("bootstrap.seed=1",))).wanted(Reading())
     assert (settings.seeds, settings.bootstrap) == (3, BootstrapConfig(resamples=10_000, seed=1))
 
 
 @pytest.mark.parametrize(
-    ("given", "changes", "budget"),
+    ("given", "setting", "budget"),
     [
-        ("2m", {"budget": {"steps": 100}}, Budget(steps=100)),
-        ("300steps", {"budget": {"seconds": 60}}, Budget(seconds=60)),
-        ("300steps", {"budget": {"seconds": None}}, Budget(steps=300)),
-        ("300steps", {"held": 300}, Budget(steps=300)),
+        ("2m", "budget.steps=100", Budget(steps=100)),
+        ("300steps", "budget.seconds=60", Budget(seconds=60)),
+        ("300steps", "budget.seconds=null", Budget(steps=300)),
+        ("300steps", "held=300", Budget(steps=300)),
     ],
 )
-def test_one_field_of_the_budget_takes_the_place_of_the_other(given, changes, budget):
-    assert Trial(budget=given).settings(changes).budget == budget
+def test_one_field_of_the_budget_takes_the_place_of_the_other(given, setting, budget):
+    assert Trial(budget=given, settings=Settings(settings=(setting,))).wanted(Reading()).budget == budget
 
 
 def test_a_budget_of_both_is_refused():
+    both = Settings(settings=("budget.steps=100", "budget.seconds=60"))
     with pytest.raises(ValueError, match=r"seconds 60\.0 and steps 100: expected one of them"):
-        Trial().settings({"budget": {"steps": 100, "seconds": 60}})
+        Trial(settings=both).wanted(Reading())
 
 
 def test_files_are_read_as_the_settings_say(tmp_path):

@@ -18,6 +18,7 @@ from models.objectives.isbert import jensen_shannon
 from models.objectives.registry import build_objective
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
+from models.training.execution import Execution
 from models.training.loop import train
 from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, write_tiny
@@ -144,8 +145,8 @@ def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformer
         eval_every=20,
     )
 
-    def run(**options):
-        return train(sentences, SentenceEncoder(encoder, tokenizer), config, **options)
+    def run(**execution):
+        return train(sentences, SentenceEncoder(encoder, tokenizer), config, execution=Execution(**execution))
 
     whole, asks = run(), iter(range(1, 99))
     assert whole.steps == 20

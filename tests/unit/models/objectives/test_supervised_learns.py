@@ -12,6 +12,7 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import InterruptedRunError
 from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig
+from models.training.execution import Execution
 from models.training.loop import train
 from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import pair_of
@@ -53,11 +54,10 @@ def test_twenty_steps_are_the_same_resumed_or_not_and_what_was_learnt_is_exporte
     encoder, tokenizer = pair_of(start(shallow, POOLED if name == "scl" else "mean"))
     whole = train(pairs, SentenceEncoder(encoder, tokenizer), config)
     asked = iter([False] * 8 + [True])
+    stops = Execution(work=tmp_path / "work", should_stop=lambda: next(asked))
     with pytest.raises(InterruptedRunError, match="after step 9 of 20"):
-        train(
-            pairs, SentenceEncoder(encoder, tokenizer), config, work=tmp_path / "work", should_stop=lambda: next(asked)
-        )
-    resumed = train(pairs, SentenceEncoder(encoder, tokenizer), config, work=tmp_path / "work")
+        train(pairs, SentenceEncoder(encoder, tokenizer), config, execution=stops)
+    resumed = train(pairs, SentenceEncoder(encoder, tokenizer), config, execution=Execution(work=tmp_path / "work"))
     assert whole.log.equals(resumed.log)
     for part, tensors in whole.state.tensors.items():
         assert all(torch.equal(value, resumed.state.tensors[part][key]) for key, value in tensors.items()), part

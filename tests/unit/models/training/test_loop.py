@@ -13,6 +13,7 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, NonFiniteLossError
 from models.objectives.bsl import TwoBranch
 from models.training.config import CollapseConfig
+from models.training.execution import Execution
 from models.training.loop import LOG_SCHEMA, train
 from models.training.snapshots import write_snapshot
 from tests.tiny_encoder import pair_of, tiny_encoder, write_tiny
@@ -105,9 +106,9 @@ def test_without_a_dev_set_the_last_step_is_kept(bert):
 
 
 def test_evaluations_and_progress_are_reported(bert):
-    seen, progress = [], []
-    run(bert, on_eval=seen.append, on_progress=lambda *a: progress.append(a))
-    assert [e.step for e in seen] == [0, 3, 6, 9, 12]
+    progress = []
+    log = run(bert, on_progress=lambda *a: progress.append(a)).log
+    assert log.filter(pl.col("alignment").is_not_null())["step"].to_list() == [0, 3, 6, 9, 12]
     assert progress[-1][:2] == (STEPS, STEPS)
     assert "best dev" in progress[-1][2]
 
@@ -160,7 +161,7 @@ def test_nan_stops_with_step_and_batch_saved(bert, tmp_path, step):
     config = CONFIG.model_copy(update={"objective": CONFIG.objective.model_copy(update={"target_dropout": True})})
     frame = PAIRS.with_row_index("pair_id")
     with pytest.raises(NonFiniteLossError, match=f"loss is nan at step {step}") as caught:
-        train(frame, SentenceEncoder(encoder, tokenizer), config, work=tmp_path / "work")
+        train(frame, SentenceEncoder(encoder, tokenizer), config, execution=Execution(work=tmp_path / "work"))
     assert caught.value.saved_in is not None
     assert caught.value.saved_in in str(caught.value)
     batch = pl.read_parquet(caught.value.saved_in)

@@ -7,11 +7,11 @@ import torch
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, InterruptedRunError, ResumeError
+from models.training.execution import Execution
 from models.transforms.bert_flow import Flow
 from models.transforms.config import FlowConfig
 from models.transforms.glow import FlatAdam, Glow
 from models.transforms.registry import fitted_transform, restore_transform
-from models.transforms.transform import Fitting
 from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import pair_of
 
@@ -31,8 +31,8 @@ def vectors_ND() -> torch.Tensor:
 
 def test_the_likelihood_of_vectors_that_were_not_seen_rises(vectors_ND):
     seen_ND, unseen_ND = vectors_ND[:600], vectors_ND[600:]
-    start = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 0}), Fitting())
-    fitted = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 100, "epochs": 10}), Fitting())
+    start = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 0}), Execution())
+    fitted = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 100, "epochs": 10}), Execution())
     assert fitted.figures["steps"] == 100
     assert fitted.figures["bits_per_dimension"] < fitted.figures["bits_per_dimension_at_start"] - 0.1
     with torch.no_grad():
@@ -64,15 +64,15 @@ def test_a_seed_decides_the_fit(vectors_ND):
 def test_a_fit_that_was_stopped_goes_on_to_the_same_bytes(vectors_ND, tmp_path):
     told, asked = [], iter([False] * 6 + [True])
     with pytest.raises(InterruptedRunError, match="asked to stop after step 7 of 20"):
-        fitted_transform(vectors_ND, QUICK, Fitting(work=tmp_path, should_stop=lambda: next(asked)))
-    goes_on = Fitting(work=tmp_path, on_progress=lambda *said: told.append(said[:2]))
+        fitted_transform(vectors_ND, QUICK, Execution(work=tmp_path, should_stop=lambda: next(asked)))
+    goes_on = Execution(work=tmp_path, on_progress=lambda *said: told.append(said[:2]))
     resumed = fitted_transform(vectors_ND, QUICK, goes_on)
     whole = fitted_transform(vectors_ND, QUICK)
     assert all(torch.equal(resumed.tensors[name], tensor) for name, tensor in whole.tensors.items())
     assert resumed.figures == whole.figures
     assert told == [(20, 20)]
     with pytest.raises(ResumeError, match="a run with other data, settings"):
-        fitted_transform(vectors_ND, QUICK.model_copy(update={"lr": 1e-2}), Fitting(work=tmp_path))
+        fitted_transform(vectors_ND, QUICK.model_copy(update={"lr": 1e-2}), Execution(work=tmp_path))
 
 
 def test_a_fit_that_was_killed_goes_on_from_its_last_snapshot(vectors_ND, tmp_path, monkeypatch):
@@ -86,10 +86,10 @@ def test_a_fit_that_was_killed_goes_on_from_its_last_snapshot(vectors_ND, tmp_pa
         return False
 
     with pytest.raises(KeyboardInterrupt):
-        fitted_transform(vectors_ND, QUICK, Fitting(work=tmp_path, should_stop=die_at_19))
+        fitted_transform(vectors_ND, QUICK, Execution(work=tmp_path, should_stop=die_at_19))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000008", "step-00000016"]
     steps: list[int] = []
-    resumed = fitted_transform(vectors_ND, QUICK, Fitting(work=tmp_path, should_stop=lambda: bool(steps.append(0))))
+    resumed = fitted_transform(vectors_ND, QUICK, Execution(work=tmp_path, should_stop=lambda: bool(steps.append(0))))
     assert len(steps) == 4
     assert torch.equal(resumed.apply(vectors_ND[:9]), fitted_transform(vectors_ND, QUICK).apply(vectors_ND[:9]))
 

@@ -10,7 +10,7 @@ from transformers import MarianMTModel, MarianTokenizer
 from models.errors import SmokeTestError
 from models.translation import loading
 from models.translation.batching import BatchedTranslator
-from models.translation.config import MINI, TranslatorConfig
+from models.translation.config import MINI, Resources, TranslatorConfig
 from models.translation.filters import FilterConfig, verdict
 from models.translation.marian import load_translator
 from models.translation.smoke_test import smoke_test
@@ -61,13 +61,13 @@ def test_every_engine_reproduces_the_pinned_translations(direction: str, beam: i
         config = MINI[direction].model_copy(update=settings)
         pinned = config.model_copy(update={"pinned": embedded_pins(config)})
         folder = embedded_path(config.model.removeprefix("embedded:"))
-        engine = loading.load_translator(folder, pinned, "cpu", tmp_path / "converted", cores=1)
+        engine = loading.load_translator(folder, pinned, Resources("cpu", cores=1), tmp_path / "converted")
         assert len(smoke_test(engine, pinned)) >= 2
 
 
 def test_another_direction_does_not_reproduce_them(tmp_path: Path) -> None:
     german, french = (MINI[direction].model_copy(update={"precision": "int8"}) for direction in ("en-de", "en-fr"))
-    engine = loading.load_translator(embedded_path(OUT), french, "cpu", tmp_path / "converted", cores=1)
+    engine = loading.load_translator(embedded_path(OUT), french, Resources("cpu", cores=1), tmp_path / "converted")
     with pytest.raises(SmokeTestError, match=r"expected 'Der Junge liest ein Buch\.', found 'Le garçon"):
         smoke_test(engine, german.model_copy(update={"pinned": embedded_pins(german)}))
 

@@ -13,7 +13,7 @@ from transformers import MarianMTModel
 from models.errors import TranslatorLoadError
 from models.pretraining.translation import translation_quality
 from models.translation.batching import BatchedTranslator
-from models.translation.config import Backend, TranslatorConfig
+from models.translation.config import Backend, Resources, TranslatorConfig
 from models.translation.ctranslate import convert_once
 from models.translation.loading import load_translator, resolve
 from storage.assets.embedded import embedded_path
@@ -39,7 +39,7 @@ def conversions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def loaded(folder: Path, config: TranslatorConfig, conversions: Path, budget: int | None = None) -> BatchedTranslator:
-    return load_translator(folder, config, "cpu", conversions / folder.name, cores=1, token_budget=budget)
+    return load_translator(folder, config, Resources("cpu", cores=1), conversions / folder.name, budget)
 
 
 def held_out(count: int, column: str) -> list[str]:
@@ -80,7 +80,7 @@ def test_how_many_threads_translate_changes_nothing(tiny: Path, conversions: Pat
     config = TINY.model_copy(update={"beam": 2})
     found = []
     for given in ({"cores": 1}, {"cores": 2, "threads": 2}, {"cores": 1, "replicas": 3, "threads": 2}):
-        translator = load_translator(tiny, config, "cpu", conversions / tiny.name, token_budget=64, **given)
+        translator = load_translator(tiny, config, Resources("cpu", **given), conversions / tiny.name, 64)
         found.append((translator.engine.ahead // 4, translator.translate(SENTENCES[:60])))
     assert [copies for copies, _ in found] == [1, 1, 3]
     first, *others = (translations for _, translations in found)

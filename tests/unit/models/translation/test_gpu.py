@@ -12,11 +12,12 @@ import pytest
 
 from models.errors import DeviceMemoryError, TranslatorLoadError
 from models.translation import gpu, loading
-from models.translation.config import TranslatorConfig
+from models.translation.config import Resources, TranslatorConfig
 from models.translation.ctranslate import load_translator as load_fast
 from models.translation.loading import load_translator, resolve
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
+CPU = Resources("cpu", cores=1)
 AUTO = TranslatorConfig(model="tiny", source_lang="en", target_lang="de")
 MISSING = "Library libcublas.so.12 is not found or cannot be loaded"
 REAL = ctranslate2.Translator
@@ -97,7 +98,7 @@ def test_without_its_libraries_transformers_translates_after_one_warning(
     assert MISSING in warning
     assert "pip install 'bsl-pipeline[gpu]'" in warning
     # The chosen engine needs no ctranslate2; here it runs on the CPU.
-    done = load_translator(tiny, settled[0], "cpu", tmp_path / "converted", cores=1).translate(SENTENCES[:20])
+    done = load_translator(tiny, settled[0], CPU, tmp_path / "converted").translate(SENTENCES[:20])
     assert len({translation.text for translation in done}) > 10
     assert not (tmp_path / "converted").exists()
 
@@ -170,16 +171,16 @@ def test_a_folder_is_not_blamed_for_the_machine(
     resolve(AUTO, "cuda")  # the GPU passes the check and fails later
     monkeypatch.setattr(ctranslate2, "Translator", fail)
     with pytest.raises(kind, match=told) as caught:
-        load_translator(tiny, AUTO, "cuda", tmp_path / "converted", cores=1)
+        load_translator(tiny, AUTO, Resources("cuda", cores=1), tmp_path / "converted")
     assert str(tiny) not in str(caught.value)
 
 
 def test_a_damaged_folder_is(tiny: Path, tmp_path: Path) -> None:
     config = resolve(AUTO, "cpu")
-    load_fast(tiny, config, "cpu", tmp_path / "converted", cores=1)
+    load_fast(tiny, config, CPU, tmp_path / "converted")
     (tmp_path / "converted" / "model.bin").write_bytes(b"no model")
     with pytest.raises(TranslatorLoadError, match="check that the copy is complete"):
-        load_translator(tiny, config, "cpu", tmp_path / "converted", cores=1)
+        load_translator(tiny, config, CPU, tmp_path / "converted")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the wheel's libraries have Linux names")

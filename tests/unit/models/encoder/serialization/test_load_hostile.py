@@ -8,7 +8,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.load import saved_config
 from models.errors import ModelError, TranslatorLoadError
-from models.translation.config import TranslatorConfig
+from models.translation.config import Resources, TranslatorConfig
 from models.translation.loading import load_translator
 from storage.assets.embedded import embedded_path
 from storage.errors import SourceError, StorageError
@@ -62,7 +62,7 @@ def test_a_damaged_translator_is_a_clear_error(tmp_path, damage, backend):
     BROKEN_TRANSLATORS[damage](folder)
     config = TranslatorConfig(model=str(folder), source_lang="de", target_lang="en", backend=backend)
     with pytest.raises(TranslatorLoadError, match=str(tmp_path)):
-        load_translator(folder, config, "cpu", tmp_path / "converted", 1)
+        load_translator(folder, config, Resources("cpu", cores=1), tmp_path / "converted")
     assert not (tmp_path / "converted").exists()
 
 
