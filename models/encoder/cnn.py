@@ -15,15 +15,13 @@ from torch import nn
 from torch.nn import functional
 
 from models.encoder.config import CNNConfig
-from models.encoder.heads import TokenHead
+from models.encoder.heads import TOKENS, TokenHead
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from models.encoder.network import Encoder
-
-TOKENS = "token_embeddings"  # sentence-transformers' name for token vectors
 
 
 class CNN(TokenHead):

@@ -10,7 +10,7 @@ width, E output width.
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import torch
 from torch import nn
@@ -39,7 +39,7 @@ POOLER: Final[Pooling] = "cls-pooler"
 AFTER_FIRST: Final[Pooling] = "mean-after-first"
 """The average without the first token."""
 LEAST: Final = 1e-9  # lower bound of divisors, as in sentence-transformers: the mean of no token is zero
-AND: Final = "+"  # joins poolings whose vectors are concatenated
+PLUS: Final = "+"  # joins poolings whose vectors are concatenated
 # torch's activations that take no argument; settings name them by class name.
 ACTIVATIONS: tuple[type[nn.Module], ...] = (
     *(nn.Identity, nn.Tanh, nn.ReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Mish, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU),
@@ -47,16 +47,14 @@ ACTIVATIONS: tuple[type[nn.Module], ...] = (
 )
 
 
-class Head(nn.Module, abc.ABC):
-    """Maps vectors to vectors.
+class Head(nn.Module):
+    """Maps vectors to vectors: those of sentences, or those of tokens if it is a `TokenHead`.
 
     Attributes:
-        level: Which vectors it takes. In token vectors, padding positions are zero.
         settings_file: Name of its settings file.
         saved_as: Class name in sentence-transformers; None if it is this class's name.
     """
 
-    level: ClassVar[Literal["token", "sentence"]]
     settings_file: ClassVar[str] = "config.json"
     saved_as: ClassVar[str | None] = None
 
@@ -97,10 +95,8 @@ class Head(nn.Module, abc.ABC):
             )
 
 
-class TokenHead(Head):
-    """Maps token vectors to token vectors, for padded or concatenated sentences."""
-
-    level = "token"
+class TokenHead(Head, abc.ABC):
+    """Maps token vectors to token vectors, zero at padding positions, for padded or concatenated sentences."""
 
     @abc.abstractmethod
     def packed(self, x_ND: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:
@@ -114,8 +110,6 @@ class TokenHead(Head):
 
 class Dense(Head):
     """A linear layer with an activation, optionally with a residual connection (x ↦ a(W·x + b) + x)."""
-
-    level = "sentence"
 
     def __init__(
         self,
@@ -172,8 +166,6 @@ class Dense(Head):
 class Normalize(Head):
     """Scales each vector to length 1."""
 
-    level = "sentence"
-
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
         """Scale vectors (B, D) to length 1."""
         return functional.normalize(x_BD, dim=-1)
@@ -187,8 +179,6 @@ class Normalize(Head):
 
 class Dropout(Head):
     """Dropout of sentence vectors in training mode, as nn.Dropout."""
-
-    level = "sentence"
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -211,8 +201,6 @@ class Dropout(Head):
 
 class LayerNorm(Head):
     """Layer normalisation: mean 0 and variance 1 over a vector's dimensions, then a learned scale and shift."""
-
-    level = "sentence"
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -310,7 +298,7 @@ def pool(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, pooling: str, skipped:
     tokens_BTD = precise(tokens_BTD)  # sums over tokens lose digits in bf16
     if skipped:
         mask_BT = mask_BT * (torch.arange(mask_BT.shape[1], device=mask_BT.device) >= skipped)
-    vectors = [_WAYS[how](tokens_BTD, mask_BT, skipped) for how in (way_of(part) for part in pooling.split(AND))]
+    vectors = [_WAYS[how](tokens_BTD, mask_BT, skipped) for how in (way_of(part) for part in pooling.split(PLUS))]
     return torch.cat(vectors, dim=-1) if len(vectors) > 1 else vectors[0]
 
 

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from models.encoder.heads import AND, LAYERS, Head, Normalize, TokenHead, pool, precise, token_vectors
+from models.encoder.heads import LAYERS, PLUS, Head, Normalize, TokenHead, pool, precise, token_vectors
 from models.encoder.unpadded import Tokens, budget_batches, first_position, lay_out, run_packed
 from models.errors import EncoderError
 from models.runtime.device import gather_shares, own_share, uploaded
@@ -99,7 +99,7 @@ class Encoder(nn.Module):
     @property
     def width(self) -> int:
         """Width D of a sentence vector."""
-        width = self.token_width * (1 + self.config.pooling.count(AND))
+        width = self.token_width * (1 + self.config.pooling.count(PLUS))
         for head in self.sentence_heads:
             width = head.width_from(width)
         return width

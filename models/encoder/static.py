@@ -32,7 +32,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput
 
 from models.encoder.config import LONGEST, NOTHING, WordsConfig, read_json
-from models.encoder.transformer import WEIGHTS, check_ids, read_weights
+from models.encoder.transformer import WEIGHTS, check_ids, read_weights, write_json
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -242,7 +242,11 @@ def write_words(
     with (folder / WEIGHTS).open("wb") as file:
         file.write(b" " * _HEADER_BYTES)
         for names, table_ND in blocks:
-            new = [place for place, name in enumerate(names) if _added(vocabulary, MARK + name)]
+            new = []
+            for place, name in enumerate(names):
+                if MARK + name not in vocabulary:
+                    vocabulary[MARK + name] = len(vocabulary)
+                    new.append(place)
             repeated, width = repeated + len(names) - len(new), table_ND.shape[1]
             file.write(np.ascontiguousarray(table_ND[new], dtype="<f4").tobytes())
         if not vocabulary:
@@ -251,7 +255,8 @@ def write_words(
         file.seek(0)
         file.write(_header(len(vocabulary) + 1, width))
     _write_tokenizer(folder, vocabulary, config)
-    _write_modules(folder)
+    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
+    write_json(folder / "modules.json", [module])
     return {"words": len(vocabulary) - 1, "repeated": repeated, "dimensions": width}
 
 
@@ -289,23 +294,12 @@ def word_tokenizer(vocabulary: dict[str, int], config: WordsConfig) -> tokenizer
     return core
 
 
-def _added(vocabulary: dict[str, int], name: str) -> bool:
-    """Add a word to the vocabulary if it is new; return whether it was."""
-    before = len(vocabulary)
-    return vocabulary.setdefault(name, before) == before
-
-
 def _write_tokenizer(folder: Path, vocabulary: dict[str, int], config: WordsConfig) -> None:
     if config.case == "file":
         capitals = any(name != name.lower() for name in vocabulary)
         config = config.model_copy(update={"case": "kept" if capitals else "lower"})
     vocabulary[NOTHING] = len(vocabulary)
     word_tokenizer(vocabulary, config).save(str(folder / TOKENIZER), pretty=False)
-
-
-def _write_modules(folder: Path) -> None:
-    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
-    (folder / "modules.json").write_text(json.dumps([module], indent=2) + "\n", encoding="utf-8")
 
 
 def _header(rows: int, width: int) -> bytes:

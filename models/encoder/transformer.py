@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
 
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
-WORD_WEIGHTS = "emb_layer.weight"  # name of the only tensor of a WordWeights module, one row per token
+WORD_WEIGHTS = "emb_layer.weight"  # name of the only tensor of a WordWeights or WordEmbeddings module, one row per word
 # Names of the dropout rates inside layers in transformers' configurations; those of heads are not listed.
 DROPOUTS = (
     "hidden_dropout_prob",

@@ -57,7 +57,6 @@ class Distil(VectorObjective):
         self.config = config
         self.projection: nn.Module = nn.Identity()
         self.queue = VectorQueue()
-        self.train()
 
     def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:
         """Make the projection and fill the queue.

@@ -49,79 +49,71 @@ def is_large(sentences: int) -> bool:
     return sentences > SHARD_ROWS
 
 
-class CorpusVectors:
-    """Vectors of a large corpus, range by range.
+def embed_ranges(
+    work: StageContext,
+    held: ReusableVectors,
+    encoder: CheckpointRef | ResolvedModel,
+    corpus: CorpusRef,
+    config: EncoderConfig,
+    precision: Computed,
+) -> tuple[int, int]:
+    """Write the vectors of a large corpus, one file per range, in the order of ids.
 
     Args:
         work: Context of the calling stage.
         held: Vectors to reuse.
-        encoder, corpus, config, precision: Arguments of the calling stage.
+        encoder: The encoder's artifact or model files.
+        corpus: The sentences.
+        config: Encoder settings.
+        precision: Precision of the computation.
 
-    Attributes:
-        rows: Number of sentences.
-        embedded: Number of newly embedded sentences; set with the first frame.
-        width: Width D of the vectors; set with the first frame.
+    Returns:
+        Number of newly embedded sentences, and width D of the vectors.
+
+    Raises:
+        EncoderError: A sentence has no embedding.
     """
+    store, sentences = work.store, work.store.scan(corpus).select("sentence_id", "text")
+    advance, width = progress_of(WHAT), 0
+    # Not the store's scratch folder, which two runs share: each must read its own plan.
+    with store.workspace() as folder:
+        shards = _planned(sentences, store.manifest(corpus).rows, held, folder / "missing.parquet")
+        total = sum(shard.rows for shard in shards)
+        if total:
+            advance(0, total, "")  # with a count, the terminal prints no line for each shard
+        lacking = [shard.model_copy(update={"total": total}) for shard in shards if shard.rows]
+        calls = [(encoder, shard, config, precision) for shard in lacking]
+        with closing(run_shards(work.site, embed_shard, calls)) as made:
+            for number, shard in enumerate(shards):
+                parts = [held.of(_range(sentences, number, "sentence_id"))]
+                if shard.rows:
+                    parts.append(store.scan(next(made)).collect())
+                    advance(shard.start + shard.rows, total, "")
+                table = pl.concat(part for part in parts if part.height).sort("sentence_id")
+                width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
+                work.draft.write(table)  # one file for each range, as one file would need all rows in memory
+    _encoding.cache_clear()  # frees the device's memory
+    return total, width
 
-    def __init__(
-        self,
-        work: StageContext,
-        held: ReusableVectors,
-        encoder: CheckpointRef | ResolvedModel,
-        corpus: CorpusRef,
-        config: EncoderConfig,
-        precision: Computed,
-    ) -> None:
-        self.embedded = self.width = 0
-        self._work, self._held = work, held
-        self._how = encoder, config, precision
-        self._sentences = work.store.scan(corpus).select("sentence_id", "text")
-        self.rows = work.store.manifest(corpus).rows
 
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield `sentence_id` and `embedding`, one frame per range, in the order of ids.
+def _range(sentences: pl.LazyFrame, number: int, *columns: str) -> pl.DataFrame:
+    return sentences.select(columns).slice(number * SHARD_ROWS, SHARD_ROWS).collect()
 
-        Raises:
-            EncoderError: A sentence has no embedding.
-        """
-        store, (encoder, config, precision) = self._work.store, self._how
-        advance = progress_of(WHAT)
-        # Not the store's scratch folder, which two runs share: each must read its own plan.
-        with store.workspace() as folder:
-            shards = self._planned(folder / "missing.parquet")
-            self.embedded = total = sum(shard.rows for shard in shards)
-            if total:
-                advance(0, total, "")  # with a count, the terminal prints no line for each shard
-            lacking = [shard.model_copy(update={"total": total}) for shard in shards if shard.rows]
-            calls = [(encoder, shard, config, precision) for shard in lacking]
-            with closing(run_shards(self._work.site, embed_shard, calls)) as made:
-                for number, shard in enumerate(shards):
-                    parts = [self._held.of(self._range(number, "sentence_id"))]
-                    if shard.rows:
-                        parts.append(store.scan(next(made)).collect())
-                        advance(shard.start + shard.rows, total, "")
-                    table = pl.concat(part for part in parts if part.height).sort("sentence_id")
-                    self.width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
-                    yield table
-        _encoding.cache_clear()  # frees the device's memory
 
-    def _range(self, number: int, *columns: str) -> pl.DataFrame:
-        return self._sentences.select(columns).slice(number * SHARD_ROWS, SHARD_ROWS).collect()
-
-    def _planned(self, plan: Path) -> list[Shard]:
-        """Write the missing sentences of each range to a file, one row group per shard; a complete range has none."""
-        shards: list[Shard] = []
-        start = 0
-        with pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
-            for number in range(-(-self.rows // SHARD_ROWS)):
-                rows = self._range(number, "sentence_id", "text")
-                known = self._held.of(rows).select("sentence_id")
-                missing = rows.join(known, on="sentence_id", how="anti", maintain_order="left")
-                if missing.height:
-                    writer.write_table(missing.to_arrow().cast(PLAN))
-                shards.append(Shard(digest=digest_of(missing), plan=plan, start=start, rows=missing.height))
-                start += missing.height
-        return shards
+def _planned(sentences: pl.LazyFrame, count: int, held: ReusableVectors, plan: Path) -> list[Shard]:
+    """Write the missing sentences of each range to a file, one row group per shard; a complete range has none."""
+    shards: list[Shard] = []
+    start = 0
+    with pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
+        for number in range(-(-count // SHARD_ROWS)):
+            rows = _range(sentences, number, "sentence_id", "text")
+            known = held.of(rows).select("sentence_id")
+            missing = rows.join(known, on="sentence_id", how="anti", maintain_order="left")
+            if missing.height:
+                writer.write_table(missing.to_arrow().cast(PLAN))
+            shards.append(Shard(digest=digest_of(missing), plan=plan, start=start, rows=missing.height))
+            start += missing.height
+    return shards
 
 
 @stage(ref=ArtifactRef, kind="embeddings/shards", version=EMBED_VERSION)

@@ -109,7 +109,6 @@ class MaskedLM(Objective):
         self.share = config.share
         self.head = vocabulary_head(online.transformer)
         self._masking: Masking | None = None
-        self.train()
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Set the mask token and the special tokens, which are never masked.

@@ -56,7 +56,6 @@ class TSDAE(Objective):
         self.decoder = Decoder(online.transformer, online.width)
         self.head = vocabulary_head(online.transformer)
         self._first: int | None = None
-        self.train()
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Set the position of a sentence's first token, which depends on the padding token in some architectures.
