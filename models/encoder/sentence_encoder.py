@@ -111,12 +111,6 @@ class SentenceEncoder:
         """
         return tokenise(self.tokenizer, texts, self.config.length, self.prompt)
 
-    def surrounding_ids(self) -> tuple[list[int], list[int]]:
-        """Return the ids before a text (special tokens and the prompt's) and the special tokens' ids after it."""
-        from models.encoder.serialization.load import surrounding_ids
-
-        return surrounding_ids(self.tokenizer, self.prompt)
-
     def encode(
         self,
         texts: Sequence[str],

@@ -193,12 +193,14 @@ class _Makers:
         return [{"input_ids": ids_BT.numpy(), "attention_mask": mask_BT.numpy()} for ids_BT, mask_BT in padded]
 
     def _from_text(self) -> list[Variant]:
-        from models.serving.dimension_reduction import first_axes, principal_axes, shortened
+        import numpy as np
+
+        from models.serving.dimension_reduction import principal_axes, shortened
         from models.serving.static_distillation import tabulate
 
         vectors = self.encoder.encode(self._some_text)
         forms, known = [], dev_scorer()
-        axes = {"first": first_axes(self.encoder.width), "turned": principal_axes(vectors)}
+        axes = {"first": np.eye(self.encoder.width), "turned": principal_axes(vectors)}
         for kept in sorted(set(self.wanted.dims), reverse=True):
             way, short = _better([(way, shortened(self.encoder.network, axes[way], kept)) for way in axes], self, known)
             self.encoder.with_network(short).save(self.folder / f"dims-{kept}")
