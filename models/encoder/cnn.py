@@ -203,10 +203,10 @@ def check_convolutions(encoder: Encoder) -> None:
     Raises:
         EncoderError: They differ.
     """
-    found, asked = convolutions_of(encoder.token_heads), encoder.config.cnn
-    if found is not None and asked is not None and found != asked:
+    found, wanted = convolutions_of(encoder.token_heads), encoder.config.cnn
+    if found is not None and wanted is not None and found != wanted:
         raise EncoderError(
-            f"{encoder.config.model}: saved with convolutions {found!r}, the configuration asks for {asked!r}; set "
+            f"{encoder.config.model}: saved with convolutions {found!r}, the configuration asks for {wanted!r}; set "
             "encoder.cnn=null to use the saved ones"
         )
 

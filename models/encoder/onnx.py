@@ -19,7 +19,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from models.encoder.config import read_settings, read_tokenizer
 from models.encoder.heads import LAYERS, POOLER
 from models.encoder.int8 import NOTE, saturates_here
-from models.encoder.transformer import check_ids, check_length, most_of_folder, settle_tokenizer
+from models.encoder.transformer import check_ids, check_length, position_limit_of, prepare_tokenizer
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBa
     backbone = OnnxBackbone(graph, folder)
     tokenizer = read_tokenizer(folder)
     check_ids(folder, tokenizer, int(backbone.config.vocab_size))
-    check_length(most_of_folder(folder, config.length), config, folder)
-    settle_tokenizer(tokenizer, config)
+    check_length(position_limit_of(folder, config.length), config, folder)
+    prepare_tokenizer(tokenizer, config)
     return backbone, tokenizer
 
 

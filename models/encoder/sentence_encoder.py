@@ -273,7 +273,7 @@ def encode_tokens(
     done = 0
     if device is not None:
         network.to(device)
-    budget = batch_tokens or tokens_a_pass(network.device)
+    budget = batch_tokens or tokens_per_pass(network.device)
     with evaluating(network), torch.inference_mode(), arithmetic(network.device, bf16=bf16):
         passes = (
             (rows, Download(network.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)
@@ -287,7 +287,7 @@ def encode_tokens(
     return vectors
 
 
-def tokens_a_pass(device: torch.device) -> int:
+def tokens_per_pass(device: torch.device) -> int:
     """Return the number of padded tokens per forward pass without gradients on a device."""
     return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
 

@@ -75,10 +75,10 @@ class MaskedLM:
         )
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
             raise MaskedLMError(f"{folder} has no fast tokenizer with a mask token; expected a masked language model")
-        network, told = AutoModelForMaskedLM.from_pretrained(
+        network, info = AutoModelForMaskedLM.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
         )
-        _check_whole(folder, told["missing_keys"])
+        _check_whole(folder, info["missing_keys"])
         self.network: Any = network.to(device).eval()
         width = self.network.get_output_embeddings().out_features
         names = [

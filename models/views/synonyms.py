@@ -151,8 +151,7 @@ def replace_synonyms(texts: Sequence[str], seeds: Sequence[int], synonyms: Synon
         view: Settings with the share of words.
     """
     return [
-        _replaced(_taken_apart(text, synonyms, view.share), Random(seed))
-        for text, seed in zip(texts, seeds, strict=True)
+        _replaced(_split(text, synonyms, view.share), Random(seed)) for text, seed in zip(texts, seeds, strict=True)
     ]
 
 
@@ -160,14 +159,14 @@ def count_replacements(texts: Iterable[str], synonyms: Synonyms, view: SynonymVi
     """Count the words that `replace_synonyms` replaces with any seeds, and the words that lack synonyms."""
     words = replaced = wanted = 0
     for text in texts:
-        sentence = _taken_apart(text, synonyms, view.share)
+        sentence = _split(text, synonyms, view.share)
         words += sentence.words
         replaced += min(sentence.wanted, len(sentence.synonyms))
         wanted += sentence.wanted
     return ReplacementCounts(words, replaced, wanted - replaced)
 
 
-def _taken_apart(text: str, synonyms: Synonyms, share: float) -> _Sentence:
+def _split(text: str, synonyms: Synonyms, share: float) -> _Sentence:
     parts = _WORD.split(text)
     shouts = text.isupper()
     replaceable = {

@@ -134,10 +134,10 @@ def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, J
         config: Pooling, length and casing.
         dtype: `fp32` or `bf16`.
     """
-    from models.encoder.serialization.load import read_saved, settled  # imports transformers
+    from models.encoder.serialization.load import completed, read_saved  # imports transformers
 
     saved = read_saved(folder)
-    config = settled(saved, config)
+    config = completed(saved, config)
     words: dict[str, JsonValue] = {"words": saved.words.spelled} if saved.words else {}
     lower = config.lower_case or (saved.words is not None and saved.words.case == "lower")
     return {

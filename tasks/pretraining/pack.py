@@ -105,27 +105,17 @@ def pack(store: Store, ref: ArtifactRef, name: str, root: Path, seed: int) -> Pa
     target = root / name
     with whole(target) as fresh:
         shutil.copytree(store.fetch(ref) / MODEL, fresh)
-        describe(name, fresh, seed, training)
+        manifest = AssetManifest(
+            **dict(PACKINGS[name]),
+            name=name,
+            licence=SHARE_ALIKE,
+            seed=seed,
+            training=training,
+            files=describe_files(fresh),
+        )
+        (fresh / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")
         shutil.rmtree(target, ignore_errors=True)
     return target
-
-
-def describe(name: str, folder: Path, seed: int, training: dict[str, JsonValue]) -> None:
-    """Write the manifest of asset `name` for the files of `folder`, still without figures."""
-    packing = PACKINGS[name]
-    manifest = AssetManifest.model_validate(
-        {
-            "name": name,
-            "kind": packing.kind,
-            "description": packing.description,
-            "licence": SHARE_ALIKE,
-            "sources": packing.sources,
-            "seed": seed,
-            "training": training,
-            "files": describe_files(folder),
-        }
-    )
-    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")
 
 
 def record(name: str, root: Path, figures: dict[str, JsonValue]) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, cast
 import torch
 
 from models.encoder.config import DEFAULT_LENGTH, LONGEST, EncoderConfig, architecture_of, read_json, read_tokenizer
-from models.encoder.heads import PLUS, POOLER, first_of
+from models.encoder.heads import PLUS, POOLER, first_dimensions
 from models.encoder.network import Encoder
 from models.encoder.serialization.modules import (
     SENTENCE_HEADS,
@@ -125,7 +125,7 @@ def load_network(folder: Path, config: EncoderConfig | None) -> tuple[Encoder, T
 
 def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
     check_settings(saved, config)
-    config = settled(saved, config)
+    config = completed(saved, config)
     if saved.pooling is not None:
         config = config.model_copy(update={"pooling": saved.pooling})  # a saved pooler is a head
     backbone, tokenizer, first_head = _backbone(saved, config)
@@ -138,7 +138,8 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
         config = config.model_copy(update={"pooling": "cls"})
     network = Encoder(backbone, config, token_heads, sentence_heads).eval()
     if saved.kept is not None and saved.kept < network.width:
-        network = network.with_heads(config, token_heads, [*sentence_heads, first_of(network.width, saved.kept)])
+        first = first_dimensions(network.width, saved.kept)
+        network = network.with_heads(config, token_heads, [*sentence_heads, first])
     if token_heads:
         from models.encoder.cnn import check_convolutions
 
@@ -309,7 +310,7 @@ def configured(saved: SavedEncoder, model: str) -> EncoderConfig | None:
     )
 
 
-def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
+def completed(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
     """Fill in maximal length and prompt: as configured, else the folder's own.
 
     For a bare transformer the length is `DEFAULT_LENGTH`. A prompt is one of the folder's prompts by name, or a text.
@@ -336,10 +337,10 @@ def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
         EncoderError: They differ, so the vectors would not be those that the model was trained for.
     """
     for name in ("pooling", "normalize", "lower_case"):
-        found, asked = getattr(saved, name), getattr(config, name)
-        if found is not None and found != asked and not (asked == POOLER and _has_pooler(saved)):
+        found, wanted = getattr(saved, name), getattr(config, name)
+        if found is not None and found != wanted and not (wanted == POOLER and _has_pooler(saved)):
             raise EncoderError(
-                f"{saved.backbone.folder}: saved with {name} {found!r}, the configuration asks for {asked!r}; "
+                f"{saved.backbone.folder}: saved with {name} {found!r}, the configuration asks for {wanted!r}; "
                 f"set encoder.{name}={json.dumps(found)}"
             )
 
@@ -358,9 +359,9 @@ def _own_length(saved: SavedEncoder) -> int:
     length = min(saved.max_length or int(read_tokenizer(folder).model_max_length), LONGEST)
     most = None
     if saved.backbone.kind == "Transformer":
-        from models.encoder.transformer import most_of_folder
+        from models.encoder.transformer import position_limit_of
 
-        most = most_of_folder(folder, length)
+        most = position_limit_of(folder, length)
     if most is not None and length > most:
         if saved.max_length is not None:
             _warn_of_limit(folder, saved.max_length, most)

@@ -19,7 +19,7 @@ import torch
 from models.encoder.config import read_json, read_tokenizer
 from models.encoder.heads import (
     AFTER_FIRST,
-    FIRST,
+    FIRST_LAYER,
     LAYERS,
     PLUS,
     TOKENS,
@@ -29,7 +29,7 @@ from models.encoder.heads import (
     LayerNorm,
     Normalize,
     layer_weights,
-    way_of,
+    token_pooling,
 )
 from models.encoder.transformer import WORD_WEIGHTS, read_weights, write_json, write_weights
 from models.errors import EncoderError
@@ -274,11 +274,11 @@ def over_layers(folder: Path, pooling: str) -> str:
         EncoderError: The weights belong to no pooling of `LAYERS`.
     """
     settings, weights = read_json(folder / "config.json"), read_weights(folder)["layer_weights"]
-    alike = [name for name in LAYERS if way_of(name) == pooling and _same_layers(weights, name)]
-    if settings["layer_start"] != FIRST or not alike:
+    alike = [name for name in LAYERS if token_pooling(name) == pooling and _same_layers(weights, name)]
+    if settings["layer_start"] != FIRST_LAYER or not alike:
         raise EncoderError(
             f"{folder}: weighs layers from {settings['layer_start']} by {weights.tolist()} for {pooling}, expected "
-            f"the layers of {' or '.join(LAYERS)}, from {FIRST}; choose another checkpoint"
+            f"the layers of {' or '.join(LAYERS)}, from {FIRST_LAYER}; choose another checkpoint"
         )
     return alike[0]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import torch
 
 from models.encoder.config import LONGEST, read_json
-from models.encoder.heads import LEAST, Head
+from models.encoder.heads import MIN_DIVISOR, Head
 from models.encoder.serialization.modules import THROUGH_PYTHON
 from models.encoder.static import StaticTable, WhitespaceTokenizer, refuse_dropout
 from models.encoder.transformer import WORD_WEIGHTS, read_weights, write_json, write_weights
@@ -45,7 +45,7 @@ class ByWeights(Head):
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
         """Map (B, D + 1) to (B, D)."""
-        return x_BD[:, :-1] / x_BD[:, -1:].clamp(min=LEAST)
+        return x_BD[:, :-1] / x_BD[:, -1:].clamp(min=MIN_DIVISOR)
 
     def width_from(self, width: int) -> int:
         """Return the input width less 1."""

@@ -78,8 +78,8 @@ class TSDAE(Objective):
         states_ND, places_N = self.decoder(self.online.transformer, read, vectors_BS, self._first)
         labels_N = uploaded(next_N[places_N].astype(np.int64), states_ND.device)
         loss = self.head.loss(states_ND, embeddings_of(self.online.transformer), labels_N)
-        asked = int((batch.tokens.lengths_of(batch.view_2) - 1).sum())
-        return gather_shares(loss[None]).sum() / asked
+        count = int((batch.tokens.lengths_of(batch.view_2) - 1).sum())
+        return gather_shares(loss[None]).sum() / count
 
 
 def _shifted(whole: Tokens) -> tuple[Tokens, np.ndarray]:
