@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from transformers.modeling_outputs import BaseModelOutput
 
     from models.encoder.config import EncoderConfig
-    from models.encoder.unpadded import Layout
 
 
 class Backbone(Protocol):
@@ -227,7 +226,8 @@ class Encoder(nn.Module):
         pooling, heads = ("mean", ()) if last_layer else (self.config.pooling, self.token_heads)
         first = self._first_position(tokens.pad_id, pooling)
         if first is not None:
-            layout = self._layout(tokens, rows)
+            by_length = self.device.type == "cpu"
+            layout = tokens.layout(rows) or lay_out(tokens, rows, self.device, by_length=by_length)
             x_ND = run_packed(self.transformer, layout, first, **self.inputs(layout.ids, layout.positions))
             for head in heads:
                 x_ND = head.packed(x_ND, layout.sentences)
@@ -239,10 +239,6 @@ class Encoder(nn.Module):
             ids_BT, mask_BT = (uploaded(x_BT, self.device) for x_BT in tokens.padded(rows[part]))
             x_BTD = token_vectors(self._output(ids_BT, mask_BT, pooling), pooling)
             yield part, _headed(x_BTD, mask_BT, heads), mask_BT
-
-    def _layout(self, tokens: Tokens, rows: NDArray[np.int64]) -> Layout:
-        made = tokens.layout(rows)
-        return made or lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
 
     def _mask(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:
         """Return the mask (B, T), 1 for real tokens."""

@@ -19,7 +19,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from models.encoder.config import read_settings, read_tokenizer
 from models.encoder.heads import LAYERS, POOLER
 from models.encoder.int8 import NOTE, saturates_here
-from models.encoder.transformer import check_ids, check_length, position_limit_of, prepare_tokenizer
+from models.encoder.transformer import check_ids, check_length, position_limit_of, prepare_tokenizer, refuse_dropout
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -118,10 +118,7 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBa
             f"{graph}: gives the last layer's token vectors alone, encoder.pooling={config.pooling} reads others; "
             "use the folder that it was exported from"
         )
-    if config.dropout is not None:
-        raise EncoderError(
-            f"{graph}: an ONNX graph has no dropout, encoder.dropout asks for {config.dropout}; leave it unset"
-        )
+    refuse_dropout(graph, config, "an ONNX graph")
     backbone = OnnxBackbone(graph, folder)
     tokenizer = read_tokenizer(folder)
     check_ids(folder, tokenizer, int(backbone.config.vocab_size))

@@ -92,6 +92,16 @@ def check_ids(folder: Path, tokenizer: PreTrainedTokenizerBase, rows: int) -> No
         )
 
 
+def refuse_dropout(place: Path, config: EncoderConfig, kind: str) -> None:
+    """Refuse a dropout rate for an encoder of a kind that has no dropout.
+
+    Raises:
+        EncoderError: The configuration has a dropout rate.
+    """
+    if config.dropout is not None:
+        raise EncoderError(f"{place}: {kind} has no dropout, encoder.dropout asks for {config.dropout}; leave it unset")
+
+
 def prepare_tokenizer(tokenizer: PreTrainedTokenizerBase, config: EncoderConfig) -> None:
     """Give a tokenizer a padding token if it has none, and the configured casing."""
     if tokenizer.pad_token_id is None:

@@ -20,8 +20,8 @@ import torch
 from models.encoder.config import LONGEST, read_json
 from models.encoder.heads import MIN_DIVISOR, Head
 from models.encoder.serialization.modules import THROUGH_PYTHON
-from models.encoder.static import StaticTable, WhitespaceTokenizer, refuse_dropout
-from models.encoder.transformer import WORD_WEIGHTS, read_weights, write_json, write_weights
+from models.encoder.static import StaticTable, WhitespaceTokenizer
+from models.encoder.transformer import WORD_WEIGHTS, read_weights, refuse_dropout, write_json, write_weights
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def load_word_embeddings(
     Raises:
         EncoderError: A file is missing or damaged, there are more words than rows, or dropout is configured.
     """
-    refuse_dropout(folder, config)
+    refuse_dropout(folder, config, "a static table")
     weight_VD = read_weights(folder)[WORD_WEIGHTS].float()
     cut = read_json(folder / _CUT)
     if len(cut["vocab"]) > len(weight_VD):

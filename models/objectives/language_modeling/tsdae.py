@@ -67,11 +67,7 @@ class TSDAE(Objective):
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the mean cross-entropy (nats) of the next tokens of the second views, a scalar (equation 1)."""
-        if self._first is None:
-            raise TrainingError(
-                "objective tsdae has not seen the tokenizer; give it to build_objective, which knows where a sentence "
-                "begins"
-            )
+        assert self._first is not None  # set by `read_vocabulary`
         rows = own_share(np.arange(len(batch)))
         vectors_BS = self.online.embed(batch.tokens, batch.view_1[rows], batch_tokens)
         read, next_N = _shifted(batch.tokens.take(batch.view_2[rows]))
