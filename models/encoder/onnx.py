@@ -60,7 +60,10 @@ class OnnxBackbone(nn.Module):
         super().__init__()
         self.config = read_settings(folder)
         self.path = path
-        self._session = _open(path)
+        try:
+            self._session = session_of(str(path))
+        except ImportError as error:
+            raise EncoderError(f"{path}: a graph needs onnxruntime; pip install 'bsl-pipeline[onnx]'") from error
         if saturates_here(self._session.get_modelmeta().custom_metadata_map.get(NOTE)):
             logger.warning(
                 "%s: int8 for processors with VNNI, which this one lacks: sums saturate and vectors drift further; "
@@ -135,10 +138,3 @@ def session_of(graph: str | bytes) -> Any:  # noqa: ANN401  of a package that ma
     options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-
-
-def _open(path: Path) -> Any:  # noqa: ANN401
-    try:
-        return session_of(str(path))
-    except ImportError as error:
-        raise EncoderError(f"{path}: a graph needs onnxruntime; pip install 'bsl-pipeline[onnx]'") from error

@@ -114,21 +114,6 @@ _TAGS: Final = {
 
 
 @dataclass(frozen=True)
-class ReplacementCounts:
-    """Counts of replaced words over many sentences.
-
-    Attributes:
-        words: Number of words.
-        replaced: Number of words replaced by a synonym.
-        shortfall: Number of words that the share requires, but that have no synonym.
-    """
-
-    words: int
-    replaced: int
-    shortfall: int
-
-
-@dataclass(frozen=True)
 class _Sentence:
     """A sentence split into words (odd places of `parts`) and the text between them (even places)."""
 
@@ -155,15 +140,19 @@ def replace_synonyms(texts: Sequence[str], seeds: Sequence[int], synonyms: Synon
     ]
 
 
-def count_replacements(texts: Iterable[str], synonyms: Synonyms, view: SynonymView) -> ReplacementCounts:
-    """Count the words that `replace_synonyms` replaces with any seeds, and the words that lack synonyms."""
+def count_replacements(texts: Iterable[str], synonyms: Synonyms, view: SynonymView) -> dict[str, int]:
+    """Count the words that `replace_synonyms` replaces with any seeds.
+
+    Returns:
+        `words`; `replaced`, by a synonym; `shortfall`, those that the share requires, but that have no synonym.
+    """
     words = replaced = wanted = 0
     for text in texts:
         sentence = _split(text, synonyms, view.share)
         words += sentence.words
         replaced += min(sentence.wanted, len(sentence.synonyms))
         wanted += sentence.wanted
-    return ReplacementCounts(words, replaced, wanted - replaced)
+    return {"words": words, "replaced": replaced, "shortfall": wanted - replaced}
 
 
 def _split(text: str, synonyms: Synonyms, share: float) -> _Sentence:

@@ -130,7 +130,8 @@ def embed_shard(
     def advance(done: int, _own: int, detail: str) -> None:
         count(shard.start + done, shard.total or shard.rows, detail)
 
-    encoding = _encoding(work.site, encoder, _content(work.store, encoder), config, precision)
+    content = work.store.manifest(encoder).digest if isinstance(encoder, CheckpointRef) else encoder.identity
+    encoding = _encoding(work.site, encoder, content, config, precision)
     try:
         table = pl.concat(encoded(work, encoding, sentences, advance))
     except NoEmbeddingError as error:
@@ -155,10 +156,6 @@ def encoded(
     kept = work.store.scratch(work.ref) if sentences.height > rows else None
     parts = encoding.parts(sentences.iter_slices(rows), sentences.height, kept, advance)
     return [part.select("sentence_id", "embedding") for part in parts]
-
-
-def _content(store: Store, encoder: CheckpointRef | ResolvedModel) -> str:
-    return store.manifest(encoder).digest if isinstance(encoder, CheckpointRef) else encoder.identity
 
 
 @lru_cache(maxsize=1)  # keeps the encoder loaded between shards
