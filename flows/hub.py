@@ -35,7 +35,7 @@ class HubPin:
     Attributes:
         kind: Model or dataset.
         name: Its id.
-        revision: The commit to read, or its first digits; None for the newest.
+        revision: The commit to read; None for the newest.
         reason: Why no commit is pinned; empty if no reason is recorded.
     """
 
@@ -81,7 +81,7 @@ def look(pin: HubPin) -> PinStatus:
         newest = listing(pin.kind, pin.name, None)
         if pin.revision is None:
             return PinStatus(pin, "unpinned", newest.commit, pin.reason or "and nothing says why")
-        if newest.commit.startswith(pin.revision):
+        if newest.commit == pin.revision:
             return PinStatus(pin, "same", newest.commit, "")
         changed = _changed(pin.kind, listing(pin.kind, pin.name, pin.revision), newest)
     except SourceError as error:

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Iterable
 
+Cases = Iterable[object] | Callable[[], Iterable[object]]
 
-def every(cases: Iterable[object]) -> Callable[[Callable[..., None]], Callable[[], None]]:
+
+def every(cases: Cases) -> Callable[[Callable[..., None]], Callable[[], None]]:
     """Turn `check(case)` into a test of all cases; a tuple is passed as several arguments.
 
     Args:
-        cases: the rows, at least one.
+        cases: the rows, at least one; a function makes them when the test runs, not when it is collected.
     """
-    rows = [case if isinstance(case, tuple) else (case,) for case in cases]
 
     def wrap(check: Callable[..., None]) -> Callable[[], None]:
         def test() -> None:
+            found = cases() if callable(cases) else cases
+            rows = [case if isinstance(case, tuple) else (case,) for case in found]
             assert rows, "no case to check"
             faults = [fault for row in rows for fault in _faults(check, row)]
             assert not faults, f"{len(faults)} of {len(rows)} fail:\n" + "\n".join(faults)

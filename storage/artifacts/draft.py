@@ -79,17 +79,15 @@ class Draft:
             for frame in frames:
                 # Keep the latest frame in memory: most tables come as a single frame.
                 if held is not None and held.height:
-                    parts.append(self._set_aside(held, Path(scratch) / f"{len(parts):06d}.parquet"))
+                    path = Path(scratch) / f"{len(parts):06d}.parquet"
+                    with writing(self.folder):
+                        held.write_parquet(path, compression="lz4", statistics=False)
+                    parts.append(pl.scan_parquet(path, glob=False))
                 held, rows = frame, rows + frame.height
             if held is None:
                 raise ValueError(f"{self.ref}: no frame was given, expected one at least, if only an empty one")
             self._append(pl.concat([*parts, held.lazy()]), rows, table)
         return rows
-
-    def _set_aside(self, frame: pl.DataFrame, path: Path) -> pl.LazyFrame:
-        with writing(self.folder):
-            frame.write_parquet(path, compression="lz4", statistics=False)
-        return pl.scan_parquet(path, glob=False)
 
     def _append(self, frame: pl.LazyFrame, rows: int, table: str | None) -> None:
         name = table or self.ref.kind.partition("/")[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from typing import TYPE_CHECKING
 
 from storage.errors import StoreWriteError
@@ -34,24 +33,15 @@ def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = No
         raise StoreWriteError(f"{target} exists already; name a new folder or archive")
     manifest = store.check(ref).model_copy(update={"place": ""})  # in a copy, the files are next to the manifest
     source = store.fetch(ref)
+    zipped = target.suffix == ".zip"
     with whole(target) as made:
-        if target.suffix == ".zip":
-            _zip(source, sorted(manifest.files), manifest.model_dump_json(indent=1), made, extra)
-        else:
-            for name in manifest.files:
-                (made / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source / name, made / name)
-            if extra is not None:
-                shutil.copytree(extra, made, dirs_exist_ok=True)
-            (made / MANIFEST).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
-    return target
-
-
-def _zip(source: Path, names: list[str], manifest: str, made: Path, extra: Path | None) -> None:
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in names:
-            archive.write(source / name, name)
+        folder = made.with_suffix("") if zipped else made
+        for name in manifest.files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, folder / name)
         if extra is not None:
-            for path in sorted(extra.rglob("*")):
-                archive.write(path, path.relative_to(extra))
-        archive.writestr(MANIFEST, manifest)
+            shutil.copytree(extra, folder, dirs_exist_ok=True)
+        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
+        if zipped:
+            shutil.make_archive(str(folder), "zip", folder)
+    return target

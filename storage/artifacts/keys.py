@@ -10,18 +10,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Final
 
 from pydantic import BaseModel
 
 from storage.artifacts.refs import ArtifactRef
 
 
-class _NotInKey:
+class NotInKey:
     """Marks a field that cannot change the result, such as a path or a device: `location: Annotated[str, NotInKey]`."""
-
-
-NotInKey: Final = _NotInKey()
 
 
 def canonical(value: object) -> object:

@@ -36,7 +36,6 @@ class FileEntry(Record):
     """One file of an artifact."""
 
     size: int = Field(ge=0, le=_MOST)
-    """Bytes."""
     sha256: str = Field(pattern=KEY)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from storage.record import Record
 
 KIND: Final = r"^[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})?$"
 KEY: Final = r"^[0-9a-f]{64}$"
@@ -14,10 +16,8 @@ STATE: Final = "state"
 """Folder of a checkpoint with the training run's last snapshot."""
 
 
-class ArtifactRef(BaseModel):
+class ArtifactRef(Record):
     """The name of one artifact: `<store>/<kind>/<key>/`. A kind may be nested (`translations/<translator>`)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str = Field(pattern=KIND)
     key: str = Field(pattern=KEY)

@@ -50,18 +50,11 @@ PAIRS = pl.Schema(
     }
 )
 TRAINING_LOG = pl.Schema(
-    {
-        "step": pl.UInt32,
-        "loss": pl.Float64,
-        "lr": pl.Float64,
-        "momentum": pl.Float64,
-        "grad_norm": pl.Float64,
-        "alignment": pl.Float64,
-        "uniformity": pl.Float64,
-        "std": pl.Float64,
-        "effective_rank": pl.Float64,
-        "dev_spearman": pl.Float64,
-    }
+    {"step": pl.UInt32()}
+    | dict.fromkeys(
+        ("loss", "lr", "momentum", "grad_norm", "alignment", "uniformity", "std", "effective_rank", "dev_spearman"),
+        pl.Float64(),
+    )
 )
 EMBEDDINGS = pl.Schema([("sentence_id", pl.UInt64()), ("embedding", pl.Array(pl.Float32, 0))])
 SPARSE_EMBEDDINGS = pl.Schema(

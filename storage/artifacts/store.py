@@ -174,7 +174,8 @@ class Store:
             StoreReadError: the store cannot be read.
             NewerFormatError: the key belongs to an artifact of a newer version.
         """
-        self._refuse_newer(ref)
+        with suppress(ArtifactMissingError, CorruptArtifactError):
+            self.manifest(ref)  # raises an error for an artifact of a newer version
         with self.workspace() as folder:
             draft = Draft(ref, folder, provenance)
             with full_disk_named(self.url):
@@ -240,12 +241,6 @@ class Store:
         except FileNotFoundError:
             return None
         return modified
-
-    def _refuse_newer(self, ref: ArtifactRef) -> None:
-        try:
-            self.manifest(ref)
-        except (ArtifactMissingError, CorruptArtifactError):
-            return
 
     def _publish(self, ref: ArtifactRef, folder: Path) -> None:
         if self.defect(ref) is None:

@@ -28,7 +28,7 @@ from storage.artifacts.manifest import MOST_BYTES, describe_files
 from storage.artifacts.schemas import tables_of
 from storage.errors import CorruptArtifactError
 from storage.filesystem.atomic import renamed
-from storage.filesystem.digests import version_content, version_sha256
+from storage.filesystem.digests import version_content
 from storage.filesystem.names import MANIFEST, irregular
 from storage.filesystem.os_errors import reading
 
@@ -183,5 +183,5 @@ def _is_copy(folder: Path, manifest: Manifest) -> bool:
     here = fsspec.filesystem("file")
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     return names == set(manifest.files) and all(
-        version_sha256(here, f"{folder}/{name}") == entry.sha256 for name, entry in manifest.files.items()
+        version_content(here, f"{folder}/{name}").sha256 == entry.sha256 for name, entry in manifest.files.items()
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.datasets.declaration import SENTEVAL, Dataset
+from storage.datasets.declaration import SENTEVAL, TRAIN_DEV_TEST, Dataset
 from storage.readers.benchmarks.afs import TOPICS, topic_file
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
 
@@ -54,8 +54,16 @@ TRANSFER: Final = (
     _transfer("subj", "SUBJ", "Pang and Lee, 2004. A sentimental education. ACL.", {"all": 10_000}),
     _transfer("mpqa", "MPQA", _MPQA, {"all": 10_606}, blank="three"),
     _transfer("sst2", "SST", _SST, {"train": 67_349, "dev": 872, "test": 1821}),
+    # SetFit's JSON lines were made from the files that SentEval's script fetches: the same rows in the same order.
     # Only SCL's table has it; whether the archive contains it is unknown.
-    _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}, archive=None),
+    _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}, archive=None).model_copy(
+        update={
+            "hub_id": "SetFit/sst5",
+            "revision": "e51bdcd8cd3a30da231967c1a249ba59361279a3",
+            "splits": TRAIN_DEV_TEST,
+            "remedy": "remove this copy, so that the Hub's SetFit/sst5 is read",
+        }
+    ),
     _transfer("trec", "TREC", _TREC, {"train": 5452, "test": 500}),
     # GLUE's tables were made from SentEval's files: 408 rows of the train file are GLUE's `validation`, and `idx`
     # is each row's position in the original file.

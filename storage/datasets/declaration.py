@@ -17,7 +17,6 @@ class MtebTask(Record):
     """The MTEB task with exactly the pairs of a set."""
 
     name: str
-    """Its name in MTEB."""
     subset: str = "default"
     """Subset of the task; subsets other than the default are named after their languages."""
 
@@ -26,22 +25,20 @@ class HubArchive(Record):
     """An archive on the Hub with the original files of datasets."""
 
     hub_id: str
-    """Repository of the archive."""
     file: str
-    """Name of the tar file in the repository."""
-    revision: str = Field(pattern=r"^[0-9a-f]{7,40}$")
-    """The Hub commit to read, or its first digits."""
+    revision: str = Field(pattern=r"^[0-9a-f]{40}$")
 
 
 SENTEVAL: Final = HubArchive(
-    hub_id="princeton-nlp/datasets-for-simcse", revision="e145e8b",
+    hub_id="princeton-nlp/datasets-for-simcse",
+    revision="e145e8bb659b2aa2669f32ef79cb4cdef6c58fef",
     file="senteval.tar",
-)  # fmt: skip
+)
 """SentEval's folder `data/downstream`, packed by SimCSE's authors: most papers since 2019 were scored on it.
 
-Only for MRPC is a Hub table known to have SentEval's rows and their order, which decides the folds: GLUE's tables were
-made from them. SetFit's copies of CR and SUBJ have a train and a test split, unlike SentEval; rotten_tomatoes has MR's
-sentences before SentEval's tokenisation; GLUE's SST-2 hides its test labels.
+Only for MRPC (GLUE) and SST-5 (SetFit) is a Hub table known to have SentEval's rows and their order, which decides the
+folds: the tables were made from SentEval's files. SetFit's copies of CR and SUBJ have a train and a test split, unlike
+SentEval; rotten_tomatoes has MR's sentences before SentEval's tokenisation; GLUE's SST-2 hides its test labels.
 """
 
 
@@ -53,7 +50,6 @@ class Dataset(Record):
     licence: str
     """As stated upstream."""
     citation: str
-    """The paper to cite."""
     lang: str = "en"
     """ISO 639-1 code of its texts."""
     splits: dict[str, str] = Field(min_length=1)
@@ -61,9 +57,7 @@ class Dataset(Record):
     hub_id: str | None = None
     """Repository on the Hub; None for a set that only mirrors have."""
     hub_config: str | None = None
-    """Configuration on the Hub."""
     revision: str | None = Field(None, pattern=r"^[0-9a-f]{40}$")
-    """The Hub commit to read."""
     texts: tuple[str, ...] = ()
     """Columns of text; if empty, the known shapes decide."""
     score_range: tuple[float, float] | None = None
@@ -77,13 +71,11 @@ class Dataset(Record):
     divided: bool = False
     """Whether its rows name subsets, over which protocols take means."""
     mteb: MtebTask | None = None
-    """The MTEB task with comparable figures."""
     folder: str | None = None
     """Folder on a mirror; by default the name. It lets two forms of a text share a file."""
     originals: dict[str, tuple[str, ...]] = Field({})
     """Split → patterns of the original distribution's files on a mirror, all required, in order."""
     original_format: Format | None = None
-    """Format of the original files."""
     order: str = ""
     """Column with each row's position in the original file, if tables have another order."""
     archive: HubArchive | None = None

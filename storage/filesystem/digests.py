@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -16,14 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-@dataclass(frozen=True)
-class Content:
-    """Digest and row count of a file.
-
-    Attributes:
-        sha256: 64 hex digits.
-        rows: rows according to the footer of a `.parquet` file; None for other files and damaged footers.
-    """
+class Content(NamedTuple):
+    """Digest of a file, and its rows by the footer of a `.parquet` file; None for other files and damaged footers."""
 
     sha256: str
     rows: int | None
@@ -48,11 +41,6 @@ def version_content(fs: fsspec.AbstractFileSystem, path: str) -> Content:
     return _known[version]
 
 
-def version_sha256(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """Return the sha256 of a file at any fsspec address; a process reads each version of a file once."""
-    return version_content(fs, path).sha256
-
-
 def source_sha256(path: str) -> str:
     """Return the sha256 of a file's content at any fsspec address.
 
@@ -60,7 +48,7 @@ def source_sha256(path: str) -> str:
         SourceError: the file cannot be read.
     """
     try:
-        return version_sha256(*fsspec.url_to_fs(path))
+        return version_content(*fsspec.url_to_fs(path)).sha256
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
 
@@ -78,7 +66,7 @@ def folder_sha256s(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, str]
         found = [str(path) for path in fs.find(folder)]
     names = [path[len(folder.rstrip("/")) + 1 :] for path in found]
     shown = [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
-    return {name: version_sha256(fs, f"{folder.rstrip('/')}/{name}") for name in shown}
+    return {name: version_content(fs, f"{folder.rstrip('/')}/{name}").sha256 for name in shown}
 
 
 def content_sha256(files: Mapping[str, str]) -> str:

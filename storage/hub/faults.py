@@ -32,6 +32,8 @@ _CARRIED: Final = "set HF_HOME to a cache that has it (`bsl mirror FOLDER` fills
 OFFLINE: Final = f"unset HF_HUB_OFFLINE, or {_CARRIED}"
 SILENT: Final = f"run again when it does, {_CARRIED}, or set HF_HUB_OFFLINE=1 to do without what only the Hub has"
 CHANGED: Final = f"look for a proxy that changes what it passes on, run again, or {_CARRIED}"
+_TIMED_OUT: Final = frozenset({"ConnectTimeout"})  # the system has already tried several times
+_UNCONNECTED: Final = _TIMED_OUT | {"ConnectError", "ProxyError"}  # classes of httpx and of httpx2
 _BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _FILE: Final = re.compile(r"/resolve/[^/]+/([^?]+)")
 
@@ -64,7 +66,8 @@ def retried(address: str, call: Callable[[], T]) -> T:
             error = cause(raised)
             fault = judged(address, error)
             silence = _is_silence(error)
-            wait = None if _is_timeout(error) else next(refused if silence else waits, None)
+            timed_out = _is_silence(error, _TIMED_OUT)
+            wait = None if timed_out else next(refused if silence else waits, None)
             if silence and wait is None:
                 _silent[constants.ENDPOINT] = time.monotonic(), _line(error)
             if wait is None or not isinstance(fault, HubSilentError) or fault.wait > LONGEST_WAIT:
@@ -123,27 +126,18 @@ def _answered(address: str, error: errors.HfHubHTTPError) -> SourceError:
     if isinstance(error, errors.RemoteEntryNotFoundError):
         return HubError(f"{where}: the repository has no such file ({status})", "report it to its authors")
     if status in _BUSY:
-        return _busy(where, status, error.response.headers.get("Retry-After"))
+        after = error.response.headers.get("Retry-After", "")
+        wait = float(after) if after.replace(".", "", 1).isdigit() else 0.0
+        if status != 429:
+            return HubSilentError(f"{where}: the Hub fails ({status})", SILENT, wait)
+        remedy = f"wait {wait:.0f} s and run again" if wait else "run again later"
+        return HubSilentError(f"{where}: the Hub takes no more requests (429)", f"{remedy}, or set HF_TOKEN", wait)
     return HubError(f"{where}: the Hub refuses it ({status}: {_line(error)})", "see its page on the Hub")
 
 
-def _busy(address: str, status: int, after: str | None) -> SourceError:
-    wait = float(after) if after and after.replace(".", "", 1).isdigit() else 0.0
-    if status != 429:
-        return HubSilentError(f"{address}: the Hub fails ({status})", SILENT, wait)
-    remedy = f"wait {wait:.0f} s and run again" if wait else "run again later"
-    return HubSilentError(f"{address}: the Hub takes no more requests (429)", f"{remedy}, or set HF_TOKEN", wait)
-
-
-def _is_silence(error: BaseException) -> bool:
+def _is_silence(error: BaseException, kinds: frozenset[str] = _UNCONNECTED) -> bool:
     """Return whether no connection was made; another repository would fail in the same way."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"ConnectError", "ConnectTimeout", "ProxyError"})
-
-
-def _is_timeout(error: Exception) -> bool:
-    """Return whether connecting timed out, which already includes retries by the system."""
-    return "ConnectTimeout" in {kind.__name__ for kind in type(error).__mro__}
+    return not kinds.isdisjoint(kind.__name__ for kind in type(error).__mro__)
 
 
 def _file(error: errors.HfHubHTTPError) -> str:

@@ -32,7 +32,7 @@ class HubModel(Record):
     commit: str
     """Full commit."""
     cache: Annotated[Path | None, NotInKey] = None
-    """Folder of the Hub's files; the Hub client's default if None."""
+    """The Hub's cache to use instead of that in HF_HOME."""
 
     def fetched(self, *, settings_only: bool = False) -> Path:
         """Return a local folder with settings, tokenizer and, unless `settings_only`, weights.
@@ -45,7 +45,8 @@ class HubModel(Record):
             return self._snapshot
         names = model_files(listed.files)
         if settings_only:
-            names = tuple(n for n in names if _says_how(n, listed.files[n].size))
+            # Weights too small to be a network's belong to a head, whose width is a setting.
+            names = tuple(n for n in names if not _is_weights(n) or (listed.files[n].size or _LIGHT) < _LIGHT)
         return fetch("model", self.hub_id, listed, names, self.cache)
 
     def check(self) -> bool:
@@ -105,11 +106,6 @@ def _graphs(names: Sequence[str]) -> list[str]:
     if any(_is_weights(name) and not _GRAPH.search(name) and not _MODULE.match(name) for name in names):
         return []
     return [name for name in found if PurePosixPath(name).name.startswith("model.onnx")] or found
-
-
-def _says_how(name: str, size: int | None) -> bool:
-    """Return whether a model's file describes it: settings, or weights too small to be a network's."""
-    return not _is_weights(name) or (size or _LIGHT) < _LIGHT
 
 
 def _is_weights(name: str) -> bool:

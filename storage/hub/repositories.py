@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 Kind = Literal["model", "dataset"]
 COMMIT: Final = re.compile(r"[0-9a-f]{40}")
-BEGINNING: Final = re.compile(r"[0-9a-f]{7,39}")
 SECONDS_TO_ANSWER: Final = 10.0
 
 
@@ -51,7 +50,7 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
     Args:
         kind: `model` or `dataset`.
         name: `organisation/name`.
-        revision: commit or its first digits, branch or tag; `main` if None.
+        revision: commit, branch or tag; `main` if None.
         cache: the Hub's cache; HF_HUB_CACHE if None.
 
     Raises:
@@ -59,8 +58,6 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
         SourceError: HF_HUB_OFFLINE forbids the request, and the cache has none.
     """
     wanted = revision or "main"
-    if BEGINNING.fullmatch(wanted):
-        wanted = _commit_beginning(kind, name, wanted, cache)
     if COMMIT.fullmatch(wanted) and (known := _known(kind, name, wanted, cache)) is not None:
         return known
     try:
@@ -74,24 +71,6 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
     if not COMMIT.fullmatch(wanted):
         with whole(_folder(kind, name, cache) / "refs" / wanted) as made:
             made.write_text(found.commit, encoding="utf-8")
-    return found
-
-
-def _commit_beginning(kind: Kind, name: str, digits: str, cache: Path | None) -> str:
-    """Complete a commit from its first digits; the Hub is asked once, then the cache has the answer."""
-    from huggingface_hub import HfApi
-
-    refs = _folder(kind, name, cache) / "refs"
-    here = [ref.read_text(encoding="utf-8").strip() for ref in refs.glob("*") if ref.is_file()]
-    known = next((commit for commit in here if commit.startswith(digits)), None)
-    if known is not None:
-        return known
-    commits = retried(f"{name}@{digits}", lambda: HfApi().list_repo_commits(name, repo_type=kind))
-    found = next((commit.commit_id for commit in commits if commit.commit_id.startswith(digits)), None)
-    if found is None:
-        raise HubError(f"{name}: none of its {len(commits)} commits begins with {digits}", CHANGED)
-    with whole(refs / digits) as made:
-        made.write_text(found, encoding="utf-8")
     return found
 
 

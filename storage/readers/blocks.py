@@ -75,7 +75,7 @@ def open_bytes(path: str, report: ReadReport | None = None) -> Iterator[tuple[IO
         raise SourceError(f"{path}: no such file; correct its path") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SourceError(f"{path}: damaged gzip data ({error}); copy the file again") from error
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # RuntimeError: it has a password
+    except zipfile.BadZipFile as error:
         raise SourceError(f"{path}: the zip archive cannot be read ({error}); copy it again, or unpack it") from error
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
@@ -186,8 +186,11 @@ def _decompressed(path: str, raw: IO[bytes]) -> IO[bytes]:
 
 def _only_member(path: str, raw: IO[bytes]) -> IO[bytes]:
     """Open the single file of a zip archive; files that macOS adds are ignored."""
-    archive = zipfile.ZipFile(raw)
-    files = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")]
-    if len(files) != 1:
-        raise SourceError(f"{path} holds {len(files)} files, expected one; unpack it and give the folder")
-    return io.BufferedReader(archive.open(files[0]))  # type: ignore[type-var]  # a raw stream in all but its type
+    try:
+        archive = zipfile.ZipFile(raw)
+        files = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")]
+        if len(files) != 1:
+            raise SourceError(f"{path} holds {len(files)} files, expected one; unpack it and give the folder")
+        return io.BufferedReader(archive.open(files[0].filename))  # type: ignore[type-var]  # a raw stream in all but its type
+    except RuntimeError as error:  # it has a password, or a version or compression that Python does not know
+        raise zipfile.BadZipFile(str(error)) from error

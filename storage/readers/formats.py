@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 import pyarrow as pa
 
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 _COMPRESSIONS: Final = (".gz", ".zst", ".zip")
 
 
-class _Read(Protocol):
-    def __call__(self, path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]: ...
-
-
 @dataclass(frozen=True)
 class FileFormat:
     """Functions and properties of one file format.
@@ -40,7 +36,7 @@ class FileFormat:
     """
 
     columns: tuple[str, ...] | Callable[[str], tuple[str, ...] | pa.Schema]
-    read: _Read
+    read: Callable[[str, Columns, ReadReport], Iterator[pl.DataFrame]]
     suffixes: tuple[str, ...] = ()
     headed: bool = False
 

@@ -147,19 +147,13 @@ def _value(dtype: pa.DataType) -> pa.DataType:
 
 def is_readable(dtype: pa.DataType) -> bool:
     """Return whether columns of a type can be read: strings, numbers, or only nulls."""
-    value = _value(dtype)
-    return _is_text(value) or _is_number(value) or bool(pa.types.is_null(value))
+    types, value = pa.types, _value(dtype)
+    kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal128, types.is_null)
+    return _is_text(value) or any(kind(value) for kind in kinds)
 
 
 def _is_text(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype))
-
-
-def _is_number(dtype: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_integer(dtype) or types.is_floating(dtype) or types.is_boolean(dtype) or types.is_decimal128(dtype)
-    )
 
 
 @contextmanager

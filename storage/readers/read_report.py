@@ -24,7 +24,6 @@ class BadRecord(Record):
     line: int
     """1-based line (or row, in a table without lines)."""
     reason: str
-    """Why it was rejected."""
     example: str
     """Its first bytes, with undecodable ones replaced."""
 

@@ -9,12 +9,10 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.columns import Columns
-from storage.readers.formats import read_table, readable_columns, require_header
+from storage.readers.formats import read_table, readable_columns
 from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from storage.readers.formats import Format
 
 SAMPLE: Final = 200  # records used for a guess
@@ -22,25 +20,6 @@ PROSE_WORDS: Final = 3.0  # a text column has more words per record
 _PROSE_UNIQUE: Final = 0.2
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")  # Thai, Japanese, Chinese
-
-
-def only_prose(path: str, kind: Format, found: Sequence[str]) -> str | None:
-    """Return the only column of text in a file; None if there are none or several.
-
-    Args:
-        path: the file.
-        kind: its format.
-        found: its columns; a single column is returned without a check.
-
-    Raises:
-        SourceError: as for `first_records`, or the first line is data instead of column names.
-    """
-    sample = first_records(path, kind)
-    require_header(path, kind, sample)
-    if len(found) == 1:
-        return found[0]
-    prose = [name for name in sample.columns if is_prose(sample[name])]
-    return prose[0] if len(prose) == 1 else None
 
 
 def is_prose(values: pl.Series) -> bool:

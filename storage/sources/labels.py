@@ -41,7 +41,6 @@ class LabelSource(Record):
     digest: str
     """sha256 of the file's content."""
     format: Format
-    """Format of the file."""
     kind: Literal["pairs", "classes"]
     """Pairs of sentences with a score, or sentences with a class."""
     texts: tuple[str, ...]
@@ -51,7 +50,6 @@ class LabelSource(Record):
     rule: Literal[3] = 3
     """Version of the rule that distinguishes labels from missing values; a new version gives new keys."""
     path: Annotated[str, NotInKey]
-    """Path of the file."""
     left_out: Annotated[int, NotInKey] = 0
     """Rows without a label or a text."""
 

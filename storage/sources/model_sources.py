@@ -34,7 +34,6 @@ class MirroredModel(Record):
     """A model's folder in BSL_DATA_MIRROR: used in place if local, copied from an object store on first use."""
 
     address: str
-    """Address of the folder."""
     digest: str
     """sha256 of the files' names and contents."""
     cache: Path | None = None
@@ -78,9 +77,7 @@ class ResolvedModel(Record):
     place: Annotated[Path | None, NotInKey] = None
     """Local folder, unless the model is on the Hub or a mirror."""
     mirrored: Annotated[MirroredModel | None, NotInKey] = None
-    """The mirror's copy, if the model is on a mirror."""
     hub: Annotated[HubModel | None, NotInKey] = None
-    """The Hub model, if it is on the Hub."""
 
     @property
     def folder(self) -> Path:

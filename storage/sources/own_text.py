@@ -20,7 +20,6 @@ from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
 from storage.filesystem.names import perhaps_path
 from storage.filesystem.urls import reachable, without_password
-from storage.hub.datasets import table_files
 from storage.readers.columns import SHAPES, Columns, known_shape, require
 from storage.readers.formats import (
     Format,
@@ -33,6 +32,7 @@ from storage.readers.formats import (
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose
 from storage.record import Record
 from storage.sources.paths import listed
+from storage.sources.read import local_files
 from storage.sources.sources import SourceSpec, mirrored_place, perhaps_meant, resolve_source, spec_of, stem_of
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ class TextSource(Record):
     digest: str
     """sha256 of the files' content in order."""
     format: Format
-    """Format of the files."""
     texts: tuple[str, ...] = Field(min_length=1)
-    """Columns of text."""
     title: str | None = None
     """Column with the title of a record's document."""
     document: str | None = None
@@ -74,7 +72,6 @@ class TextSource(Record):
     lang: str = "en"
     """ISO 639 code of the text."""
     files: Annotated[tuple[str, ...], NotInKey] = ()
-    """Paths of the files."""
     found: Annotated[tuple[str, ...], NotInKey] = ()
     """All columns of the first file."""
 
@@ -217,7 +214,7 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
     if spec is None:
         return stem_of(path), listed(path)
     resolved = resolve_source(spec, mirror)  # its error lists the places tried
-    return resolved.name, resolved.files if resolved.hub is None else table_files(resolved.hub)
+    return resolved.name, local_files(resolved)
 
 
 def _named(name: str, mirror: str | None) -> SourceSpec | None:

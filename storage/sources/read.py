@@ -1,33 +1,37 @@
-"""Read a resolved source as frames, from files or from the Hub."""
+"""Read a resolved source as frames, from files or from the Hub; check its labels and scores.
+
+Pairs without a gold label ("-" in the original files, −1 on the Hub; 785 in SNLI's training split) are dropped from
+labelled pairs and counted. Their sentences remain in the corpus, which is read without labels.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
 
 from storage.errors import SourceError
 from storage.hub.datasets import table_files
-from storage.readers.columns import (
-    Columns,
-    Shape,
-    known_shape,
-    no_shape,
-    read_nli,
-    read_sts,
-    require,
-    scored_shape,
-)
-from storage.readers.formats import columns_of, format_of, read_table
+from storage.readers.columns import SCORED_SHAPES, SHAPES, Columns, known_shape, require
+from storage.readers.formats import columns_of, format_of, read_table, require_header
 from storage.readers.read_report import NAME_COLUMNS
-from storage.readers.text_columns import only_prose
+from storage.readers.text_columns import first_records, is_prose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import polars as pl
-
     from storage.readers.formats import Format
     from storage.readers.read_report import ReadReport
     from storage.sources.sources import ResolvedSource
+
+
+LABELS: Final = ("entailment", "neutral", "contradiction")  # their positions are the Hub's label numbers
+_UNLABELLED: Final = ("-", "-1", "")
+_CODES: Final[dict[str, int]] = {
+    **{name: code for code, name in enumerate(LABELS)},
+    **{str(code): code for code in range(len(LABELS))},
+}
+STS: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64})
 
 
 def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
@@ -50,12 +54,29 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
     """Yield a source's NLI pairs: `premise`, `hypothesis`, `label` (Int8: 0 entailment, 1 neutral, 2 contradiction).
 
     Raises:
-        SourceError: as for `read_source`, or the source has no labelled pairs.
+        SourceError: as for `read_source`, or the source has no labelled pairs, or a label is unknown.
     """
     for path, kind in _files(source):
         shape = _shape(source, path, kind)
-        yield from read_nli(read_table(path, kind, shape.columns, report), shape, report)
+        if shape.label is None or len(shape.texts) != 2:
+            raise SourceError(f"{report.name} contains no labelled pairs, only the columns {', '.join(shape.names)}")
+        for frame in read_table(path, kind, shape, report):
+            yield _labelled(frame, *shape.texts, shape.label, report)
     report.check(max_bad_share)
+
+
+def _labelled(frame: pl.DataFrame, premise: str, hypothesis: str, label: str, report: ReadReport) -> pl.DataFrame:
+    spelled = frame[label].cast(pl.String).str.strip_chars().fill_null("")
+    unlabelled = spelled.is_in(_UNLABELLED)
+    codes = spelled.replace_strict(_CODES, default=None, return_dtype=pl.Int8)
+    unknown = spelled.filter(codes.is_null() & ~unlabelled)
+    if len(unknown):
+        raise SourceError(
+            f"{report.name}: {len(unknown):,} rows have a label such as {unknown[0]!r} in column {label!r}; "
+            f"expected {', '.join(LABELS)} or 0, 1, 2, and '-' or -1 for none; name another column or none"
+        )
+    report.unlabelled += int(unlabelled.sum())
+    return frame.select(premise=premise, hypothesis=hypothesis, label=codes).filter(~unlabelled)
 
 
 def read_beside(
@@ -89,15 +110,39 @@ def is_nli(source: ResolvedSource) -> bool:
 
 
 def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0, high: float = 5) -> pl.DataFrame:
-    """Return a source's STS pairs in order: `subset`, `sentence1`, `sentence2`, `score` from `low` to `high`.
+    """Return a source's STS pairs in order: `subset` ("" if it has none), `sentence1`, `sentence2`, `score`.
+
+    Pairs without a gold score are dropped and counted as unlabelled, as in the tasks' own scorers.
+
+    Args:
+        source: from `resolve_source`.
+        report: counts the dropped pairs.
+        low: smallest score that the set declares.
+        high: largest score that it declares.
 
     Raises:
-        SourceError: a column is missing, a record cannot be read or a score is outside its range.
+        SourceError: a column is missing, a record cannot be read, or a score is not a number or outside its range.
     """
     found = source_columns(source)
-    shape = scored_shape(report.name, found, source.columns)
-    wanted = Columns(shape.texts, (*shape.columns.others, *(["subset"] if "subset" in found else ())))
-    return read_sts(read_columns(source, wanted, report), low, high, report, shape)
+    shapes = (Columns(source.columns, ("score",)),) if len(source.columns) == 2 else SCORED_SHAPES
+    shape = next((shape for shape in shapes if {*shape.names} <= set(found)), shapes[0])
+    require(report.name, found, shape.names)
+    subset = ("subset",) if "subset" in found else ()
+    table = pl.concat(
+        read_columns(source, Columns(shape.texts, (*shape.others, *subset)), report), how="diagonal_relaxed"
+    ).rename(dict(zip(shape.names, ("sentence1", "sentence2", "score"), strict=True)))
+    spelled = table["score"].cast(pl.String).str.strip_chars().fill_null("")
+    score = spelled.cast(pl.Float64, strict=False)
+    outside = (spelled != "") & ~score.is_between(low, high).fill_null(value=False)
+    if outside.any():
+        row = int(outside.arg_true()[0])
+        raise SourceError(
+            f"{report.name}: row {row + 1} has the score {spelled[row]!r}, expected a number from {low:g} to {high:g}; "
+            "correct it or declare the set's range"
+        )
+    report.unlabelled += int((spelled == "").sum())
+    own = pl.col("subset").fill_null("") if subset else pl.lit("")
+    return table.with_columns(subset=own, score=score).filter(spelled != "").select(STS.names()).cast(STS)
 
 
 def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
@@ -135,16 +180,22 @@ def _files(source: ResolvedSource) -> list[tuple[str, Format]]:
     return [(path, source.format or format_of(path)) for path in local_files(source)]
 
 
-def _shape(source: ResolvedSource, path: str, kind: Format) -> Shape:
+def _shape(source: ResolvedSource, path: str, kind: Format) -> Columns:
     """Return the columns to read of a file: those the source names, a known shape, or the only column of prose."""
     found = columns_of(path, kind)
     if source.columns:
-        shape = Shape(source.columns, source.label)
-        require(path, found, shape.columns.names)
+        shape = Columns(source.columns, (source.label,) if source.label else ())
+        require(path, found, shape.names)
         return shape
     if (known := known_shape(found)) is not None:
         return known
-    text = only_prose(path, kind, found)
-    if text is None:
-        raise no_shape(path, found)
-    return Shape((text,))
+    sample = first_records(path, kind)
+    require_header(path, kind, sample)
+    prose = found if len(found) == 1 else tuple(name for name in sample.columns if is_prose(sample[name]))
+    if len(prose) == 1:
+        return Columns(prose)
+    sets = "; ".join(", ".join(shape.names) for shape in SHAPES)
+    raise SourceError(
+        f"{path} has the columns {', '.join(map(repr, found))}, none of the known sets ({sets}), and not one alone "
+        f"that holds text; name the columns that hold text {NAME_COLUMNS}"
+    )

@@ -122,19 +122,15 @@ def read_transfer_table(name: str, split: str, source: ResolvedSource) -> pl.Dat
     placed = (order,) if order in source_columns(source) else ()
     frames = list(read_columns(source, Columns(DATASETS[name].texts, (label, *placed)), report))
     table = pl.concat(frames).sort(placed) if placed else pl.concat(frames)
-    return _checked(name, split, table.with_columns(pl.col(label).cast(pl.String)).rename({label: CLASS}))
-
-
-def _checked(name: str, split: str, table: pl.DataFrame) -> pl.DataFrame:
     require_rows(name, split, table.height)
-    classes = TRANSFER_SETS[name].classes
-    number = pl.col(CLASS).replace_strict(list(classes), list(range(len(classes))), default=None, return_dtype=pl.Int64)
-    numbered = table.select(*DATASETS[name].texts, number)
+    classes, spelled = TRANSFER_SETS[name].classes, table[label].cast(pl.String)
+    number = spelled.replace_strict(list(classes), list(range(len(classes))), default=None, return_dtype=pl.Int64)
+    numbered = table.select(*DATASETS[name].texts, number.alias(CLASS))
     unknown = numbered[CLASS].is_null().arg_true()
     if len(unknown):
         row = int(unknown[0])
         raise SourceError(
-            f"{name} {split}: row {row + 1} has the label {table[CLASS][row]!r}, expected one of "
+            f"{name} {split}: row {row + 1} has the label {spelled[row]!r}, expected one of "
             f"{', '.join(classes)}; correct it, or name the right column"
         )
     return numbered

@@ -92,9 +92,7 @@ class ResolvedSource(Record):
     format: Format | None = None
     """Format of the files; None for a Hub table, whose file names determine it."""
     files: Annotated[tuple[str, ...], NotInKey] = ()
-    """Paths of the files."""
     hub: Annotated[HubTable | None, NotInKey] = None
-    """The Hub table, if the source is on the Hub."""
     limit: int | None = None
     """Maximum number of sentences that it adds to a corpus."""
 

@@ -44,9 +44,7 @@ class VectorsFile(Record):
     """A file of word vectors that was found."""
 
     path: Annotated[Path, NotInKey]
-    """Path of the file."""
     digest: str
-    """sha256 of its bytes."""
 
 
 def is_vectors_file(name: str) -> bool:

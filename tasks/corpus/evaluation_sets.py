@@ -7,12 +7,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from models.corpus.normalize import sentence_ids
 from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
+from storage.record import Record
 from storage.sources.scored_sets import read_declared_pairs
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from tasks.stage.run_context import RunContext
 
 
-class EvaluationSet(BaseModel, ABC):
+class EvaluationSet(Record, ABC):
     """A dataset for the evaluation of encoders, of any task."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     dataset: str
     """Declared name, without `embedded:`."""

@@ -6,13 +6,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from models.evaluation.config import BootstrapConfig, ProbeConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.registry import DATASETS, headings_of, suites_of
 from storage.errors import SourceError
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
+from storage.record import Record
 from storage.sources.scored_sets import CLASS, read_transfer_table
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from tasks.stage.run_context import RunContext
 
 
-class TransferSplit(BaseModel):
+class TransferSplit(Record):
     """One split of a transfer set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """`all`, `train`, `dev` or `test`."""
@@ -113,7 +111,8 @@ def resolve_transfer_set(site: RunContext, name: str) -> TransferSet:
     Args:
         site: Run context. Its mirror may contain the set as tables, one for each split, or the files of SentEval's
             download script (folder `data/downstream` of a SentEval copy). Otherwise the files come from the Hub: MRPC
-            from GLUE's tables, others from `senteval.tar` of SimCSE's authors (princeton-nlp/datasets-for-simcse).
+            from GLUE's tables, SST-5 from SetFit's, others from `senteval.tar` of SimCSE's authors
+            (princeton-nlp/datasets-for-simcse).
         name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
 
     Raises:

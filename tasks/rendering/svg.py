@@ -36,7 +36,7 @@ _STYLE: Final[Any] = {  # matplotlib types every key
     "axes.edgecolor": MUTED, "axes.titlecolor": INK, "axes.titlesize": 10, "xtick.color": MUTED, "ytick.color": MUTED,
     "xtick.labelcolor": INK, "ytick.labelcolor": INK, "grid.color": GRID, "axes.grid": True, "axes.axisbelow": True,
     "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "text.parse_math": False,
-    "grid.linewidth": 0.6, "legend.fontsize": 9,
+    "grid.linewidth": 0.6, "legend.fontsize": 9, "figure.facecolor": "none", "axes.facecolor": "none",
 }  # fmt: skip
 _COLOUR: Final = re.compile("|".join(COLOURS))
 _NAMES: Final = re.compile(r'(\bid="|url\(#|href="#)')
@@ -84,9 +84,7 @@ def styled() -> AbstractContextManager[None]:
 
 def new_figure(height: float) -> Figure:
     """Return a new figure of width `WIDTH`; `height` is in inches."""
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    FigureCanvasSVG(figure)
-    return figure
+    return Figure(figsize=(WIDTH, height), layout="constrained")
 
 
 def inline(figure: Figure, name: str, label: str) -> Chart:
@@ -98,12 +96,9 @@ def inline(figure: Figure, name: str, label: str) -> Chart:
         label: Description for screen readers.
     """
     buffer = io.StringIO()
-    figure.savefig(
-        buffer,
-        format="svg",
-        transparent=True,
-        metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
-    )
+    canvas = FigureCanvasSVG(figure)
+    # `Figure.savefig` draws every figure twice.
+    canvas.print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     drawn = buffer.getvalue()
     body = drawn[drawn.index(">", drawn.index("<svg")) + 1 :].strip()
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)

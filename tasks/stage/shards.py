@@ -201,9 +201,10 @@ def found_here(site: RunContext, value: T) -> T:
 def _model_here(site: RunContext, model: ResolvedModel) -> ResolvedModel:
     if model.place is not None:
         return _folder_here(model.identity, model.place)
-    copies = {"hub": model.hub, "mirrored": model.mirrored}
-    cache = {"cache": site.local_cache}
-    return model.model_copy(update={name: own and own.model_copy(update=cache) for name, own in copies.items()})
+    if model.mirrored is None:
+        return model  # a Hub model is read from this machine's HF_HOME
+    copy = model.mirrored.model_copy(update={"cache": site.local_cache})
+    return model.model_copy(update={"mirrored": copy})
 
 
 @lru_cache(maxsize=16)  # compute a folder's digest once per process, not once per shard

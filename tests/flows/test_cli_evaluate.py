@@ -16,7 +16,7 @@ def test_figures_intervals_and_what_is_missing(tmp_path, capsys, split):
         "24",
         "--suite",
         f"embedded:stsb/{split}",
-        "sst5",
+        "stsb-mt/test",
         "--device",
         "cpu",
     ]
@@ -24,7 +24,7 @@ def test_figures_intervals_and_what_is_missing(tmp_path, capsys, split):
     out = capsys.readouterr().out
     assert f"stsb {split}" in out
     assert f"{tmp_path.name}/tiny" in out
-    assert "missing: sst5: " in out
+    assert "missing: stsb-mt/test: " in out
     assert ("Semantic textual similarity" in out) == (split == "test")  # no paper's table has a dev column
     assert "bsl artifacts export evaluation/" in out
 

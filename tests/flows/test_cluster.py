@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import dask
 import polars as pl
 import pytest
 from distributed import Client, LocalCluster
@@ -80,6 +81,7 @@ def test_vectors_of_a_cluster_have_the_bytes_of_one_process(tmp_path, cluster, m
     assert digests[0] == digests[1]
 
 
+@pytest.mark.slow
 def test_a_sweep_on_a_cluster_has_the_figures_of_one_process(tmp_path, alone, cluster):
     strict = {"min_effective_rank": 1000, "patience": 1}  # any fall of the rank: it stops, and the others do not
     lenient = {"min_effective_rank": 1, "min_std": 0, "max_dev_drop": 2}
@@ -92,6 +94,7 @@ def test_a_sweep_on_a_cluster_has_the_figures_of_one_process(tmp_path, alone, cl
     assert tables[0]["seeds"].to_list() == [1, 1, 0]
 
 
+@pytest.mark.slow
 def test_a_field_on_a_cluster_has_the_figures_of_one_process(tmp_path, cluster, monkeypatch):
     """Its store has a relative path, which on a worker is another folder."""
     monkeypatch.chdir(tmp_path)
@@ -170,7 +173,8 @@ def test_a_dry_run_calls_nothing_on_a_cluster():
 
 
 def test_a_cluster_that_is_not_there_is_named():
-    with pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`"):
+    refused = pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`")
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), refused:
         list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
 
 

@@ -14,6 +14,7 @@ from storage.artifacts.store import Store
 from tests.log_lines import JSON_LINES, published
 from tests.servers import PREFECT, ROOT, SERVER, clients_of, free_port, prepare, runs_in, wait_until_healthy
 
+pytestmark = pytest.mark.slow  # a server, its deployments and a worker take a minute to start
 BSL = (sys.executable, "-m", "flows.cli.main")
 NAMES = ("tiny", "nli", "any")
 
@@ -117,7 +118,6 @@ def ask(cluster: Cluster, path: str, body: object = None) -> list[dict[str, obje
         return json.load(answer)
 
 
-@pytest.mark.slow
 def test_a_server_that_is_prepared_twice_has_everything_once(cluster):
     for _ in range(2):
         prepare({**cluster.environment, "BSL_NOTIFY_URL": "http://127.0.0.1:9/webhook"})

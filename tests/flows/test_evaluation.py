@@ -9,7 +9,7 @@ from storage.errors import SourceError
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 
-SUITE = ["embedded:stsb/test", "sst5"]
+SUITE = ["embedded:stsb/test", "stsb-mt/test"]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_every_encoder_is_scored_and_the_missing_set_named(place, evaluated):
     assert scores["n"].unique().to_list() == [1379]
     page = (store.fetch(evaluated) / "evaluation.md").read_text()
     assert "## Missing" in page
-    assert "| sst5 | " in page
+    assert "| stsb-mt/test | " in page
 
 
 def test_the_second_is_compared_with_the_first(place, evaluated):
@@ -54,5 +54,5 @@ def test_a_second_run_makes_nothing(place, evaluated, contents):
 
 def test_nothing_to_score_on_is_an_error(place):
     store, models = place
-    with pytest.raises(SourceError, match=r"none of the sets can be had: .*sst5"):
-        evaluation(models[:1], ["sst5"], None, RunContext(store=store.url))
+    with pytest.raises(SourceError, match=r"none of the sets can be had: .*'stsb-mt'"):
+        evaluation(models[:1], ["stsb-mt/test"], None, RunContext(store=store.url))

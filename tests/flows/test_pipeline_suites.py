@@ -48,6 +48,7 @@ def mirror(tmp_path, monkeypatch):
     return str(tmp_path / "mirror")
 
 
+@pytest.mark.slow
 def test_arguments_are_the_corpus_and_every_system_is_scored_on_every_kind_of_set(mirror, shallow, tmp_path):
     store = Store(str(tmp_path / "store"))
     changes = {**SMALL, "encoder": {"model": str(shallow), "revision": None}}

@@ -21,7 +21,7 @@ FEW = {
     "published-labse": "a Dense module that is a pickle alone",
 }
 DEPLOYED = "published-labse"
-SLOW = {"multilingual-sup"}
+SLOW = {"nli", "multilingual-sup"}
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,7 @@ def test_a_recipe_runs_from_the_hub_from_its_cache_and_from_a_mirror(travel, nam
         travel.steps[step](name)
 
 
+@pytest.mark.slow
 def test_a_recipe_runs_by_a_worker(travel, journeys):
     _, folder, _ = journeys
     travel.steps["run"](DEPLOYED)  # free if an earlier test has run it

@@ -9,6 +9,7 @@ from tasks.reporting.reproduction import PAGE
 from tasks.stage.run_context import RunContext
 
 
+@pytest.mark.slow
 def test_two_seeds_of_tiny_beside_the_row_that_they_are_far_from(tmp_path, small, encoder):
     site = RunContext(store=str(tmp_path / "store"), device="cpu")
     ref = reproduction("tiny", 2, small, site, margin=0.7)

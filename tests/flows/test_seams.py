@@ -145,9 +145,10 @@ def house(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(house, environment) -> Store:
+def finished(house, environment, encoder) -> Store:
     """Run the command once, as a user does, and return the store."""
-    options = [f"--set={name}={json.dumps(value)}" for name, value in SETTINGS.items()]
+    settings = {**SETTINGS, "encoder": encoder}
+    options = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
     command = [sys.executable, "-m", "flows.cli.main", "run", "tiny-entail", "--store", "store", *options]
     run = subprocess.run(
         command, cwd=house, env={**environment, "PYTHONPATH": str(house)}, capture_output=True, text=True, check=False
@@ -156,6 +157,7 @@ def finished(house, environment) -> Store:
     return Store(str(house / "store"))
 
 
+@pytest.mark.slow
 def test_a_field_tries_the_toy_method_and_asks_the_toy_question(house, environment):
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(600)
     numbered = rows.select(text="premise").with_row_index("number")

@@ -69,6 +69,7 @@ def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, al
     assert "\n## stsb test (spearman, all), beside tiny\n" in page
 
 
+@pytest.mark.slow
 def test_a_point_that_is_stopped_leaves_its_reason_and_the_others_their_table(store, alone):
     """Any fall of the rank stops the second; at that rate, whatever was learnt before is lost."""
     site = RunContext(store=store.url, device="cpu", threads=1)

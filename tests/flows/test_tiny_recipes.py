@@ -12,7 +12,7 @@ from tasks.stage.run_context import RunContext
 STEPS = 20
 FEW = {"batch_size": 16, "epochs": STEPS, "max_steps": STEPS, "eval_every": STEPS, "collapse": None, "select": "last"}
 # Their objectives are tested in tests/unit/models/objectives, several phases in test_phases.py.
-SLOW = {"scl", "stsb", "bsl-sbert"}
+SLOW = {"scl", "stsb", "bsl-sbert", "mlm", "tsdae", "simcse"}
 NAMES = ("sbert", "scl", "stsb", "bsl-sbert", "mlm", "tsdae", "simcse", "distil")
 
 

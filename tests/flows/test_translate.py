@@ -163,6 +163,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, model: Path) -> dict[s
     return content(site)
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_bytes_of_an_undisturbed_one(
     site: RunContext, model: Path, undisturbed: dict[str, str]
 ) -> None:

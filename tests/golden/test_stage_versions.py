@@ -124,6 +124,12 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 @cache
+def imported(module: str) -> frozenset[str]:
+    """Return our modules that a module imports anywhere in its code."""
+    return frozenset().union(*imports([tree_of(module)]).values())
+
+
+@cache
 def reach(stage: Stage) -> frozenset[str]:
     """Return the modules behind a stage: its own, those that its function uses, and all modules that these import."""
     seen = {stage.module}
@@ -131,7 +137,7 @@ def reach(stage: Stage) -> frozenset[str]:
     while ahead:
         name = ahead.pop()
         seen.add(name)
-        ahead |= set().union(*imports([tree_of(name)]).values()) - seen
+        ahead |= imported(name) - seen
     return frozenset(seen)
 
 
@@ -172,7 +178,7 @@ def pins() -> dict[str, dict[str, object]]:
     return json.loads(PINS.read_text())
 
 
-@every(standing_on())
+@every(standing_on)
 def test_module_is_as_pinned(module):
     behind_it = ", ".join(f"{name} (version {stages()[name].version})" for name in standing_on()[module])
     assert pins()["modules"].get(module) == hash_of(module), (
@@ -181,7 +187,7 @@ def test_module_is_as_pinned(module):
     )
 
 
-@every(sorted(stages()))
+@every(stages)
 def test_version_is_as_pinned(name):
     assert pins()["stages"].get(name) == stages()[name].version, (
         f"stage {name!r} is at version {stages()[name].version}: run `python tests/golden/test_stage_versions.py`"

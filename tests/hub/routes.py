@@ -1,7 +1,6 @@
 """Answer requests to the Hub on loopback: the part of the Hugging Face Hub's protocol that its clients use.
 
 GET  /api/{models,datasets}/<id>[/revision/<rev>]      commit, card, files with size, git oid and LFS sha256
-GET  /api/…/<id>/commits/<rev>                         its commits, the newest first
 GET  /api/…/<id>/tree/<rev>[/<folder>]                 files of a folder, or all with recursive=true
 POST /api/…/<id>/paths-info/<rev>                      some files
 HEAD, GET [/datasets]/<id>/resolve/<rev>/<file>        ETag, X-Repo-Commit; a redirect for a file in LFS
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 _INFO = re.compile(r"/api/(models|datasets)/([^/]+/[^/]+)(?:/revision/([^/]+))?")
 _TREE = re.compile(r"/api/(models|datasets)/([^/]+/[^/]+)/tree/([^/]+)/?(.*)")
-_COMMITS = re.compile(r"/api/(models|datasets)/([^/]+/[^/]+)/commits/([^/]+)")
 _PATHS = re.compile(r"/api/(models|datasets)/([^/]+/[^/]+)/paths-info/([^/]+)")
 _RESOLVE = re.compile(r"(/datasets)?/([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
 _CDN = re.compile(r"/cdn/([0-9a-f]{64})")
@@ -75,8 +73,6 @@ class Routes(BaseHTTPRequestHandler):
             self._paths(found, body)
         elif found := _RESOLVE.fullmatch(path):
             self._resolve(found)
-        elif found := _COMMITS.fullmatch(path):
-            self._commits(found)
         elif found := _INFO.fullmatch(path):
             self._info(found, blobs=query.get("blobs", "").lower() == "true")
         else:
@@ -122,14 +118,6 @@ class Routes(BaseHTTPRequestHandler):
             "siblings": [file.sibling(name, blobs=blobs) for name, file in sorted(files.items())],
         }
         self._json(information | ({"cardData": repository.card} if repository.card else {}))
-
-    def _commits(self, found: re.Match[str]) -> None:
-        meant = self._commit(found[1], found[2], found[3], content=False)  # type: ignore[arg-type]
-        if meant is None:
-            return
-        commits = reversed(self.hub.repositories[found[1], found[2]].commits)  # type: ignore[index]
-        more = {"authors": [], "date": "2026-01-01T00:00:00.000Z", "title": "", "message": ""}
-        self._json([{"id": commit, **more} for commit in commits])
 
     def _tree(self, found: re.Match[str], *, recursive: bool) -> None:
         meant = self._commit(found[1], found[2], found[3], content=True)  # type: ignore[arg-type]

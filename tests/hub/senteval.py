@@ -1,8 +1,12 @@
-"""SentEval's files as packed by SimCSE's authors: the papers' number of rows, sentences of the package's sample."""
+"""SentEval's files as packed by SimCSE's authors: the papers' number of rows, sentences of the package's sample.
+
+MRPC and SST-5 are published as the Hub has them: GLUE's tables, SetFit's JSON lines.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -22,15 +26,13 @@ _HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 _FINE = {"ABBR": "exp", "DESC": "manner", "ENTY": "animal", "HUM": "ind", "LOC": "city", "NUM": "count"}
 
 
-SENTEVAL_COMMIT = SENTEVAL.revision.ljust(40, "0")
-
-
 def publish_senteval(hub: StandInHub, names: Iterable[str] = TRANSFER_SETS) -> None:
-    """Add the archive and the Wikipedia corpus of the same repository; add MRPC as GLUE's tables."""
+    """Add the archive and the Wikipedia corpus of the same repository; add MRPC and SST-5 in their own repositories."""
     publish_mrpc(hub)
+    publish_sst5(hub)
     wiki = "\n".join(sentences()[:80]).encode()
     files = {SENTEVAL.file: packed(files_of(names)), "wiki1m_for_simcse.txt": wiki}
-    hub.add("datasets", SENTEVAL.hub_id, files, SENTEVAL_COMMIT)
+    hub.add("datasets", SENTEVAL.hub_id, files, SENTEVAL.revision)
 
 
 def publish_mrpc(hub: StandInHub) -> None:
@@ -49,6 +51,17 @@ def publish_mrpc(hub: StandInHub) -> None:
     ]} for name in ("cola", "mrpc")]}  # fmt: skip
     declared = DATASETS["mrpc"]
     hub.add("datasets", str(declared.hub_id), {"README.md": b"", **files}, declared.revision, card=card)
+
+
+def publish_sst5(hub: StandInHub) -> None:
+    """Add SetFit's JSON lines of SST-5; `dev.jsonl` is the split that `datasets` calls `validation`."""
+    declared, words = DATASETS["sst5"], ("very negative", "negative", "neutral", "positive", "very positive")
+    files = {"README.md": b""}
+    for path, text in files_of(["sst5"]).items():
+        rows = [line.split(" ", 1) for line in text.splitlines() if path.startswith("SST/fine/")]
+        lines = [json.dumps({"text": text, "label": int(n), "label_text": words[int(n)]}) + "\n" for n, text in rows]
+        files |= {f"{path.rpartition('-')[2]}.jsonl": "".join(lines).encode()} if lines else {}
+    hub.add("datasets", str(declared.hub_id), files, declared.revision)
 
 
 def mrpc_rows(split: str) -> pl.DataFrame:

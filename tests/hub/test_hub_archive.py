@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
-from flows.hub import look, pins
 from storage.datasets.declaration import SENTEVAL
 from storage.datasets.registry import DATASETS
 from storage.errors import HubError, SourceError
@@ -20,14 +19,21 @@ from storage.sources.scored_sets import digests, read_declared_pairs, read_trans
 from storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet
-from tests.hub.senteval import SENTEVAL_COMMIT, files_of, mrpc_rows, packed, publish_mrpc, publish_senteval
-from tests.toy_sets import allow_any_rows
+from tests.hub.senteval import (
+    files_of,
+    mrpc_rows,
+    packed,
+    publish_mrpc,
+    publish_senteval,
+    publish_sst5,
+)
+from tests.toy_sets import allow_any_rows, write_files
 
 CR = {"CR/custrev.neg": "bad\n\n", "CR/custrev.pos": "good\n"}
 
 
 def publish(hub, files):
-    return hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(files)}, SENTEVAL_COMMIT)
+    return hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(files)}, SENTEVAL.revision)
 
 
 def table(name, split, mirror=None):
@@ -40,7 +46,7 @@ def any_rows(monkeypatch):
 
 
 def test_sets_are_read_from_the_archive_which_is_fetched_once(hub, monkeypatch):
-    publish_senteval(hub, ["trec", "sst5"])
+    publish_senteval(hub, ["trec"])
     assert hub.requests("resolve|cdn") == []
     assert table("trec", "train").height == DATASETS["trec"].rows["train"]
     first = table("trec", "test")
@@ -67,10 +73,18 @@ def test_mrpc_is_glue_s_in_the_order_of_senteval_s_file(hub, tmp_path, monkeypat
     use(hub, folder, monkeypatch)
     offline(monkeypatch)
     assert table("mrpc", "train").equals(expected)
-    for path, text in files_of(["mrpc"]).items():
-        (tmp_path / "senteval" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "senteval" / path).write_text(text)
+    write_files(tmp_path / "senteval", files_of(["mrpc"]))
     assert table("mrpc", "train", str(tmp_path / "senteval")).equals(table("mrpc", "train"))
+
+
+def test_sst5_is_setfit_s_with_the_rows_of_senteval_s_files(hub, tmp_path):
+    publish_sst5(hub)
+    write_files(tmp_path, files_of(["sst5"]))
+    for split, rows in DATASETS["sst5"].rows.items():
+        found = table("sst5", split)
+        assert found.height == rows
+        assert found.equals(table("sst5", split, str(tmp_path)))
+    assert resolve_source(SourceSpec(dataset="sst5", split="dev")).digest.endswith("9a3/validation")
 
 
 def test_a_mrpc_without_its_validation_is_refused(hub):
@@ -90,7 +104,6 @@ def test_the_pinned_commit_is_read_though_main_went_on(hub, monkeypatch):
     hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed({"CR/custrev.neg": "other\n"})})
     assert resolve_source(SourceSpec(dataset="cr")).digest == f"{SENTEVAL.hub_id}@{commit}/senteval.tar/cr/all"
     assert table("cr", "all").rows() == [("bad", 0), ("", 0), ("good", 1)]
-    assert len(hub.requests("/commits/")) == 1
     hub.stop()
     offline(monkeypatch)
     assert table("cr", "all").rows() == [("bad", 0), ("", 0), ("good", 1)]
@@ -98,8 +111,8 @@ def test_the_pinned_commit_is_read_though_main_went_on(hub, monkeypatch):
 
 def test_a_repository_without_the_pinned_commit_is_refused(hub):
     hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(CR)})
-    with pytest.raises(HubError, match="none of its 1 commits begins with e145e8b"):
-        resolve_source(SourceSpec(dataset="cr"))
+    with pytest.raises(HubError, match=r"datasets-for-simcse@e145e8b.*: the repository has no such commit"):
+        table("cr", "all")
 
 
 @pytest.mark.usefixtures("any_rows")
@@ -121,9 +134,7 @@ def test_the_hub_and_a_carried_cache_give_one_source(hub, tmp_path, monkeypatch)
 
 
 def test_what_one_s_own_folder_has_is_not_fetched(tmp_path, any_rows):
-    for path, text in CR.items():
-        (tmp_path / "senteval" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "senteval" / path).write_text(text)
+    write_files(tmp_path / "senteval", CR)
     own = str(tmp_path / "senteval")
     assert list(fill_cache(tmp_path / "made", "cr", own)) == [(f"{own}/CR/custrev.neg", "folder")]
     assert table("cr", "all", own).height == 3
@@ -148,7 +159,7 @@ def test_what_the_archive_calls_its_folder_does_not_matter(hub, folder):
             entry = tarfile.TarInfo(folder + path)
             entry.size = len(text)
             tar.addfile(entry, io.BytesIO(text.encode()))
-    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()}, SENTEVAL_COMMIT)
+    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()}, SENTEVAL.revision)
     assert table("cr", "all").height == 3
 
 
@@ -170,7 +181,7 @@ def test_what_the_archive_calls_its_folder_does_not_matter(hub, folder):
 )
 def test_an_archive_that_is_not_senteval_s_is_refused(hub, files, kind, line):
     """A run leaves out the sets that the archive lacks, by name; a damaged archive ends the run."""
-    hub.add("datasets", SENTEVAL.hub_id, files, SENTEVAL_COMMIT)
+    hub.add("datasets", SENTEVAL.hub_id, files, SENTEVAL.revision)
     with pytest.raises(SourceError, match=line) as caught:
         table("cr", "all")
     assert type(caught.value) is kind
@@ -216,10 +227,3 @@ def test_a_copy_of_sick_without_all_of_the_test_is_refused(copy_of_sick, tmp_pat
     source = resolve_source(SourceSpec(dataset="sickr"), str(tmp_path / "files"))
     with pytest.raises(SourceError, match=r"sickr test holds 4,926 rows, expected the 4,927 .*; remove this copy"):
         read_declared_pairs("sickr", "test", source)
-
-
-def test_its_pin_is_compared_by_the_digits_that_are_known(hub):
-    publish(hub, CR)
-    pin = next(pin for pin in pins() if pin.name == SENTEVAL.hub_id)
-    assert pin.revision == "e145e8b"
-    assert look(pin).verdict == "same"

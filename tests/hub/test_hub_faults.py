@@ -1,6 +1,5 @@
 """The Hub's clients against the stand-in: every answer that a Hub can give, and the line that a user reads for it."""
 
-import io
 import itertools
 import threading
 import time
@@ -15,15 +14,10 @@ from storage.sources.model_sources import resolve_model
 from storage.sources.read import read_scored_pairs, source_columns
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tests.hub.client import offline
+from tests.hub.repositories import parquet
 
 PAIRS = pl.DataFrame({"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": [1.0, 2.5]})
 SET, MODEL = "someone/pairs", "someone/encoder"
-
-
-def parquet(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()
 
 
 def pairs(hub, **changes) -> str:

@@ -28,9 +28,12 @@ from tasks.corpus.evaluation_sets import rows_of
 from tasks.diagnostics.doctor import examine
 from tasks.evaluation.kinds import available, find_set, names_of
 from tasks.stage.run_context import RunContext
+from tasks.stage.shards import found_here
 from tests.hub.client import offline, use
+from tests.hub.faults import Malice
 from tests.hub.repositories import model_files, publish, publish_nli, publish_sts, sample
 from tests.tiny_encoder import pair_of
+from tests.toy_sets import write_files
 
 BERT = "google-bert/bert-base-uncased"
 SETS = ("sts16/test", "sts17-en-de/test")
@@ -136,12 +139,6 @@ def test_weights_that_no_stage_needs_are_not_fetched(hub):
     assert hub.requests("resolve|cdn") == []
 
 
-def write_all(folder, files):
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-
-
 def look(config, site):
     return {check.subject: check for check in examine(site, config, config.models())}
 
@@ -182,9 +179,8 @@ def test_doctor_says_ok_of_what_is_kept_without_the_hub(hub, site, monkeypatch):
 def test_doctor_finds_columns_and_folders_that_would_fail_later(hub, site, tmp_path):
     (tmp_path / "pairs.csv").write_text("first,second\na,b\n")
     files = model_files(BERT)
-    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        (tmp_path / "model").mkdir(exist_ok=True)
-        (tmp_path / "model" / name).write_bytes(files[name])
+    names = ("config.json", "tokenizer.json", "tokenizer_config.json")
+    write_files(tmp_path / "model", {name: files[name] for name in names})
     sources = f'ingest.sources=[{{"path":"{tmp_path}/pairs.csv","columns":["frist"]}}]'
     config = configured("tiny", [sources, f"encoder.model={tmp_path}/model"])
     checks = look(config, site)
@@ -200,22 +196,17 @@ def test_a_dense_module_that_is_a_pickle_alone_is_fetched_and_read(hub, tmp_path
     hub.add("models", name, files)
     folder = resolve_model(name).folder
     assert (folder / "2_Dense" / "pytorch_model.bin").is_file()
-    write_all(tmp_path, files)
+    write_files(tmp_path, files)
     config = EncoderConfig(model="x", pooling="cls", normalize=True)
     texts = ["A man is playing a guitar."]
     theirs = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True).encode(texts)
     assert np.abs(SentenceEncoder.load(folder, config).encode(texts) - theirs).max() <= 1e-5
 
 
-class Malice:
-    def __reduce__(self):
-        return print, ("run",)
-
-
 def test_a_refused_pickle_does_not_say_how_to_run_it(tmp_path, capsys):
     files = model_files(BERT)
-    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        (tmp_path / name).write_bytes(files[name])
+    names = ("config.json", "tokenizer.json", "tokenizer_config.json")
+    write_files(tmp_path, {name: files[name] for name in names})
     pickle = io.BytesIO()
     torch.save({"weights": Malice()}, pickle)
     (tmp_path / "pytorch_model.bin").write_bytes(pickle.getvalue())
@@ -240,3 +231,11 @@ def test_sharded_pickles_are_fetched_and_read(hub, tmp_path):
     encoder, _ = pair_of(SentenceEncoder.load(resolve_model(BERT).folder, EncoderConfig(model="x")))
     name = "embeddings.word_embeddings.weight"
     assert torch.equal(encoder.state_dict()[f"backbone.{name}"], state[f"bert.{name}"])
+
+
+def test_a_worker_with_a_cache_of_its_own_reads_the_hub_s_cache(hub, tmp_path, monkeypatch):
+    publish(hub, [(BERT, None)])
+    sent = resolve_model(BERT)
+    folder = sent.folder
+    offline(monkeypatch)
+    assert found_here(RunContext(cache=str(tmp_path / "copies")), sent).folder == folder

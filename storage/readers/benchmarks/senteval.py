@@ -7,6 +7,7 @@ of a single class, a blank line counts as a row without words, as in SentEval.
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,13 +17,10 @@ from storage.errors import SourceError
 from storage.readers.blocks import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from storage.readers.columns import Columns
     from storage.readers.read_report import ReadReport
-
-Record = tuple[tuple[str, ...], str]
-"""Texts and label of one line."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class TransferFiles:
     Attributes:
         classes: spelling of each label in a table, by class number.
         files: by split, the original files, each with the label of all its lines ("" if each line has its own).
-        parse: parses a line, given the file's label, into texts and label.
+        line: pattern of a line; its groups are the text columns, and `label` if each line has its own.
         header: whether the first line names columns.
         texts: text columns of a table.
         label: label column of a table.
@@ -41,44 +39,27 @@ class TransferFiles:
 
     classes: tuple[str, ...]
     files: dict[str, tuple[tuple[str, str], ...]]
-    parse: Callable[[str, str], Record]
+    line: str
     header: bool = False
     texts: tuple[str, ...] = ("text",)
     label: str = "label"
     f1: bool = False
 
 
-def _whole(line: str, label: str) -> Record:
-    return (line,), label
-
-
-def _label_last(line: str, label: str) -> Record:  # noqa: ARG001 - one signature
-    text, found = line.split("\t")
-    return (text,), found
-
-
-def _label_first(line: str, label: str) -> Record:  # noqa: ARG001
-    found, text = line.split(" ", 1)
-    return (text,), found
-
-
-def _question(line: str, label: str) -> Record:  # noqa: ARG001
-    coarse, rest = line.split(":", 1)
-    return (rest.split(" ", 1)[1],), coarse
-
-
-def _paraphrase(line: str, label: str) -> Record:  # noqa: ARG001
-    found, _, _, one, two = line.split("\t")
-    return (one, two), found
+_WHOLE: Final = r"(?P<text>.*)"
+_LABEL_LAST: Final = r"(?P<text>[^\t]*)\t(?P<label>[^\t]*)"
+_LABEL_FIRST: Final = r"(?P<label>[^ ]*) (?P<text>.*)"
+_QUESTION: Final = r"(?P<label>[^:]*):[^ ]* (?P<text>.*)"  # only the coarse class is a label
+_PARAPHRASE: Final = r"(?P<label>[^\t]*)\t[^\t]*\t[^\t]*\t(?P<sentence1>[^\t]*)\t(?P<sentence2>[^\t]*)"
 
 
 def _polar(positive: str, negative: str, classes: tuple[str, str] = ("0", "1")) -> TransferFiles:
-    return TransferFiles(classes, {"all": ((negative, "0"), (positive, "1"))}, _whole)
+    return TransferFiles(classes, {"all": ((negative, "0"), (positive, "1"))}, _WHOLE)
 
 
-def _sst(folder: str, classes: tuple[str, ...], parse: Callable[[str, str], Record]) -> TransferFiles:
+def _sst(folder: str, classes: tuple[str, ...], line: str) -> TransferFiles:
     splits = ("train", "dev", "test")
-    return TransferFiles(classes, {split: ((f"SST/{folder}/sentiment-{split}", ""),) for split in splits}, parse)
+    return TransferFiles(classes, {split: ((f"SST/{folder}/sentiment-{split}", ""),) for split in splits}, line)
 
 
 TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
@@ -86,18 +67,18 @@ TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
     "cr": _polar("CR/custrev.pos", "CR/custrev.neg"),
     "subj": _polar("SUBJ/subj.subjective", "SUBJ/subj.objective", classes=("1", "0")),
     "mpqa": _polar("MPQA/mpqa.pos", "MPQA/mpqa.neg"),
-    "sst2": _sst("binary", ("0", "1"), _label_last),
-    "sst5": _sst("fine", ("0", "1", "2", "3", "4"), _label_first),
+    "sst2": _sst("binary", ("0", "1"), _LABEL_LAST),
+    "sst5": _sst("fine", ("0", "1", "2", "3", "4"), _LABEL_FIRST),
     "trec": TransferFiles(
         ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"),
         {"train": (("TREC/train_5500.label", ""),), "test": (("TREC/TREC_10.label", ""),)},
-        _question,
+        _QUESTION,
         label="coarse_label",
     ),
     "mrpc": TransferFiles(
         ("0", "1"),
         {split: ((f"MRPC/msr_paraphrase_{split}.txt", ""),) for split in ("train", "test")},
-        _paraphrase,
+        _PARAPHRASE,
         header=True,
         texts=("sentence1", "sentence2"),
         f1=True,
@@ -122,7 +103,7 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
         SourceError: the file is not one of SentEval's, or a line has another form.
     """
     files, label = _known(path)
-    rows = [(*texts, spelled) for texts, spelled in _lines(path, label, files)]
+    rows = _rows(path, label, files)
     report.records += len(rows)
     schema = dict.fromkeys(columns(path), pl.String)
     yield pl.DataFrame(rows, schema=schema, orient="row", strict=True).select(wanted.names)
@@ -139,20 +120,21 @@ def _known(path: str) -> tuple[TransferFiles, str]:
     raise SourceError(f"{path}: none of SentEval's files; expected one whose path ends in {', '.join(names)}")
 
 
-def _lines(path: str, label: str, declared: TransferFiles) -> list[Record]:
+def _rows(path: str, label: str, declared: TransferFiles) -> list[tuple[str, ...]]:
+    """Return the texts and the label of each line."""
+    rows = []
     lines = io.StringIO(_decoded(read_bytes(path)))  # only a line feed ends a line
-    out = []
     for number, line in enumerate(map(str.strip, lines), 1):
         if (number == 1 and declared.header) or not (line or label):
             continue
-        try:
-            out.append(declared.parse(line, label))
-        except (ValueError, IndexError) as error:
+        found = re.fullmatch(declared.line, line)
+        if found is None:
             raise SourceError(
                 f"{path}, line {number}: {line[:100]!r} has not the form of this set's files; expected the file that "
                 "SentEval's download script makes; fetch it again"
-            ) from error
-    return out
+            )
+        rows.append((*(found[name] for name in declared.texts), found.groupdict().get("label", label)))
+    return rows
 
 
 def _decoded(content: bytes) -> str:

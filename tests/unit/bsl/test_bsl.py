@@ -72,7 +72,7 @@ def test_examples_of_docstrings_give_what_they_say(module, own_folder):
     assert found.failed == 0
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", pytest.param("docs/python.md", marks=pytest.mark.slow)])
 def test_examples_of_documents_run_and_import_bsl_alone(page, own_folder, capsys):
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = BLOCK.findall(text)

@@ -125,8 +125,8 @@ def test_a_missing_source_is_said_alone_before_a_run_starts(store, capsys, monke
 @pytest.mark.parametrize(
     ("settings", "code", "told"),
     [
-        ({"sets": ["embedded:stsb/dev", "sst5"]}, 0, ["ok", "set embedded:stsb/dev", "note", "set sst5"]),
-        ({"sets": ["sst5"]}, 1, ["NO", "sets", "none of the sets can be had"]),
+        ({"sets": ["embedded:stsb/dev", "stsb-mt/test"]}, 0, ["ok", "set embedded:stsb/dev", "note", "stsb-mt/test"]),
+        ({"sets": ["stsb-mt/test"]}, 1, ["NO", "sets", "none of the sets can be had"]),
         ({"sets": ["embedded:stsb/dev"], "dev": "stsb-mt/dev"}, 1, ["NO", "dev set stsb-mt/dev"]),
         ({"sets": ["embedded:stsb/dev", "afs-10-fold"]}, 1, ["NO", "sets", "report/<key> --suite afs-10-fold"]),
     ],

@@ -28,7 +28,7 @@ def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
     read += [("dataset", dataset.hub_id, dataset.revision) for dataset in declared if dataset.hub_id]
     read += [("dataset", archive.hub_id, archive.revision) for dataset in declared if (archive := dataset.archive)]
     for pin in read:
-        assert known[pin] or re.fullmatch("[0-9a-f]{7,40}", pin[2] or ""), pin
+        assert known[pin] or re.fullmatch("[0-9a-f]{40}", pin[2] or ""), pin
 
 
 def test_every_repository_is_known_once_with_a_commit_or_a_reason():

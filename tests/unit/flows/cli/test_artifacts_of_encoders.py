@@ -14,6 +14,7 @@ from models.serving.static_distillation import tabulate
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from storage.artifacts.store import Store
+from tasks.serving import measures
 from tests.tiny_encoder import ORIGINALS, pair_of, tiny_encoder
 
 CHECKPOINT = CheckpointRef(key="c" * 64)
@@ -80,6 +81,11 @@ def test_a_missing_package_is_said_without_a_traceback(store, tmp_path, capsys, 
     assert "bsl: ONNX export needs onnxscript; pip install" in capsys.readouterr().err
 
 
+@pytest.fixture(autouse=True)
+def _one_pass(monkeypatch):
+    monkeypatch.setattr(measures, "_PASSES", 1)  # three passes are for a steady speed
+
+
 def forms(store, *arguments):
     return main(["export", "--store", store.url, *map(str, arguments)])
 
@@ -104,6 +110,7 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
     assert "ONNX, int8" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["avx2", "vnni"])
 def test_int8_is_for_the_processors_that_are_named(store, tmp_path, target):
     out = tmp_path / "out"

@@ -1,5 +1,6 @@
 """Wrong names in a call are refused with the nearest name, before heavy imports."""
 
+import json
 import subprocess
 import sys
 
@@ -8,12 +9,33 @@ import pytest
 from flows.cli.main import main
 
 CODE = """
-import sys
+import contextlib, io, json, sys
 from flows.cli.main import main
-code = main(sys.argv[1:])
-heavy = [name for name in ("prefect", "torch", "transformers", "sklearn") if name in sys.modules]
-sys.exit(f"imported {heavy}" if heavy else code)
+ended = []
+for call in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = main(call)
+    heavy = [name for name in ("prefect", "torch", "transformers", "sklearn") if name in sys.modules]
+    ended.append([code, out.getvalue(), err.getvalue(), heavy])
+print(json.dumps(ended))
 """
+WRONG = [
+    (["adapt", "won.txt"], "no data set (did you mean 'own.txt'?)"),
+    (["adapt", "stsb/tets"], "it has train, dev, test (did you mean 'stsb/test'?)"),
+    (["adapt", "stsbb"], "(did you mean 'stsb'?)"),
+    (["adapt", "embedded:nli-sampel"], "(did you mean 'embedded:nli-sample'?)"),
+    (["adapt", "own.txt", "--encoder", "embedded:mini-sentnce"], "(did you mean 'embedded:mini-sentence'?)"),
+    (["adapt", "own.txt", "--labels", "onw.txt"], "(did you mean 'own.txt'?)"),
+    (["field", "own.txt", "--teacher", "./modls"], "(did you mean 'models'?)"),
+    (["field", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' fits nothing"),
+    (["evaluate", "embedded:bert-mni"], "(did you mean 'embedded:bert-mini'?)"),
+    (["evaluate", "./glove.300d.txt"], "no such file; expected word vectors"),
+    (["search", "embedded:mini-sentence", "onw.txt", "a query"], "(did you mean 'own.txt'?)"),
+    (["embed", "embedded:mini-sentnce", "own.txt", "out.parquet"], "(did you mean 'embedded:mini-sentence'?)"),
+    (["pairs", "./modls", "own.txt"], "(did you mean 'models'?)"),
+    (["export", "embedded:bert-mni", "out"], "(did you mean 'embedded:bert-mini'?)"),
+    (["export", "embedded:bert-mini", "out", "--static", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
+]
 
 
 @pytest.fixture
@@ -25,31 +47,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (["adapt", "won.txt"], "no data set (did you mean 'own.txt'?)"),
-        (["adapt", "stsb/tets"], "it has train, dev, test (did you mean 'stsb/test'?)"),
-        (["adapt", "stsbb"], "(did you mean 'stsb'?)"),
-        (["adapt", "embedded:nli-sampel"], "(did you mean 'embedded:nli-sample'?)"),
-        (["adapt", "own.txt", "--encoder", "embedded:mini-sentnce"], "(did you mean 'embedded:mini-sentence'?)"),
-        (["adapt", "own.txt", "--labels", "onw.txt"], "(did you mean 'own.txt'?)"),
-        (["field", "own.txt", "--teacher", "./modls"], "(did you mean 'models'?)"),
-        (["field", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' fits nothing"),
-        (["evaluate", "embedded:bert-mni"], "(did you mean 'embedded:bert-mini'?)"),
-        (["evaluate", "./glove.300d.txt"], "no such file; expected word vectors"),
-        (["search", "embedded:mini-sentence", "onw.txt", "a query"], "(did you mean 'own.txt'?)"),
-        (["embed", "embedded:mini-sentnce", "own.txt", "out.parquet"], "(did you mean 'embedded:mini-sentence'?)"),
-        (["pairs", "./modls", "own.txt"], "(did you mean 'models'?)"),
-        (["export", "embedded:bert-mni", "out"], "(did you mean 'embedded:bert-mini'?)"),
-        (["export", "embedded:bert-mini", "out", "--static", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
-    ],
-)
-def test_a_wrong_name_is_refused_with_the_nearest(folder, call, message):
-    ended = subprocess.run([sys.executable, "-c", CODE, *call], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr
-    assert message in ended.stderr
-    assert ended.stderr.count("\n") == 1
+def test_a_wrong_name_is_refused_with_the_nearest(folder):
+    """One process makes all calls: a heavy import of any of them would be seen after it."""
+    calls = [call for call, _ in WRONG]
+    ended = subprocess.run([sys.executable, "-c", CODE, json.dumps(calls)], capture_output=True, text=True, check=True)
+    assert ended.stderr == ""
+    for (call, message), (code, out, err, heavy) in zip(WRONG, json.loads(ended.stdout), strict=True):
+        assert (code, out, heavy) == (1, "", []), call
+        assert message in err, call
+        assert err.count("\n") == 1, call
 
 
 def test_a_run_refuses_a_misspelt_encoder_before_it_starts(folder, capsys, monkeypatch):

@@ -25,7 +25,7 @@ def test_a_row_names_the_tables_that_print_it(capsys):
     assert main(["recipes"]) == 0
     printed = capsys.readouterr().out
     needs = "snli, multi_nli, stsb/dev, FacebookAI/roberta-base, 4 OPUS-MT models"
-    scored = "stsb/dev, sts, senteval (sst5: your files)"
+    scored = "stsb/dev, sts, senteval"
     assert f"BSL-RoBERTa (BSL Table 1 + 2) · needs {needs} · scored on {scored} · " in printed
     assert f"IS-BERT Table 4 · {COMMANDS['BERT-STSb']}\n" in printed
 

@@ -48,7 +48,7 @@ def error(found, exact):
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
 
-@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
+@pytest.mark.parametrize("architecture", ["bert", pytest.param("modernbert", marks=pytest.mark.slow)])
 def test_evening_out_changes_what_is_multiplied_but_no_vector(graph_of, architecture):
     path, batch = graph_of(architecture, LOUD)
     graph = onnx.load(path)
@@ -75,7 +75,7 @@ TARGETS = sorted({"avx2", target_here()})  # targets whose sums this processor d
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
+@pytest.mark.parametrize("architecture", ["bert", pytest.param("modernbert", marks=pytest.mark.slow)])
 def test_large_columns_cost_int8_less_when_they_are_evened_out(graph_of, tmp_path, architecture, target, monkeypatch):
     path, batch = graph_of(architecture, LOUD)
     exact = vectors(path, batch)

@@ -22,13 +22,13 @@ WIDTH = 256
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
-    return rows["premise"].unique(maintain_order=True).head(600).to_list()
+    return rows["premise"].unique(maintain_order=True).head(400).to_list()
 
 
 @pytest.mark.parametrize(
     ("pooling", "normalize", "kept"),
     # The last layer is normalised, so the vectors vary in WIDTH - 1 directions; at length 1, in WIDTH - 2.
-    [("first-last", False, WIDTH), ("mean", False, WIDTH - 1), ("mean", True, WIDTH - 2), ("first-last", False, 128)],
+    [("mean", False, WIDTH - 1), ("mean", True, WIDTH - 2), ("first-last", False, 128)],
 )
 def test_a_whitened_encoder_opens_in_sentence_transformers_at_full_rank_too(tmp_path, texts, pooling, normalize, kept):
     from sentence_transformers import SentenceTransformer

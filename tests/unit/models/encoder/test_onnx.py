@@ -23,7 +23,7 @@ TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
     ("architecture", "pooling", "normalize", "heads"),
     [
         ("bert", "first-last", True, lambda: ([CNN(WIDTH, 6)], [Dense(18, 7)])),
-        ("modernbert", "mean", False, lambda: ([], [])),
+        pytest.param("modernbert", "mean", False, lambda: ([], []), marks=pytest.mark.slow),
     ],
     ids=["bert, CNN, first-last, Dense, Normalize", "modernbert, mean"],
 )

@@ -179,6 +179,7 @@ def test_a_model_that_ctranslate2_would_run_otherwise_is_refused(tmp_path: Path)
         convert_once(folder, tmp_path / "converted")
 
 
+@pytest.mark.slow
 def test_converted_once_by_several_at_a_time(tmp_path: Path, tiny: Path) -> None:
     target = tmp_path / "cache" / "model"
     # In processes, like workers: transformers' loading is not thread-safe.

@@ -34,7 +34,7 @@ def translator(folder: Path) -> BatchedTranslator:
 def test_greedy_writes_what_generate_writes(folder: Path, translator: BatchedTranslator) -> None:
     """Sentence by sentence with transformers' own tokenizer, ``generate`` and decoding."""
     tokenizer, model = MarianTokenizer.from_pretrained(folder), MarianMTModel.from_pretrained(folder)
-    sample = SENTENCES[::7]
+    sample = SENTENCES[::17]
     expected = []
     for text in sample:
         inputs = tokenizer([text], return_tensors="pt")
@@ -42,7 +42,7 @@ def test_greedy_writes_what_generate_writes(folder: Path, translator: BatchedTra
         # A forced end mark at the cap would replace the last piece of an unfinished translation; ours is truncated.
         output = model.generate(**inputs, num_beams=1, max_new_tokens=cap, max_length=None, forced_eos_token_id=None)
         expected.append(tokenizer.decode(output[0], skip_special_tokens=True))
-    assert len(set(expected)) > 40  # equal answers from random weights would prove nothing
+    assert len(set(expected)) > 16  # equal answers from random weights would prove nothing
     assert [translation.text for translation in translator.translate(sample)] == expected
 
 
@@ -64,7 +64,7 @@ def test_score_is_the_mean_log_probability_of_the_pieces(folder: Path, translato
 
 @pytest.mark.parametrize("token_budget", [64, 300])
 def test_order_is_that_of_the_input_whatever_the_batches(folder: Path, token_budget: int) -> None:
-    sample = SENTENCES[::5]
+    sample = SENTENCES[::15]
     whole = load_translator(folder, CONFIG, threads=1).translate(sample)
     cut = load_translator(folder, CONFIG, threads=1, token_budget=token_budget)
     assert [t.text for t in cut.translate(sample[::-1])[::-1]] == [t.text for t in whole]

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.readers.columns import Shape, known_shape
+from storage.readers.columns import Columns, known_shape
 from storage.readers.read_report import ReadReport
 from storage.sources.read import check_columns, is_nli, read_nli_pairs, read_source
 from storage.sources.sources import SourceSpec, resolve_source
@@ -19,13 +19,13 @@ def source(path):
 @pytest.mark.parametrize(
     ("found", "shape"),
     [
-        (("Text", "Stars"), Shape(("Text",))),
-        (("SENTENCE",), Shape(("SENTENCE",))),
-        (("Premise", "Hypothesis", "Label"), Shape(("Premise", "Hypothesis"), "Label")),
-        (("sentence_a", "sentence_b"), Shape(("sentence_a", "sentence_b"))),
-        (("Text", "text"), Shape(("text",))),
-        (("Text", "sentence"), Shape(("sentence",))),  # as before names were compared without case
-        (("TEXT", "Text"), Shape(("TEXT",))),
+        (("Text", "Stars"), Columns(("Text",))),
+        (("SENTENCE",), Columns(("SENTENCE",))),
+        (("Premise", "Hypothesis", "Label"), Columns(("Premise", "Hypothesis"), ("Label",))),
+        (("sentence_a", "sentence_b"), Columns(("sentence_a", "sentence_b"))),
+        (("Text", "text"), Columns(("text",))),
+        (("Text", "sentence"), Columns(("sentence",))),  # as before names were compared without case
+        (("TEXT", "Text"), Columns(("TEXT",))),
         (("Review", "Stars"), None),
     ],
 )

@@ -1,4 +1,4 @@
-"""The separator of a CSV file, and whether its first line is a header."""
+"""CSV and TSV files: quotes, separators, bad records, and whether the first line is a header."""
 
 import polars as pl
 import pytest
@@ -13,6 +13,7 @@ from storage.sources.read import check_columns, read_source
 from storage.sources.sources import SourceSpec, resolve_source
 from tests.reading import table, texts, where
 
+NUL = "\x00"
 LINES = ["The cat sat on the mat.", "A dog ran over the meadow.", "Nobody was at home."]
 
 
@@ -24,21 +25,93 @@ def found(path, *columns):
     return pl.concat(read_source(resolved(path, *columns), ReadReport("own"), 0.0)).to_series().to_list()
 
 
+GOOD = {
+    "quotes, commas, line breaks": (
+        'a,text\nx,"a, ""quoted"""\n,"two\nlines"\nplain,x\n',
+        ['a, "quoted"', "two\nlines", "x"],
+    ),
+    "a stray quote": ('id,text\n1,5" nails\n2,"6"" nails"\n3,a "b" c\n4,d\n', ['5" nails', '6" nails', 'a "b" c', "d"]),
+    "NUL and a megabyte": (f"text,b\na{NUL}b,1\n{'x' * 1_000_000},2\nshort,\n", [f"a{NUL}b", "x" * 1_000_000, "short"]),
+    "quotes in TSV": ('a\ttext\n1\t"open\n2\tclosed"\n', ['"open', 'closed"']),
+}
+
+
+@pytest.mark.parametrize(("content", "read"), GOOD.values(), ids=GOOD)
+def test_every_record_is_read(write, report, content, read):
+    assert texts(write("a.tsv" if "\t" in content else "a.csv", content), report) == read
+    assert report.rejected == 0
+
+
+BAD = {
+    "width and encoding": (
+        b'a,text\n1,one\n2\n3,"two\nlines"\n4,x,y\n\n5,bad \xff\n6,six 6" pipe\n',
+        ["one", "two\nlines", 'six 6" pipe'],
+        [(3, "1 fields, expected 2"), (6, "3 fields, expected 2"), (8, "not UTF-8")],
+    ),
+    "text after a quote": (
+        b'id,text\n1,one\n2,"two" and "half\n3,three\n4,"four ""4"", ""x"""\n5,five\n',
+        ["one", "three", 'four "4", "x"', "five"],
+        [(3, "text follows a closing quote")],
+    ),
+    # In the last column, such a record would have the right number of fields.
+    "an open quote": (
+        b'id,text\n1,one\n2,"two\n3,three\n',
+        ["one"],
+        [(3, "one record spans 2 lines, as if a quote were never closed")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "read", "bad"), BAD.values(), ids=BAD)
+def test_bad_records_are_counted_with_their_lines(write, report, content, read, bad):
+    assert texts(write("a.csv", content), report) == read
+    assert where(report) == bad
+
+
+def test_a_quote_that_is_never_closed_costs_every_line_it_swallows(write, report):
+    assert texts(write("a.csv", 'a,text\n1,one\n2,"open\n' + "3,x\n" * 2000), report) == ["one"]
+    assert report.rejected == 2001
+    assert "quote were never closed" in report.bad[0].reason
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_a_carriage_return_within_a_line_is_text(write, report, suffix):
+    content = "text,b\none\rtwo,1\r\nthree,2\r\nbad\n".replace(",", "," if suffix == "csv" else "\t")
+    assert texts(write(f"b.{suffix}", content), report) == ["one\rtwo", "three"]
+    assert where(report) == [(4, "1 fields, expected 2")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty; expected a header"),
+        (b"\na,b\n", "line 1 is blank"),
+        (b"a,b\r1,2\r3,4\r", "the header has a carriage return within"),
+        (b"a,a\n1,2\n", "names a column twice"),
+        (b"\xff\n", "header is not UTF-8"),
+        (b'id,"text\n1,one\n', "the header cannot be read"),
+        (b'"id" x,text\n1,one\n', "the header cannot be read"),
+    ],
+)
+def test_csv_without_a_usable_header(write, content, message):
+    with pytest.raises(SourceError, match=message):
+        columns_of(write("a.csv", content), "csv")
+
+
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
-@pytest.mark.parametrize("way", ["fast", "slow"])
-def test_a_csv_is_parted_by_what_its_header_has_for_commas(write, report, separator, way):
+def test_a_csv_is_parted_by_what_its_header_has_for_commas(write, report, separator):
     rows = ["id;text;stars", "1;Das Essen war gut, sehr;4,5", '2;"Kalt; und ""fad""\nwar es";1']
     content = "\r\n".join(rows).replace(";", separator)
-    odd = "\r\n3" if way == "slow" else ""
-    frame = table(write("a.csv", content + odd), Columns(("text",), ("stars",)), report)
+    frame = table(write("a.csv", content + "\r\n3"), Columns(("text",), ("stars",)), report)
     assert frame.rows() == [("Das Essen war gut, sehr", "4,5"), (f'Kalt{separator} und "fad"\nwar es', "1")]
-    assert where(report) == ([(5, "1 fields, expected 3")] if odd else [])
+    assert where(report) == [(5, "1 fields, expected 3")]
 
 
-@pytest.mark.parametrize("block_bytes", [1, 7, 1 << 20])
-def test_the_separator_holds_for_every_block(write, report, block_bytes):
-    rows = [(f"text, {number}; \n", f"b{number}") for number in range(30)]
-    path = write("a.csv", pl.DataFrame(rows, schema=["a", "b"], orient="row").write_csv(separator=";"))
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("block_bytes", [1, 7, 40, 1 << 20])
+def test_records_are_the_same_in_any_blocks(write, report, block_bytes, separator):
+    rows = [(f'text, {number}; "q"\nsecond line', f"b{number}") for number in range(30)]
+    path = write("a.csv", pl.DataFrame(rows, schema=["a", "b"], orient="row").write_csv(separator=separator))
     assert pl.concat(csv.read(path, Columns(("a", "b")), report, block_bytes, quoted=True)).rows() == rows
 
 

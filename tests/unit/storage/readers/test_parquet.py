@@ -1,44 +1,98 @@
-"""Parquet and Arrow files: types, batches, damage."""
+"""Parquet and Arrow files: types, batches, rows of groups, damage."""
+
+import decimal
+from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from storage.errors import SourceError
 from storage.readers import parquet
 from storage.readers.columns import Columns
+from storage.readers.parquet import rows_of_groups
 from tests.reading import table, texts, where
 
+TEXT = pa.array(["a", "b"])
+ODD = {
+    "decimal256": pa.array([decimal.Decimal(1), decimal.Decimal(2)], pa.decimal256(50, 2)),
+    "+05:30": pa.array([1, 2], pa.timestamp("us", "+05:30")),
+    "struct": pa.array([{"x": 1}, {"x": 2}]),
+    "list": pa.array([[1], [2]]),
+    "binary": pa.array([b"\xff", b"b"]),
+}
 
-def test_parquet(write, report, tmp_path):
-    pl.DataFrame({"text": ["a", None, "c"], "label": [0, 1, -1]}).write_parquet(tmp_path / "a.parquet")
-    frame = table(str(tmp_path / "a.parquet"), Columns(("text",), ("label",)), report)
-    assert frame.rows() == [("a", 0), ("c", -1)]
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "a.parquet")
+
+
+def test_a_null_text_is_rejected(path, report):
+    pl.DataFrame({"text": ["a", None, "c"], "label": [0, 1, -1]}).write_parquet(path)
+    assert table(path, Columns(("text",), ("label",)), report).rows() == [("a", 0), ("c", -1)]
     assert where(report) == [(2, "column 'text' is null")]
     assert report.bytes_read == report.bytes_total > 0
 
 
-def test_parquet_in_batches(report, tmp_path, monkeypatch):
-    pl.DataFrame({"text": [str(number) for number in range(1000)]}).write_parquet(tmp_path / "a.parquet")
+def test_frames_have_a_bounded_number_of_rows(path, report, monkeypatch):
+    pl.DataFrame({"text": [str(number) for number in range(1000)]}).write_parquet(path)
     monkeypatch.setattr(parquet, "BATCH_ROWS", 300)
-    frames = list(parquet.read(str(tmp_path / "a.parquet"), Columns(("text",)), report))
+    frames = list(parquet.read(path, Columns(("text",)), report))
     assert [frame.height for frame in frames] == [300, 300, 300, 100]
 
 
-def test_parquet_texts_must_be_strings(report, tmp_path):
-    pl.DataFrame({"text": [1, 2]}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match="column 'text' holds int64, expected strings"):
-        texts(str(tmp_path / "a.parquet"), report)
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({"text": pa.array([1, 2])}, "column 'text' holds int64, expected strings"),
+        ([TEXT, TEXT], "2 columns are called 'text'"),
+    ],
+)
+def test_texts_are_strings_in_one_column(path, report, columns, why):
+    made = pa.table(columns) if isinstance(columns, dict) else pa.Table.from_arrays(columns, names=["text", "text"])
+    pq.write_table(made, path)
+    with pytest.raises(SourceError, match=why):
+        texts(path, report)
 
 
-def test_damaged_parquet(write, report, tmp_path):
+def test_a_column_may_have_no_name(path, report):
+    pq.write_table(pa.Table.from_arrays([TEXT, TEXT], names=["text", ""]), path)
+    assert texts(path, report, "") == ["a", "b"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_type_that_is_neither_text_nor_number_is_named(path, report, odd):
+    pq.write_table(pa.table({"text": TEXT, "label": ODD[odd]}), path)
+    assert texts(path, report) == ["a", "b"]
+    for wanted in (Columns(("text",), ("label",)), Columns(("label",))):
+        with pytest.raises(SourceError, match=r"column 'label' holds .*, expected strings"):
+            table(path, wanted, report)
+
+
+def test_damaged_files_are_named(path, write, report):
     with pytest.raises(SourceError, match=r"is no whole Parquet file"):
-        texts(write("a.parquet", b"PAR1 this is not it"), report)
-    pl.DataFrame({"text": [f"{number}" * 9 for number in range(5000)]}).write_parquet(tmp_path / "b.parquet")
-    content = bytearray((tmp_path / "b.parquet").read_bytes())
-    content[200:400] = bytes(200)
+        texts(write("b.parquet", b"PAR1 this is not it"), report)
+    pl.DataFrame({"text": [f"{number}" * 9 for number in range(5000)]}).write_parquet(path)
+    with Path(path).open("rb+") as file:
+        file.seek(200)
+        file.write(bytes(200))
     with pytest.raises(SourceError, match="is no whole Parquet file"):
-        texts(write("c.parquet", bytes(content)), report)
+        texts(path, report)
+
+
+def test_any_byte_may_be_damaged(tmp_path, path, write, report):
+    pq.write_table(pa.table({"text": TEXT, "label": pa.array([1, 2])}), path)
+    content = (tmp_path / "a.parquet").read_bytes()
+    for place in range(0, len(content), 3):
+        damaged = bytearray(content)
+        damaged[place] ^= 0xFF
+        broken = write("b.parquet", bytes(damaged))
+        try:
+            table(broken, Columns(("text",), ("label",)), report)
+        except SourceError as error:
+            assert broken in str(error)  # noqa: PT017 - some bytes may change without anybody's noticing
 
 
 def test_arrow_strings_must_be_utf8(report):
@@ -47,3 +101,23 @@ def test_arrow_strings_must_be_utf8(report):
     )
     with pytest.raises(SourceError, match="not UTF-8"):
         parquet.checked_frame(broken, "hub", Columns(("text",)), report, first_row=1)
+
+
+def test_any_rows_are_those_of_the_whole_table(tmp_path):
+    whole = pl.DataFrame({"id": range(11), "text": [f"sentence {number}" for number in range(11)]})
+    pq.write_table(whole.to_arrow(), tmp_path / "plan.parquet", row_group_size=3)
+    for start in range(11):
+        for rows in range(1, 13 - start):
+            assert rows_of_groups(tmp_path / "plan.parquet", start, rows).equals(whole.slice(start, rows))
+
+
+def test_the_end_of_a_file_is_read_once(tmp_path):
+    """The footer lists all row groups; reading it for each shard would take quadratic time."""
+    path = tmp_path / "plan.parquet"
+    pq.write_table(pl.DataFrame({"id": range(9)}).to_arrow(), path, row_group_size=3)
+    first = rows_of_groups(path, 0, 3)
+    with path.open("rb+") as file:
+        file.seek(-8, 2)
+        file.write(b"\0" * 8)
+    assert first["id"].to_list() == [0, 1, 2]
+    assert rows_of_groups(path, 6, 3)["id"].to_list() == [6, 7, 8]

@@ -53,12 +53,12 @@ def test_the_command_mirrors_the_revision_that_a_recipe_pins(stand_in, tmp_path,
 
 
 def test_the_command_says_what_it_could_not_have(stand_in, tmp_path, capsys):
-    call = ["mirror", str(tmp_path / "made"), "sts17-en-de", "cr", "sst5", "--mirror", str(stand_in)]
+    call = ["mirror", str(tmp_path / "made"), "sts17-en-de", "cr", "afs", "--mirror", str(stand_in)]
     assert main(call) == 1
     out, err = capsys.readouterr()
     assert f"folder   {stand_in}/sts17-en-de/test.parquet" in out
     assert f"folder   {stand_in}/CR/custrev.neg" in out
-    assert "lacking  sst5: " in err
+    assert "lacking  afs: " in err
 
 
 def test_a_slip_in_a_set_s_name_is_noticed():

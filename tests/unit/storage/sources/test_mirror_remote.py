@@ -7,6 +7,7 @@ import pytest
 from storage.errors import SourceError
 from storage.sources.model_sources import resolve_model
 from storage.sources.sources import SourceSpec, resolve_source
+from tests.toy_sets import write_files
 
 COMMIT = "4" * 40
 WEIGHTS = b"weights" * 200_000
@@ -22,9 +23,7 @@ def folder(tmp_path):
         f"models/{MODEL}/model.safetensors": WEIGHTS,
         f"models/{MODEL}/1_Pooling/config.json": b"{}",
     }
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+    write_files(folder, files)
     (folder / "snli").mkdir()
     table = pl.DataFrame({"premise": ["a"], "hypothesis": ["b"], "label": [0]})
     table.write_parquet(folder / "snli" / "train.parquet")

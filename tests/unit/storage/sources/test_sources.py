@@ -1,5 +1,6 @@
 """Sources and models: lookup, names, and the values that decide an artifact key."""
 
+import gzip
 import json
 import shutil
 
@@ -13,7 +14,8 @@ from storage.errors import SourceError
 from storage.readers.read_report import ReadReport
 from storage.sources.model_sources import resolve_model
 from storage.sources.read import read_nli_pairs, read_scored_pairs, read_source
-from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source, resolve_sources
+from tests.toy_sets import write_files
 
 PAIRS = [
     ("A man sleeps.", "A person rests.", 0),
@@ -95,6 +97,18 @@ def test_folder_and_pattern_are_read_in_order_of_name(tmp_path):
         resolve_source(SourceSpec(path=str(tmp_path / "empty")))
     with pytest.raises(SourceError, match="no such file or folder"):
         resolve_source(SourceSpec(path=str(tmp_path / "d.txt")))
+
+
+def test_a_folder_of_several_formats_is_a_source_of_each(tmp_path):
+    write_files(tmp_path, {"b.txt": "one\n", "a.jsonl": '{"text": "two"}\n'})
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b'{"text": "three"}\n'))
+    spec = SourceSpec(path=str(tmp_path), limit=5)
+    found = resolve_sources(spec)
+    assert [source.format for source in found] == ["jsonl", "txt"]
+    assert {(source.name, source.limit) for source in found} == {("a", 5)}  # equal, so they share the limit
+    assert [sentences(source) for source in found] == [[["two", "three"]], [["one"]]]
+    with pytest.raises(SourceError, match=r"files of jsonl and txt, expected one format; .* a pattern with \*"):
+        resolve_source(spec)
 
 
 def test_place_is_not_in_the_key_but_content_name_and_columns_are(tmp_path):

@@ -11,15 +11,9 @@ from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
 from tasks.evaluation.kinds import UnknownSuiteError, available, names_of
 from tasks.stage.run_context import RunContext
+from tests.toy_sets import write_files
 
 INPUT = "A dog runs.\tA dog is running.\nA man sings.\tA man eats.\tMSRvid\tMSRvid\nIt rains.\tIt snows.\n"
-
-
-def write(folder, files):
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    return str(folder)
 
 
 def pairs(mirror, name, split="test"):
@@ -37,7 +31,7 @@ def task(**changes):
 
 
 def test_task_files_become_pairs_without_those_that_nobody_scored(tmp_path):
-    frame, report = pairs(write(tmp_path, task()), "sts13-tok")
+    frame, report = pairs(write_files(tmp_path, task()), "sts13-tok")
     assert frame["subset"].unique(maintain_order=True).to_list() == ["FNWN", "headlines", "OnWN"]
     assert frame.row(0) == ("FNWN", "A dog runs.", "A dog is running.", 5.0)
     assert frame.row(1) == ("FNWN", "It rains.", "It snows.", 0.4)
@@ -45,21 +39,21 @@ def test_task_files_become_pairs_without_those_that_nobody_scored(tmp_path):
 
 
 def test_a_changed_score_file_changes_the_digest(tmp_path):
-    mirror = write(tmp_path, task())
+    mirror = write_files(tmp_path, task())
     before = resolve_source(SourceSpec(dataset="sts13-tok"), mirror).digest
-    write(tmp_path, task(**{"STS.gs.OnWN.txt": "1\n2\n4\n"}))
+    write_files(tmp_path, task(**{"STS.gs.OnWN.txt": "1\n2\n4\n"}))
     assert resolve_source(SourceSpec(dataset="sts13-tok"), mirror).digest != before
 
 
 def test_sts_benchmark_has_no_quotes_and_no_header(tmp_path):
     line = 'main-captions\tMSRvid\t2012test\t0024\t2.500\tA "girl sings.\tA girl reads.\tsource\n'
-    frame, _ = pairs(write(tmp_path, {"STS/STSBenchmark/sts-test.csv": line * 2}), "stsb-tok")
+    frame, _ = pairs(write_files(tmp_path, {"STS/STSBenchmark/sts-test.csv": line * 2}), "stsb-tok")
     assert frame.row(1) == ("", 'A "girl sings.', "A girl reads.", 2.5)
 
 
 def test_sick_as_distributed(tmp_path):
     table = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n6\tA kid.\tA boy.\t3.3\tNEUTRAL\n"
-    mirror = write(tmp_path, {"SICK/SICK_test_annotated.txt": table})
+    mirror = write_files(tmp_path, {"SICK/SICK_test_annotated.txt": table})
     frame, _ = pairs(mirror, "sickr-tok")
     assert frame.rows() == [("", "A kid.", "A boy.", 3.3)]
     source = resolve_source(SourceSpec(dataset="sickr-tok", split="test"), mirror)
@@ -91,13 +85,13 @@ def test_tokenised_text_is_a_set_of_its_own(tmp_path):
 )
 def test_bad_task_files_are_named_with_their_line(tmp_path, files, message):
     with pytest.raises(SourceError, match=message):
-        pairs(write(tmp_path, task(**files)), "sts13-tok")
+        pairs(write_files(tmp_path, task(**files)), "sts13-tok")
 
 
 def test_a_part_of_the_files_is_not_the_set(tmp_path):
     lacking = {"STS.input.headlines.txt": None, "STS.input.OnWN.txt": None}
     with pytest.raises(SourceError, match=r"no STS/STS13-en-test/STS\.input\.headlines\.txt, .*OnWN\.txt; copy all"):
-        pairs(write(tmp_path, task(**lacking)), "sts13-tok")
+        pairs(write_files(tmp_path, task(**lacking)), "sts13-tok")
 
 
 def sick(rows):
@@ -125,7 +119,7 @@ def test_wrong_column_and_nothing_at_all(tmp_path):
     with pytest.raises(SourceError, match=r"sts12 test: column 'sentence2' is missing.*did you mean 'sentence_2'"):
         read_scored_set(resolve_scored_set(RunContext(mirror=str(tmp_path)), "sts12/test"))
     with pytest.raises(SourceError, match="none of the sets can be had"):
-        available(RunContext(mirror=str(tmp_path)), ["sts12/test", "sst5"])
+        available(RunContext(mirror=str(tmp_path)), ["sts12/test", "stsb-mt/test"])
 
 
 def test_suites_and_their_misspellings():

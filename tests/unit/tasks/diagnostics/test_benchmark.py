@@ -238,6 +238,7 @@ def test_rows_are_told_as_they_come_and_the_table_of_them_when_a_person_stops_it
     assert show_rows("A card", [holds("x", False, "no")], json=True) == 1
 
 
+@pytest.mark.slow
 def test_a_compiler_that_is_slow_or_missing_is_a_row(fixtures, monkeypatch):
     (row,) = compiled.rate(fixtures, CARD, 1, 8, limit_s=0.5, **SMALL)
     assert (row.verdict, row.found) == ("not run", "not ready after 0.5 s")

@@ -167,7 +167,7 @@ def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
     tuning = FineTuning(
         encoder=resolve_model(str(write_tiny(tmp_path / "tiny"))),
         network=EncoderConfig(model="tiny", max_length=24),
-        config=afs_config().model_copy(update={"batch_size": 8, "epochs": 60, "lr": 3e-3}),
+        config=afs_config().model_copy(update={"batch_size": 8, "epochs": 20, "lr": 6e-3}),
     )
     predictions = tuple(
         predict_afs.run(

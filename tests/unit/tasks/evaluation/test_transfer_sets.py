@@ -17,7 +17,7 @@ from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of, unique_sentences
 from tasks.evaluation.transfer import resolve_transfer_set
 from tasks.stage.run_context import RunContext
-from tests.toy_sets import allow_any_rows
+from tests.toy_sets import allow_any_rows, write_files
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -50,12 +50,6 @@ ROWS = {
         {split: [('He " said', "He says", 1)] for split in ("train", "test")},
     ),
 }
-
-
-def write_files(folder, files, encoding="utf-8"):
-    for path, content in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content.encode(encoding))
 
 
 def write_tables(folder, name, splits):
@@ -96,7 +90,7 @@ def test_objective_is_class_1_of_subj_as_in_senteval(tmp_path):
 
 @pytest.mark.usefixtures("toys")
 def test_files_as_first_distributed_are_windows_latin(tmp_path):
-    write_files(tmp_path, {"CR/custrev.pos": "naïve – fun\n", "CR/custrev.neg": "no\n"}, encoding="cp1252")
+    write_files(tmp_path, {"CR/custrev.pos": "naïve – fun\n".encode("cp1252"), "CR/custrev.neg": "no\n"})
     found = resolve_transfer_set(RunContext(mirror=str(tmp_path)), "cr").sentences()
     assert found.to_list() == ["no", "naïve – fun"]
 
@@ -195,8 +189,8 @@ def test_a_real_set_has_the_rows_that_are_declared(name):
 
 
 def test_a_set_that_nobody_has_is_named(hub, tmp_path):
-    with pytest.raises(SourceError, match=r"datasets-for-simcse@e145e8b: the Hub has no such repository"):
-        resolve_transfer_set(RunContext(mirror=str(tmp_path)), "mr")
+    with pytest.raises(SourceError, match=r"datasets-for-simcse@e145e8b\w+: the Hub has no such repository"):
+        rows_of(resolve_transfer_set(RunContext(mirror=str(tmp_path)), "mr"))
     with pytest.raises(SourceError, match="names no transfer set; expected one of mr, cr"):
         resolve_transfer_set(RunContext(), "imdb")
 

@@ -63,6 +63,7 @@ def arguments(tmp_path):
     return site, {"pairs": ref, "start": start, "dev": None, "encoder": encoder, "config": CONFIG}
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one(arguments, tmp_path):
     site, given = arguments
     alone = read_snapshot(site.open_store().fetch(train.run(site, given)) / "state")

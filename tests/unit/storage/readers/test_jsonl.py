@@ -1,0 +1,117 @@
+"""JSON lines: each kind of bad line is counted, and both parsers agree."""
+
+import json
+
+import polars as pl
+import pytest
+
+from storage.errors import SourceError
+from storage.readers import jsonl
+from storage.readers.columns import Columns
+from storage.readers.formats import columns_of
+from storage.readers.read_report import ReadReport
+from tests.reading import table, texts, where
+
+PAIR = Columns(("sentence1", "sentence2"), ("gold_label",))
+NUL = "\x00"
+BAD = [
+    (b'{"sentence1": "a", "sentence2": "b"', "not JSON"),
+    (b'{"sentence1": "a", "sentence2": "b"} x', "not JSON (Extra data"),
+    (b'{"sentence1": "a"}{"sentence2": "b"}', "not JSON (Extra data"),
+    (b'{"sentence1": "a", "sentence2": "b",}', "not JSON"),
+    (b"not json at all", "not JSON (Expecting value"),
+    (b'["a", "b"]', "a list, expected an object"),
+    (b'"a"', "a string, expected an object"),
+    (b"null", "null, expected an object"),
+    (b'{"sentence1": "\xff", "sentence2": "b"}', "not UTF-8"),
+    (b'{"sentence1": "a"}', "field 'sentence2' is missing"),
+    (b'{"sentence1": null, "sentence2": "b"}', "field 'sentence1' is null"),
+    (b'{"sentence1": 5, "sentence2": "b"}', "field 'sentence1' is a number"),
+    (b'{"sentence1": "a", "sentence2": -1.5e3}', "field 'sentence2' is a number"),
+    (b'{"sentence1": "a", "sentence2": true}', "field 'sentence2' is a boolean"),
+    (b'{"sentence1": ["a"], "sentence2": "b"}', "field 'sentence1' is a list"),
+    (b'{"sentence1": {"a": 1}, "sentence2": "b"}', "field 'sentence1' is an object"),
+    (b'{"sentence1": "half \\ud800 pair", "sentence2": "b"}', "half a surrogate pair"),
+    (b'{"sentence1": "a", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+]
+
+
+def record(one: object, two: object = "b", label: object = "neutral") -> bytes:
+    return json.dumps({"gold_label": label, "sentence1": one, "sentence2": two}).encode()
+
+
+@pytest.mark.parametrize(("bad", "reason"), BAD, ids=[reason for _, reason in BAD])
+@pytest.mark.parametrize("around", [3, 2000])
+def test_a_bad_line_is_counted_with_its_line(write, report, bad, reason, around):
+    good = [record(f"sentence {number}") for number in range(around)]
+    frame = table(write("a.jsonl", b"\n".join([*good, bad, *good]) + b"\n"), PAIR, report)
+    assert frame["sentence1"].to_list() == [f"sentence {number}" for number in range(around)] * 2
+    assert (report.records, report.rejected, report.bad[0].line) == (2 * around, 1, around + 1)
+    assert reason in report.bad[0].reason
+
+
+@pytest.mark.parametrize("value", ["5", "-1e3", "true", "[1]", '["a\\nb"]', '{"a": "b\\nc"}', "[]"])
+@pytest.mark.parametrize("spelled", ["sätze", "s\\u00e4tze", "s\\u00E4\\u0074ze"])
+@pytest.mark.parametrize("around", [3, 2000])
+def test_no_name_hides_a_value_that_is_no_string(write, report, value, spelled, around):
+    good = [f'{{"{spelled}": "Satz {number}"}}' for number in range(around)]
+    path = write("a.jsonl", "\n".join([*good, f'{{"{spelled}": {value}}}', *good]))
+    assert len(texts(path, report, "sätze")) == 2 * around
+    assert [line for line, _ in where(report)] == [around + 1]
+
+
+@pytest.mark.parametrize("name", ["sentence1", "sätze"])
+def test_strings_that_look_like_values_stay_strings(write, report, name):
+    odd = [
+        "5",
+        "true",
+        "[laughs]",
+        "[a\nb]",
+        "{sic}",
+        "{}",
+        "",
+        f"a{NUL}b",
+        "x" * 1_000_000,
+        "\U0001f600",
+        f'{name}": 5',
+        "-",
+    ]
+    path = write("a.jsonl", "\n\n  \n".join(json.dumps({name: text}) for text in odd))
+    assert texts(path, report, name) == odd
+    assert report.rejected == 0
+
+
+def test_raw_control_characters_in_strings_are_text(write, report):
+    path = write("a.jsonl", b'{"text": "a\x00b\tc"}\n{"text": "d"}\n')
+    assert texts(path, report) == [f"a{NUL}b\tc", "d"]
+
+
+def test_both_parsers_spell_labels_alike_and_take_the_first_of_a_repeated_key(write, report):
+    good = [record("a", "b", label) for label in ("-", -1, 0, 1.0, None)]
+    good.append(b'{"sentence1": "first", "sentence2": "b", "sentence1": "second"}')
+    fast = table(write("a.jsonl", b"\n".join(good)), PAIR, report)
+    slow = table(write("b.jsonl", b"\n".join([*good, b"{"])), PAIR, report)
+    assert fast["gold_label"].to_list() == ["-", "-1", "0", "1", None, None]
+    assert fast["sentence1"].to_list() == ["a"] * 5 + ["first"]
+    assert slow.equals(fast)
+
+
+@pytest.mark.parametrize("block_bytes", [60, 500, 1 << 20])
+def test_the_result_is_the_same_in_any_blocks(write, block_bytes):
+    rows = [
+        b"{" if number % 50 == 7 else record(f"s {number}", "5" if number % 9 == 0 else "t") for number in range(400)
+    ]
+    path, whole, cut = write("a.jsonl", b"\n".join(rows)), ReadReport("test"), ReadReport("test")
+    assert pl.concat(jsonl.read(path, PAIR, cut, block_bytes)).equals(pl.concat(jsonl.read(path, PAIR, whole)))
+    assert where(cut) == where(whole)
+    assert (cut.records, cut.rejected) == (392, 8)
+
+
+def test_long_lines_alone_tell_the_columns(write):
+    line = json.dumps({"text": "x" * (6 << 20)})
+    assert columns_of(write("a.jsonl", f"{line}\n{line}\n{line}\n" + '{"late": 1}\n'), "jsonl") == ("text",)
+
+
+def test_no_json_object_at_all(write, report):
+    with pytest.raises(SourceError, match="no line is a JSON object"):
+        texts(write("a.jsonl", "one\ntwo\n"), report)

@@ -1,0 +1,96 @@
+"""Plain text: a sentence per line, or the authors' pairs of views between tabs."""
+
+import zipfile
+
+import polars as pl
+import pytest
+
+from storage.errors import SourceError
+from storage.readers import lines
+from storage.readers.columns import Columns
+from storage.readers.read_report import ReadReport
+from storage.sources.read import read_beside, read_source
+from storage.sources.sources import SourceSpec, resolve_source
+from tests.reading import texts, where
+
+NUL = "\x00"
+VIEWS = ["A dog runs.\tA dog is running.", 'He said "no"\tHe said no.\textra', "alone", "A cat.\tThe cat.\r"]
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        ("one\r\ntwo\n\nthree", ["one", "two", "", "three"]),
+        (
+            f"a{NUL}b\n{'x' * 1_000_000}\nform\x0cfeed\u2028line\n",
+            [f"a{NUL}b", "x" * 1_000_000, "form\x0cfeed\u2028line"],
+        ),
+        (b"\xef\xbb\xbfone\ntwo", ["one", "two"]),
+    ],
+    ids=["line ends", "odd characters", "byte order mark"],
+)
+def test_lines(write, report, content, read):
+    assert texts(write("a.txt", content), report) == read
+    assert (report.records, report.rejected) == (len(read), 0)
+
+
+def test_invalid_utf8_is_counted_with_its_line(write, report):
+    assert texts(write("a.txt", b"one\ntwo \xff\nthree\n\xc3\nfive"), report) == ["one", "three", "five"]
+    assert where(report) == [
+        (2, "not UTF-8 (invalid start byte at byte 4)"),
+        (4, "not UTF-8 (unexpected end of data at byte 0)"),
+    ]
+    assert report.bad[0].example == "two \ufffd"
+
+
+def test_an_empty_file_has_no_record(write, report):
+    assert list(lines.read(write("a.txt", b""), Columns(("text",)), report)) == []
+    with pytest.raises(SourceError, match="test contains no record"):
+        report.check(0.01)
+
+
+@pytest.mark.parametrize("start", ["x^2", "x\x01 y", "x^"])
+def test_a_line_that_looks_packed_is_read_as_it_is(write, report, start):
+    """Polars takes `x^` for zlib's magic bytes, and returns `2` for `x^2`."""
+    assert texts(write("a.txt", f"{start}\nb\n"), report) == [start, "b"]
+    assert texts(write("a.csv", f"text,n\n{start},1\nb,2\n"), ReadReport("csv")) == [start, "b"]
+    frames = lines.read(write("b.txt", f"aaa\n{start}\nb\n"), Columns(("text",)), ReadReport("blocks"), block_bytes=4)
+    assert pl.concat(frames)["text"].to_list() == ["aaa", start, "b"]
+
+
+def views_of(tmp_path, packed):
+    folder = tmp_path / "back_translated_nli"
+    folder.mkdir()
+    if packed:
+        with zipfile.ZipFile(folder / "back_translated_nli.txt.zip", "w") as archive:
+            archive.writestr("back_translated_nli.txt", "\n".join(VIEWS))
+    else:
+        (folder / "back_translated_nli.txt").write_text("\n".join(VIEWS))
+    return resolve_source(SourceSpec(dataset="back_translated_nli"), str(tmp_path))
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_the_file_of_views_is_read_as_the_authors_give_it(tmp_path, report, packed):
+    source = views_of(tmp_path, packed)
+    frame = pl.concat(read_beside(source, "view", report, max_bad_share=0.5))
+    assert frame.to_dict(as_series=False) == {
+        "text": ["A dog runs.", 'He said "no"', "A cat."],
+        "view": ["A dog is running.", "He said no.", "The cat."],
+    }
+    assert where(report) == [(3, "1 field, expected 2 or more between tabs")]
+    sentences = pl.concat(read_source(source, ReadReport("texts"), max_bad_share=0.5))
+    assert sentences.columns == ["text"], "views are no sentences of the corpus"
+
+
+def test_views_may_stand_in_any_column_beside_one_of_sentences(write, report):
+    path = write("own.csv", "sentence,paraphrase\nA dog runs.,A dog is running.\n")
+    (frame,) = read_beside(resolve_source(SourceSpec(path=path)), "paraphrase", report, 0.0)
+    assert frame.rows() == [("A dog runs.", "A dog is running.")]
+    two = resolve_source(SourceSpec(path=write("two.csv", "sentence1,sentence2,view\na,b,c\n")))
+    with pytest.raises(SourceError, match="has sentences in 'sentence1', 'sentence2', expected one column of them"):
+        list(read_beside(two, "view", report, 0.0))
+
+
+def test_who_has_no_file_of_views_is_told_where_it_is(tmp_path):
+    with pytest.raises(SourceError, match=r"download the authors' back-translated corpus, .*/ConGen"):
+        resolve_source(SourceSpec(dataset="back_translated_nli"), str(tmp_path))
