@@ -9,9 +9,8 @@ ModelError
 │   └── ResumeError            the saved state is of another run or an unknown format
 │       └── DamagedSnapshotError   a file of the saved state is missing or damaged
 ├── EvaluationError            no score can be computed from the vectors or gold scores
-├── TextError                  no corpus can be made from the text
-│   ├── SentenceIdCollisionError   two different sentences have the same id
-│   └── EmptyCorpusError           no sentence is left of the sources
+├── SentenceIdCollisionError   two different sentences of a corpus have the same id
+├── EmptyCorpusError           no sentence is left of the sources
 └── TranslationError           a sentence cannot be translated
     ├── TranslatorLoadError        the folder has no model that this backend can run, or the backend does not run
     ├── DeviceMemoryError          the model, or a batch of one sentence, does not fit the device
@@ -115,15 +114,11 @@ class EvaluationError(ModelError):
     """A score cannot be computed from the vectors or gold scores."""
 
 
-class TextError(ModelError):
-    """No corpus can be made from the text."""
-
-
-class SentenceIdCollisionError(TextError):
+class SentenceIdCollisionError(ModelError):
     """Two different sentences have the same 64-bit id."""
 
 
-class EmptyCorpusError(TextError):
+class EmptyCorpusError(ModelError):
     """No sentence is left after normalising and filtering."""
 
 

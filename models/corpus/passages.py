@@ -141,7 +141,7 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
                 f"part {part!r}, expected some in each; a sentence that is held out is learnt nowhere, even where it "
                 f"stands again. Give more text: {FEW} documents of one length, or "
                 f"{math.ceil(2 * RUN / config.share):,} sentences that differ, are always enough"
-                f"{_told(left_out, config)}"
+                f"{_lengths_left_out(left_out, config)}"
             )
     return _with_units(left).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
 
@@ -162,7 +162,7 @@ def whole(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
     return _with_units(_drawn(named, "report", config.report, config.seed)).select(*PASSAGES.names(), "unit")
 
 
-def _told(left_out: LeftOut | None, config: HoldOutConfig) -> str:
+def _lengths_left_out(left_out: LeftOut | None, config: HoldOutConfig) -> str:
     if left_out is None or left_out.short + left_out.long == 0:
         return ""
     return (
@@ -243,28 +243,17 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
         own = pl.concat_str(pl.lit("r"), pl.col("record").cast(pl.String))
         named = pl.coalesce(pl.lit("d") + pl.col("document"), own).rank("dense") - 1
         goes_on = pl.col("document").is_not_null() | again
-        return _numbered(records, named, first, title=pl.col("title"), continues=goes_on).sort(
-            "document", maintain_order=True
-        )
+        return _numbered(records, named, first, goes_on).sort("document", maintain_order=True)
     if int(records.select(title.is_not_null().sum()).item()) >= _ARE_USUAL:
         begun = title.is_not_null().cum_sum()
         titled = records.with_columns(title=pl.coalesce(title.forward_fill(), pl.col("title")))
-        kept = _numbered(titled, begun, first, title=pl.col("title"), continues=True)
+        kept = _numbered(titled, begun, first, pl.lit(value=True))
         return kept.filter(~pl.col("text").str.contains(_HEADING))
     if lines:
-        return _numbered(records, pl.lit(0), first, title=pl.col("title"), continues=True)
+        return _numbered(records, pl.lit(0), first, pl.lit(value=True))
     alone = pl.col("text").first().over("record").rank("dense") - 1
-    return _numbered(records, alone, first, title=pl.col("title"), continues=again).sort(
-        "document", maintain_order=True
-    )
+    return _numbered(records, alone, first, again).sort("document", maintain_order=True)
 
 
-def _numbered(
-    records: pl.DataFrame, number: pl.Expr, first: int, *, title: pl.Expr, continues: bool | pl.Expr
-) -> pl.DataFrame:
-    return records.select(
-        document=(number + first).cast(pl.UInt32),
-        title=title,
-        text=pl.col("text"),
-        continues=continues if isinstance(continues, pl.Expr) else pl.lit(continues),
-    )
+def _numbered(records: pl.DataFrame, number: pl.Expr, first: int, continues: pl.Expr) -> pl.DataFrame:
+    return records.select(document=(number + first).cast(pl.UInt32), title="title", text="text", continues=continues)

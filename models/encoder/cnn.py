@@ -15,15 +15,13 @@ from torch import nn
 from torch.nn import functional
 
 from models.encoder.config import CNNConfig
-from models.encoder.heads import TokenHead
+from models.encoder.heads import TOKENS, TokenHead
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from models.encoder.network import Encoder
-
-TOKENS = "token_embeddings"  # sentence-transformers' name for token vectors
 
 
 class CNN(TokenHead):
@@ -205,10 +203,10 @@ def check_convolutions(encoder: Encoder) -> None:
     Raises:
         EncoderError: They differ.
     """
-    found, asked = convolutions_of(encoder.token_heads), encoder.config.cnn
-    if found is not None and asked is not None and found != asked:
+    found, wanted = convolutions_of(encoder.token_heads), encoder.config.cnn
+    if found is not None and wanted is not None and found != wanted:
         raise EncoderError(
-            f"{encoder.config.model}: saved with convolutions {found!r}, the configuration asks for {asked!r}; set "
+            f"{encoder.config.model}: saved with convolutions {found!r}, the configuration asks for {wanted!r}; set "
             "encoder.cnn=null to use the saved ones"
         )
 

@@ -27,7 +27,7 @@ _PLAIN: Final = "(mean|cls|max|last|weighted|mean-sqrt)"
 Joined = Annotated[str, Field(pattern=rf"^{_PLAIN}(\+{_PLAIN})+$")]
 LONGEST: Final = 8192  # tokens; also the value for "no limit"
 NOTHING: Final = "[nothing]"  # token of the zero vector, a word table's last row; not matched in texts
-USUAL: Final = 64  # default maximal length of a bare transformer in tokens, as in the released scripts
+DEFAULT_LENGTH: Final = 64  # default maximal length of a bare transformer in tokens, as in the released scripts
 
 
 class WordsConfig(BaseModel):
@@ -114,7 +114,7 @@ class EncoderConfig(BaseModel):
     @property
     def length(self) -> int:
         """Maximal length in tokens; loading has set `max_length` to the folder's own limit where it was None."""
-        return self.max_length or USUAL
+        return self.max_length or DEFAULT_LENGTH
 
 
 # Google's small BERTs (google/bert_uncased_L-8_H-512_A-8) are published without `model_type`.

@@ -19,7 +19,7 @@ from torch import nn
 
 from models.encoder.heads import precise
 from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import evaluating, tokens_a_pass
+from models.encoder.sentence_encoder import evaluating, tokens_per_pass
 from models.encoder.unpadded import Tokens, budget_batches
 from models.runtime.device import arithmetic, gather_shares, own_share
 
@@ -74,7 +74,7 @@ class CrossEncoder(Encoder):
         pairs = self._joined(tokens, first, second)
         scores = np.zeros(len(pairs))
         with evaluating(self), torch.inference_mode(), arithmetic(self.device, bf16=bf16):
-            budget = tokens_a_pass(self.device)
+            budget = tokens_per_pass(self.device)
             for part in budget_batches(pairs.lengths, budget):
                 values_BC = self._valued(self.embed(pairs, part, budget))
                 scores[part] = torch.sigmoid(values_BC[:, 0].double()).cpu().numpy()

@@ -10,7 +10,7 @@ width, E output width.
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import torch
 from torch import nn
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 SENTENCES = "sentence_embedding"  # sentence-transformers' name for pooled vectors
 TOKENS = "token_embeddings"  # sentence-transformers' name for token vectors
-FIRST = 1  # index of the first layer in hidden states, 0 is the embedding layer (SimCSE, simcse/models.py, Pooler)
+FIRST_LAYER = 1  # index in hidden states, where 0 is the embedding layer (SimCSE, simcse/models.py, Pooler)
 LAYERS: Final[Mapping[str, tuple[int, ...]]] = {
-    "first-last": (FIRST, -1),
+    "first-last": (FIRST_LAYER, -1),
     "second-to-last": (-2,),
     "second-to-last-cls": (-2,),
 }
@@ -38,8 +38,8 @@ POOLER: Final[Pooling] = "cls-pooler"
 """`cls` through the pooler of a bare transformer. Loading turns the pooler into a head, saved as a module."""
 AFTER_FIRST: Final[Pooling] = "mean-after-first"
 """The average without the first token."""
-LEAST: Final = 1e-9  # lower bound of divisors, as in sentence-transformers: the mean of no token is zero
-AND: Final = "+"  # joins poolings whose vectors are concatenated
+MIN_DIVISOR: Final = 1e-9  # lower bound of divisors, as in sentence-transformers: the mean of no token is zero
+PLUS: Final = "+"  # joins poolings whose vectors are concatenated
 # torch's activations that take no argument; settings name them by class name.
 ACTIVATIONS: tuple[type[nn.Module], ...] = (
     *(nn.Identity, nn.Tanh, nn.ReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Mish, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU),
@@ -47,16 +47,14 @@ ACTIVATIONS: tuple[type[nn.Module], ...] = (
 )
 
 
-class Head(nn.Module, abc.ABC):
-    """Maps vectors to vectors.
+class Head(nn.Module):
+    """Maps vectors to vectors: those of sentences, or those of tokens if it is a `TokenHead`.
 
     Attributes:
-        level: Which vectors it takes. In token vectors, padding positions are zero.
         settings_file: Name of its settings file.
         saved_as: Class name in sentence-transformers; None if it is this class's name.
     """
 
-    level: ClassVar[Literal["token", "sentence"]]
     settings_file: ClassVar[str] = "config.json"
     saved_as: ClassVar[str | None] = None
 
@@ -97,10 +95,8 @@ class Head(nn.Module, abc.ABC):
             )
 
 
-class TokenHead(Head):
-    """Maps token vectors to token vectors, for padded or concatenated sentences."""
-
-    level = "token"
+class TokenHead(Head, abc.ABC):
+    """Maps token vectors to token vectors, zero at padding positions, for padded or concatenated sentences."""
 
     @abc.abstractmethod
     def packed(self, x_ND: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:
@@ -114,8 +110,6 @@ class TokenHead(Head):
 
 class Dense(Head):
     """A linear layer with an activation, optionally with a residual connection (x ↦ a(W·x + b) + x)."""
-
-    level = "sentence"
 
     def __init__(
         self,
@@ -172,8 +166,6 @@ class Dense(Head):
 class Normalize(Head):
     """Scales each vector to length 1."""
 
-    level = "sentence"
-
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
         """Scale vectors (B, D) to length 1."""
         return functional.normalize(x_BD, dim=-1)
@@ -187,8 +179,6 @@ class Normalize(Head):
 
 class Dropout(Head):
     """Dropout of sentence vectors in training mode, as nn.Dropout."""
-
-    level = "sentence"
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -211,8 +201,6 @@ class Dropout(Head):
 
 class LayerNorm(Head):
     """Layer normalisation: mean 0 and variance 1 over a vector's dimensions, then a learned scale and shift."""
-
-    level = "sentence"
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -260,7 +248,7 @@ def _activation(name: str | None) -> type[nn.Module]:
     return known[kind]
 
 
-def first_of(width: int, kept: int) -> Dense:
+def first_dimensions(width: int, kept: int) -> Dense:
     """Return a module that outputs the first `kept` dimensions of a vector unchanged."""
     return dense_of(torch.eye(kept, width), torch.zeros(kept))
 
@@ -294,7 +282,7 @@ def layer_weights(pooling: str, layers: int) -> torch.Tensor:
     """Return the weight of each layer for a pooling of `LAYERS`, (layers,): 1 if the layer is averaged, else 0."""
     weights = torch.zeros(layers)
     for layer in LAYERS[pooling]:
-        weights[layer - FIRST if layer > 0 else layer] = 1.0
+        weights[layer - FIRST_LAYER if layer > 0 else layer] = 1.0
     return weights
 
 
@@ -310,11 +298,12 @@ def pool(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, pooling: str, skipped:
     tokens_BTD = precise(tokens_BTD)  # sums over tokens lose digits in bf16
     if skipped:
         mask_BT = mask_BT * (torch.arange(mask_BT.shape[1], device=mask_BT.device) >= skipped)
-    vectors = [_WAYS[how](tokens_BTD, mask_BT, skipped) for how in (way_of(part) for part in pooling.split(AND))]
+    ways = [_WAYS[token_pooling(part)] for part in pooling.split(PLUS)]
+    vectors = [way(tokens_BTD, mask_BT, skipped) for way in ways]
     return torch.cat(vectors, dim=-1) if len(vectors) > 1 else vectors[0]
 
 
-def way_of(pooling: str) -> str:
+def token_pooling(pooling: str) -> str:
     """Return how a pooling combines tokens, apart from the layers that it reads: `mean` for `first-last`."""
     return {"first-last": "mean", "second-to-last": "mean", "second-to-last-cls": "cls"}.get(pooling, pooling)
 
@@ -325,7 +314,7 @@ def _first(tokens_BTD: torch.Tensor, _: torch.Tensor, skipped: int) -> torch.Ten
 
 def _mean(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
     weights_BT1 = mask_BT.to(tokens_BTD.dtype).unsqueeze(-1)
-    return (tokens_BTD * weights_BT1).sum(dim=1) / weights_BT1.sum(dim=1).clamp(min=LEAST)
+    return (tokens_BTD * weights_BT1).sum(dim=1) / weights_BT1.sum(dim=1).clamp(min=MIN_DIVISOR)
 
 
 def _mean_after_first(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, skipped: int) -> torch.Tensor:
@@ -334,7 +323,7 @@ def _mean_after_first(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, skipped: 
 
 def _mean_by_root(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
     weights_BT1 = mask_BT.to(tokens_BTD.dtype).unsqueeze(-1)
-    return (tokens_BTD * weights_BT1).sum(dim=1) / weights_BT1.sum(dim=1).clamp(min=LEAST).sqrt()
+    return (tokens_BTD * weights_BT1).sum(dim=1) / weights_BT1.sum(dim=1).clamp(min=MIN_DIVISOR).sqrt()
 
 
 def _weighted(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:

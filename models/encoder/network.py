@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from models.encoder.heads import AND, LAYERS, Head, Normalize, TokenHead, pool, precise, token_vectors
+from models.encoder.heads import LAYERS, PLUS, Head, Normalize, TokenHead, pool, precise, token_vectors
 from models.encoder.unpadded import Tokens, budget_batches, first_position, lay_out, run_packed
 from models.errors import EncoderError
 from models.runtime.device import gather_shares, own_share, uploaded
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from transformers.modeling_outputs import BaseModelOutput
 
     from models.encoder.config import EncoderConfig
-    from models.encoder.unpadded import Layout
 
 
 class Backbone(Protocol):
@@ -99,7 +98,7 @@ class Encoder(nn.Module):
     @property
     def width(self) -> int:
         """Width D of a sentence vector."""
-        width = self.token_width * (1 + self.config.pooling.count(AND))
+        width = self.token_width * (1 + self.config.pooling.count(PLUS))
         for head in self.sentence_heads:
             width = head.width_from(width)
         return width
@@ -227,7 +226,8 @@ class Encoder(nn.Module):
         pooling, heads = ("mean", ()) if last_layer else (self.config.pooling, self.token_heads)
         first = self._first_position(tokens.pad_id, pooling)
         if first is not None:
-            layout = self._layout(tokens, rows)
+            by_length = self.device.type == "cpu"
+            layout = tokens.layout(rows) or lay_out(tokens, rows, self.device, by_length=by_length)
             x_ND = run_packed(self.transformer, layout, first, **self.inputs(layout.ids, layout.positions))
             for head in heads:
                 x_ND = head.packed(x_ND, layout.sentences)
@@ -239,10 +239,6 @@ class Encoder(nn.Module):
             ids_BT, mask_BT = (uploaded(x_BT, self.device) for x_BT in tokens.padded(rows[part]))
             x_BTD = token_vectors(self._output(ids_BT, mask_BT, pooling), pooling)
             yield part, _headed(x_BTD, mask_BT, heads), mask_BT
-
-    def _layout(self, tokens: Tokens, rows: NDArray[np.int64]) -> Layout:
-        made = tokens.layout(rows)
-        return made or lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
 
     def _mask(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:
         """Return the mask (B, T), 1 for real tokens."""

@@ -19,7 +19,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from models.encoder.config import read_settings, read_tokenizer
 from models.encoder.heads import LAYERS, POOLER
 from models.encoder.int8 import NOTE, saturates_here
-from models.encoder.transformer import check_ids, check_length, most_of_folder, settle_tokenizer
+from models.encoder.transformer import check_ids, check_length, position_limit_of, prepare_tokenizer, refuse_dropout
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -60,7 +60,10 @@ class OnnxBackbone(nn.Module):
         super().__init__()
         self.config = read_settings(folder)
         self.path = path
-        self._session = _open(path)
+        try:
+            self._session = session_of(str(path))
+        except ImportError as error:
+            raise EncoderError(f"{path}: a graph needs onnxruntime; pip install 'bsl-pipeline[onnx]'") from error
         if saturates_here(self._session.get_modelmeta().custom_metadata_map.get(NOTE)):
             logger.warning(
                 "%s: int8 for processors with VNNI, which this one lacks: sums saturate and vectors drift further; "
@@ -118,15 +121,12 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBa
             f"{graph}: gives the last layer's token vectors alone, encoder.pooling={config.pooling} reads others; "
             "use the folder that it was exported from"
         )
-    if config.dropout is not None:
-        raise EncoderError(
-            f"{graph}: an ONNX graph has no dropout, encoder.dropout asks for {config.dropout}; leave it unset"
-        )
+    refuse_dropout(graph, config, "an ONNX graph")
     backbone = OnnxBackbone(graph, folder)
     tokenizer = read_tokenizer(folder)
     check_ids(folder, tokenizer, int(backbone.config.vocab_size))
-    check_length(most_of_folder(folder, config.length), config, folder)
-    settle_tokenizer(tokenizer, config)
+    check_length(position_limit_of(folder, config.length), config, folder)
+    prepare_tokenizer(tokenizer, config)
     return backbone, tokenizer
 
 
@@ -138,10 +138,3 @@ def session_of(graph: str | bytes) -> Any:  # noqa: ANN401  of a package that ma
     options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-
-
-def _open(path: Path) -> Any:  # noqa: ANN401
-    try:
-        return session_of(str(path))
-    except ImportError as error:
-        raise EncoderError(f"{path}: a graph needs onnxruntime; pip install 'bsl-pipeline[onnx]'") from error

@@ -111,12 +111,6 @@ class SentenceEncoder:
         """
         return tokenise(self.tokenizer, texts, self.config.length, self.prompt)
 
-    def surrounding_ids(self) -> tuple[list[int], list[int]]:
-        """Return the ids before a text (special tokens and the prompt's) and the special tokens' ids after it."""
-        from models.encoder.serialization.load import surrounding_ids
-
-        return surrounding_ids(self.tokenizer, self.prompt)
-
     def encode(
         self,
         texts: Sequence[str],
@@ -190,11 +184,12 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt
     ids: list[NDArray[np.int32]] = []
     lengths: list[int] = []
     with _left_as_found(tokenizer):
-        for number, chunk in enumerate(_chunks(texts, CHUNK)):
+        for start in range(0, len(texts), CHUNK):
+            chunk = list(texts[start : start + CHUNK])
             try:
                 found = _ids(tokenizer, [prompt + text for text in chunk] if prompt else chunk, max_length)
             except (TypeError, ValueError):
-                _refuse_first_bad(chunk, number * CHUNK)
+                _refuse_first_bad(chunk, start)
                 raise
             rows = [row or instead for row in found]
             ids.extend(np.asarray(row, dtype=np.int32) for row in rows)
@@ -237,7 +232,9 @@ def _left_as_found(tokenizer: Tokenizer) -> Iterator[None]:
     A lock admits one thread at a time: otherwise another thread's texts would be truncated by this call's settings.
     """
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
-    with _lock_of(tokenizer):
+    with _locking:  # the lock is not an attribute, since tokenizers are copied and saved
+        lock = _locks.setdefault(tokenizer, threading.Lock())
+    with lock:
         before = None if backend is None else (backend.truncation, backend.padding)
         try:
             yield
@@ -247,22 +244,11 @@ def _left_as_found(tokenizer: Tokenizer) -> Iterator[None]:
                 _set(before[1], backend.enable_padding, backend.no_padding)
 
 
-def _lock_of(tokenizer: Tokenizer) -> threading.Lock:
-    """Return the lock of a tokenizer; it is not an attribute, since tokenizers are copied and saved."""
-    with _locking:
-        return _locks.setdefault(tokenizer, threading.Lock())
-
-
 def _set(options: dict[str, Any] | None, enable: Callable[..., None], disable: Callable[[], None]) -> None:
     if options is None:
         disable()
     else:
         enable(**options)
-
-
-def _chunks(texts: Sequence[str], size: int) -> Iterator[list[str]]:
-    for start in range(0, len(texts), size):
-        yield list(texts[start : start + size])
 
 
 def encode_tokens(
@@ -279,7 +265,7 @@ def encode_tokens(
     done = 0
     if device is not None:
         network.to(device)
-    budget = batch_tokens or tokens_a_pass(network.device)
+    budget = batch_tokens or tokens_per_pass(network.device)
     with evaluating(network), torch.inference_mode(), arithmetic(network.device, bf16=bf16):
         passes = (
             (rows, Download(network.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)
@@ -293,7 +279,7 @@ def encode_tokens(
     return vectors
 
 
-def tokens_a_pass(device: torch.device) -> int:
+def tokens_per_pass(device: torch.device) -> int:
     """Return the number of padded tokens per forward pass without gradients on a device."""
     return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
 

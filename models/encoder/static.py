@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import string
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -32,7 +32,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput
 
 from models.encoder.config import LONGEST, NOTHING, WordsConfig, read_json
-from models.encoder.transformer import WEIGHTS, check_ids, read_weights
+from models.encoder.transformer import WEIGHTS, check_ids, read_weights, refuse_dropout, write_json
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -67,20 +67,11 @@ _PATTERNS: Final[Mapping[tuple[str, bool], str]] = {
 Tokenizer: TypeAlias = "PreTrainedTokenizerBase | WhitespaceTokenizer"
 
 
-@dataclass
-class TableConfig:
-    """The fields of a transformer's configuration that encoders read."""
-
-    hidden_size: int
-    vocab_size: int
-    model_type: str = "static-table"
-
-
 class StaticTable(nn.Module):
     """Encoder backbone that looks up token vectors in a table.
 
     Attributes:
-        config: Width and number of rows.
+        config: The field of a transformer's configuration that encoders read, the width of the vectors.
         weights: Factor of each row, also appended to its vector as last dimension; None for no weights.
     """
 
@@ -90,7 +81,7 @@ class StaticTable(nn.Module):
         """Make a table; `nothing` is the row that is never trained, if any."""
         super().__init__()
         size, width = weight_VD.shape
-        self.config = TableConfig(hidden_size=width, vocab_size=size)
+        self.config = SimpleNamespace(hidden_size=width)
         self.embedding = nn.Embedding(size, width, padding_idx=nothing, _weight=weight_VD)
         self.register_buffer("weights", None)
 
@@ -184,25 +175,13 @@ def static_settings(folder: Path) -> tuple[int, WordsConfig | None]:
     return int(truncation["max_length"]) if truncation else LONGEST, read_words(settings)
 
 
-def refuse_dropout(folder: Path, config: EncoderConfig) -> None:
-    """Refuse a dropout rate, since a table has no dropout.
-
-    Raises:
-        EncoderError: The configuration has a dropout rate.
-    """
-    if config.dropout is not None:
-        raise EncoderError(
-            f"{folder}: a static table has no dropout, encoder.dropout asks for {config.dropout}; leave it unset"
-        )
-
-
 def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTrainedTokenizerBase]:
     """Load a table in fp32 and its tokenizer.
 
     Raises:
         EncoderError: A file is missing or damaged, the vocabulary is larger than the table, or dropout is configured.
     """
-    refuse_dropout(folder, config)
+    refuse_dropout(folder, config, "a static table")
     read_json(folder / TOKENIZER)  # for its error message, which is clearer than that of tokenizers
     tokenizer = static_tokenizer(tokenizers.Tokenizer.from_file(str(folder / TOKENIZER)))
     weight_VD = _table(folder)
@@ -242,7 +221,11 @@ def write_words(
     with (folder / WEIGHTS).open("wb") as file:
         file.write(b" " * _HEADER_BYTES)
         for names, table_ND in blocks:
-            new = [place for place, name in enumerate(names) if _added(vocabulary, MARK + name)]
+            new = []
+            for place, name in enumerate(names):
+                if MARK + name not in vocabulary:
+                    vocabulary[MARK + name] = len(vocabulary)
+                    new.append(place)
             repeated, width = repeated + len(names) - len(new), table_ND.shape[1]
             file.write(np.ascontiguousarray(table_ND[new], dtype="<f4").tobytes())
         if not vocabulary:
@@ -251,7 +234,8 @@ def write_words(
         file.seek(0)
         file.write(_header(len(vocabulary) + 1, width))
     _write_tokenizer(folder, vocabulary, config)
-    _write_modules(folder)
+    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
+    write_json(folder / "modules.json", [module])
     return {"words": len(vocabulary) - 1, "repeated": repeated, "dimensions": width}
 
 
@@ -289,23 +273,12 @@ def word_tokenizer(vocabulary: dict[str, int], config: WordsConfig) -> tokenizer
     return core
 
 
-def _added(vocabulary: dict[str, int], name: str) -> bool:
-    """Add a word to the vocabulary if it is new; return whether it was."""
-    before = len(vocabulary)
-    return vocabulary.setdefault(name, before) == before
-
-
 def _write_tokenizer(folder: Path, vocabulary: dict[str, int], config: WordsConfig) -> None:
     if config.case == "file":
         capitals = any(name != name.lower() for name in vocabulary)
         config = config.model_copy(update={"case": "kept" if capitals else "lower"})
     vocabulary[NOTHING] = len(vocabulary)
     word_tokenizer(vocabulary, config).save(str(folder / TOKENIZER), pretty=False)
-
-
-def _write_modules(folder: Path) -> None:
-    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
-    (folder / "modules.json").write_text(json.dumps([module], indent=2) + "\n", encoding="utf-8")
 
 
 def _header(rows: int, width: int) -> bytes:

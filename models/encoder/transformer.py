@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
 
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
-WORD_WEIGHTS = "emb_layer.weight"  # name of the only tensor of a WordWeights module, one row per token
+WORD_WEIGHTS = "emb_layer.weight"  # name of the only tensor of a WordWeights or WordEmbeddings module, one row per word
 # Names of the dropout rates inside layers in transformers' configurations; those of heads are not listed.
 DROPOUTS = (
     "hidden_dropout_prob",
@@ -47,7 +47,7 @@ DROPOUTS = (
     "dropout",
     "dropout_rate",
 )
-_MOST_UNUSED = 8  # upper bound of the positions that an architecture reserves
+_MAX_RESERVED = 8  # upper bound of the positions that an architecture reserves
 # Names of a table of position embeddings in transformers' architectures; rotary and relative ones have no such table.
 _TABLE = re.compile(r"(^|\.)(\w*position_embeddings?|embed_positions|positions_embed|wpe|pos_encoding)(\.|$)")
 ENCODER_HALVES: Final = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
@@ -72,8 +72,8 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
         )
     table: Any = backbone.get_input_embeddings()
     check_ids(folder, tokenizer, len(table.weight))
-    check_length(most_tokens(backbone), config, folder)
-    settle_tokenizer(tokenizer, config)
+    check_length(position_limit(backbone), config, folder)
+    prepare_tokenizer(tokenizer, config)
     if config.pooling != POOLER:
         _drop_pooler(backbone)
     return backbone, tokenizer
@@ -92,7 +92,17 @@ def check_ids(folder: Path, tokenizer: PreTrainedTokenizerBase, rows: int) -> No
         )
 
 
-def settle_tokenizer(tokenizer: PreTrainedTokenizerBase, config: EncoderConfig) -> None:
+def refuse_dropout(place: Path, config: EncoderConfig, kind: str) -> None:
+    """Refuse a dropout rate for an encoder of a kind that has no dropout.
+
+    Raises:
+        EncoderError: The configuration has a dropout rate.
+    """
+    if config.dropout is not None:
+        raise EncoderError(f"{place}: {kind} has no dropout, encoder.dropout asks for {config.dropout}; leave it unset")
+
+
+def prepare_tokenizer(tokenizer: PreTrainedTokenizerBase, config: EncoderConfig) -> None:
     """Give a tokenizer a padding token if it has none, and the configured casing."""
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token  # any token can pad, since padding is masked; decoders often lack one
@@ -186,7 +196,7 @@ def check_length(most: int | None, config: EncoderConfig, folder: Path) -> None:
         )
 
 
-def most_tokens(backbone: PreTrainedModel) -> int | None:
+def position_limit(backbone: PreTrainedModel) -> int | None:
     """Return the longest input in tokens for which a transformer has position embeddings; None for no limit.
 
     Rotary and relative architectures have `max_position_embeddings` too, but compute longer positions.
@@ -201,18 +211,18 @@ def most_tokens(backbone: PreTrainedModel) -> int | None:
     return positions - (0 if padding is None else padding + 1)
 
 
-def most_of_folder(folder: Path, wanted: int) -> int | None:
-    """Return `most_tokens` of a folder's transformer; None also if `wanted` is clearly within the limit."""
+def position_limit_of(folder: Path, wanted: int) -> int | None:
+    """Return `position_limit` of a folder's transformer; None also if `wanted` is clearly within the limit."""
     if architecture_of(folder) not in CONFIG_MAPPING:
         return None  # loading raises an error for an unknown architecture
     settings = read_settings(folder)
     positions = getattr(settings, "max_position_embeddings", None)
-    if not isinstance(positions, int) or wanted <= positions - _MOST_UNUSED:
+    if not isinstance(positions, int) or wanted <= positions - _MAX_RESERVED:
         return None
     with torch.device("meta"):  # the limit depends on its layers; weights on "meta" cost no memory
         half = _half_of(settings)
         made: Any = AutoModel.from_config if half is None else half._from_config
-        return most_tokens(made(settings))
+        return position_limit(made(settings))
 
 
 def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:

@@ -103,7 +103,6 @@ class SimCSE(VectorObjective):
         self.head = (
             nn.Sequential(nn.Linear(online.width, online.width), nn.Tanh()) if config.head == "mlp" else nn.Identity()
         )
-        self.train()
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return the stacked vectors (2B, D) of the first views, encoded twice, and `loss`."""

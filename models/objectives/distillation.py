@@ -16,7 +16,6 @@ from torch.nn import functional
 
 from models.encoder.heads import Dense
 from models.encoder.sentence_encoder import encode_tokens
-from models.errors import TrainingError
 from models.objectives.info_nce import VectorQueue, off_diagonal
 from models.objectives.objective import VectorObjective, full_precision
 from models.runtime.device import uploaded
@@ -57,7 +56,6 @@ class Distil(VectorObjective):
         self.config = config
         self.projection: nn.Module = nn.Identity()
         self.queue = VectorQueue()
-        self.train()
 
     def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:
         """Make the projection and fill the queue.
@@ -85,22 +83,12 @@ class Distil(VectorObjective):
         return dense
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
-        """Return the student's vectors of the views that it reads, and the mean loss over these views.
-
-        Raises:
-            TrainingError: The student's width differs from the teacher's, and `meet_teacher` was not called.
-        """
+        """Return the student's vectors of the views that it reads, and the mean loss over these views."""
         views = [batch.view_1, batch.view_2] if self.config.views == "both" else [batch.view_1]
         rows = np.concatenate(views)
         h_RS = self.projection(self.online.embed_rows(batch.tokens, rows, batch_tokens))
         assert batch.teacher is not None
-        t_BD = uploaded(batch.teacher, h_RS.device)
-        if self.config.compares_vectors and h_RS.shape[1] != t_BD.shape[1]:
-            raise TrainingError(
-                f"the teacher's vectors are {t_BD.shape[1]} wide, the student's {h_RS.shape[1]}, expected equal widths "
-                "behind the projection; call `meet_teacher` before the first step"
-            )
-        return h_RS.chunk(len(views)), partial(self._mean_loss, t_BD=t_BD)
+        return h_RS.chunk(len(views)), partial(self._mean_loss, t_BD=uploaded(batch.teacher, h_RS.device))
 
     def _mean_loss(self, *views: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
         loss = torch.stack([self.loss(h_BS, t_BD) for h_BS in views]).mean()

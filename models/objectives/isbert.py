@@ -43,7 +43,6 @@ class ISBERT(Objective):
                 "expected none, because the loss compares sentence vectors with token vectors; set "
                 "encoder.normalize to false, or start from an encoder without them"
             )
-        self.train()
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the loss of a batch, a scalar."""

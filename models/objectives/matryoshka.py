@@ -17,10 +17,6 @@ from models.objectives.objective import Objective
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from models.encoder.static import Tokenizer
     from models.objectives.objective import Batch, VectorObjective
 
 
@@ -51,6 +47,9 @@ class Matryoshka(Objective):
             )
         self.objective, self.dims = objective, dims
         self.saved, self.data_parallel, self.needs = objective.saved, objective.data_parallel, objective.needs
+        # Methods that a plain objective has too, so that `__getattr__` does not find them.
+        for name in ("read_vocabulary", "meet_teacher", "momentum", "update_target"):
+            setattr(self, name, getattr(objective, name))
         self._width = self._kept = width
         for name in (*objective.heads, *objective.classifiers):
             getattr(objective, name).register_forward_pre_hook(self._padded)
@@ -79,19 +78,3 @@ class Matryoshka(Objective):
 
     def _cut(self, _module: nn.Module, _arguments: object, found_BD: torch.Tensor) -> torch.Tensor:
         return found_BD[:, : self._kept]
-
-    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
-        """Pass the tokenizer to the wrapped objective."""
-        self.objective.read_vocabulary(tokenizer)
-
-    def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:
-        """Pass the teacher to the wrapped objective."""
-        self.objective.meet_teacher(sample, vectors_ND)
-
-    def momentum(self, step: int, total: int) -> float | None:
-        """Return the wrapped objective's δ."""
-        return self.objective.momentum(step, total)
-
-    def update_target(self, momentum: float) -> None:
-        """Move the wrapped objective's target."""
-        self.objective.update_target(momentum)

@@ -83,7 +83,7 @@ class Objective(nn.Module, ABC):
 
     def __init__(self, online: Encoder) -> None:
         super().__init__()
-        self.online = online
+        self.online = online.train()
 
     @abstractmethod
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:

@@ -52,10 +52,8 @@ class VICReg(TwoBranch):
         )
 
 
-@full_precision
-def distance(z_BD: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
-    """Return the mean squared difference over all elements, as in VICReg's code: ≥ 0."""
-    return functional.mse_loss(z_BD, t_BD)
+distance = full_precision(functional.mse_loss)
+"""Mean squared difference of two (B, D) over all elements, as in VICReg's code: ≥ 0."""
 
 
 @full_precision

@@ -71,7 +71,6 @@ class SCL(VectorObjective):
         super().__init__(online)
         self.config = config
         self.classifier = PairClassifier(online.width, config)
-        self.train()
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return premises u, hypotheses v, each (B, D), and `loss`."""

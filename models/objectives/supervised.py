@@ -51,7 +51,6 @@ class Softmax(Objective):
         super().__init__(online)
         self._classes = config.classes
         self.classifier = PairClassifier(online.width, config)
-        self.train()
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the loss of a batch of pairs, a scalar."""
@@ -75,7 +74,6 @@ class Regression(VectorObjective):
 
     def __init__(self, online: Encoder, config: RegressionConfig) -> None:  # noqa: ARG002 - it has no settings
         super().__init__(online)
-        self.train()
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return h₁ and h₂, each (B, D), and their squared error."""
@@ -97,7 +95,6 @@ class CrossObjective(Objective):
 
     def __init__(self, online: Encoder, values: int) -> None:
         super().__init__(CrossEncoder(online, values))
-        self.train()
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Check that the tokenizer starts and ends a text with special tokens, which enclose a joined pair.
@@ -168,10 +165,8 @@ class CrossSoftmax(CrossObjective):
         return cross_entropy(self.values(batch, batch_tokens), labels_B)
 
 
-@full_precision
-def binary_cross_entropy(values_B: torch.Tensor, scores_B: torch.Tensor) -> torch.Tensor:
-    """Return the mean of −s · log σ(x) − (1 − s) · log(1 − σ(x)), a scalar ≥ 0."""
-    return functional.binary_cross_entropy_with_logits(values_B, scores_B)
+binary_cross_entropy = full_precision(functional.binary_cross_entropy_with_logits)
+"""Mean of −s · log σ(x) − (1 − s) · log(1 − σ(x)) of values x and scores s, a scalar ≥ 0."""
 
 
 @full_precision
@@ -223,7 +218,5 @@ def labels_of(batch: Batch, classes: int, device: torch.device) -> torch.Tensor:
     return uploaded(batch.labels, device)
 
 
-@full_precision
-def cross_entropy(logits_BC: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
-    """Return the mean of −log softmax(logits)[label], a scalar ≥ 0."""
-    return functional.cross_entropy(logits_BC, labels_B)
+cross_entropy = full_precision(functional.cross_entropy)
+"""Mean of −log softmax(logits)[label], a scalar ≥ 0."""

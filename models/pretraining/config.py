@@ -42,16 +42,13 @@ class LearningConfig(BaseModel):
     fp32."""
 
 
-class _Recipe(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    learning: LearningConfig = LearningConfig()
-    """Optimizer and budget."""
-
-
-class EncoderRecipe(_Recipe):
+class EncoderRecipe(BaseModel):
     """A masked LM."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    learning: LearningConfig = LearningConfig(steps=6000, warmup_steps=100, seed=1)
+    """Optimizer and budget."""
     multilingual: bool = False
     """Whether it learns all languages of the translators, with their accents; False is English only."""
     vocabulary: int = Field(default=8192, ge=64)
@@ -60,12 +57,15 @@ class EncoderRecipe(_Recipe):
     """Number of held-out sentences for evaluation."""
     model: EncoderShape = EncoderShape()
     """Shape and batches."""
-    learning: LearningConfig = LearningConfig(steps=6000, warmup_steps=100, seed=1)
 
 
-class TranslatorRecipe(_Recipe):
+class TranslatorRecipe(BaseModel):
     """A translator between English and other languages."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    learning: LearningConfig = LearningConfig(steps=8000, seed=1)
+    """Optimizer and budget."""
     shares: dict[str, float] = {"de": 1.0, "fr": 1.0, "es": 0.3, "tr": 0.25, "ar": 1.0}
     """Share of each language's pairs drawn in an epoch; other languages are not learnt."""
     near: float = Field(default=1.0, ge=0)
@@ -80,7 +80,6 @@ class TranslatorRecipe(_Recipe):
     """Number of held-out pairs of each language for evaluation."""
     model: TranslationModelConfig = TranslationModelConfig()
     """Shape and batches."""
-    learning: LearningConfig = LearningConfig(steps=8000, seed=1)
 
 
 class StudentRecipe(BaseModel):

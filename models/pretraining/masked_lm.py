@@ -155,8 +155,8 @@ def masked_logits(
     attention = torch.from_numpy(tokens_BT != pad_id).to(device)
     labels = torch.from_numpy(labels_BT).to(device)
     states = model.model(torch.from_numpy(hidden_BT).to(device), attention_mask=attention).last_hidden_state
-    asked = labels != IGNORED
-    return model.decoder(model.head(states[asked])), labels[asked]
+    chosen = labels != IGNORED
+    return model.decoder(model.head(states[chosen])), labels[chosen]
 
 
 @torch.no_grad()

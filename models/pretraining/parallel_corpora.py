@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,15 +21,9 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True)
-class ParallelSplit:
-    """Training and held-out pairs by language: frames with the columns `en` and `other`."""
-
-    train: dict[str, pl.DataFrame]
-    held: dict[str, pl.DataFrame]
-
-
-def split_pairs(pairs: dict[str, pl.DataFrame], held_out: int, seed: int) -> ParallelSplit:
+def split_pairs(
+    pairs: dict[str, pl.DataFrame], held_out: int, seed: int
+) -> tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame]]:
     """Split off held-out pairs of every language that share no sentence with the training pairs.
 
     English sides are compared across all languages. Sentences are compared by letters and digits alone.
@@ -41,7 +34,7 @@ def split_pairs(pairs: dict[str, pl.DataFrame], held_out: int, seed: int) -> Par
         seed: Seed of the draw.
 
     Returns:
-        Training and held-out pairs.
+        Training and held-out pairs by language, as given.
     """
     marked = {language: _mark(frame) for language, frame in sorted(pairs.items())}
     held: dict[str, pl.DataFrame] = {}
@@ -56,7 +49,7 @@ def split_pairs(pairs: dict[str, pl.DataFrame], held_out: int, seed: int) -> Par
         ).select("en", "other")
         for language, frame in marked.items()
     }
-    return ParallelSplit(train=train, held={k: f.select("en", "other") for k, f in held.items()})
+    return train, {language: frame.select("en", "other") for language, frame in held.items()}
 
 
 def _mark(frame: pl.DataFrame) -> pl.DataFrame:

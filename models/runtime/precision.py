@@ -52,26 +52,26 @@ def settled(value: T, device: Callable[[], str]) -> T:
     return inner if inner != value else value
 
 
-def computed(asked: Precision, device: str) -> Computed:
+def computed(precision: Precision, device: str) -> Computed:
     """Return the precision to compute in.
 
     Args:
-        asked: Precision in the settings.
+        precision: Precision in the settings.
         device: `cpu`, `cuda`, `cuda:1` or another torch device.
     """
-    if asked != "auto":
-        return asked
+    if precision != "auto":
+        return precision
     return "fp32" if emulates_bf16(device) else "bf16"
 
 
-def explained(asked: Precision, device: str) -> str:
+def explained(precision: Precision, device: str) -> str:
     """Return the precision with its reason, for the first lines of a run."""
     lacking, kind = emulates_bf16(device), "processor" if device == "cpu" else "device"
-    if asked == "auto":
+    if precision == "auto":
         return f"fp32 ({lacking})" if lacking else f"bf16 (this {kind} has bf16 units)"
-    if asked == "bf16" and lacking:
+    if precision == "bf16" and lacking:
         return f"bf16 (as set; {lacking}, so bf16 is emulated and much slower than fp32)"
-    return f"{asked} (as set)"
+    return f"{precision} (as set)"
 
 
 def emulates_bf16(device: str) -> str:

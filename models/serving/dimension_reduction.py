@@ -20,6 +20,7 @@ from models.errors import EncoderError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from models.encoder.heads import Head
     from models.encoder.network import Encoder
 
 
@@ -31,11 +32,6 @@ def principal_axes(vectors_ND: NDArray[np.floating]) -> NDArray[np.float64]:
     largest_D = axes_DD[np.abs(axes_DD).argmax(axis=0), np.arange(len(axes_DD))]
     signed_DD: NDArray[np.float64] = axes_DD * np.sign(largest_D)
     return signed_DD
-
-
-def first_axes(width: int) -> NDArray[np.float64]:
-    """Return the original dimensions as axes, (D, D)."""
-    return np.eye(width)
 
 
 def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Encoder:
@@ -51,10 +47,7 @@ def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Enc
     centred = dense_of(torch.eye(len(mean_D)), -single_D)
     # The bias of W corrects the rounding of μ to fp32, because it is small relative to the vectors there.
     mapped = dense_of(weight_KD, weight_KD @ (single_D.double() - mean_D))
-    # An earlier scaling to length 1 stays, as a head that is no longer the last.
-    config = encoder.config.model_copy(update={"normalize": True})
-    heads = [*encoder.sentence_heads, centred, mapped, Normalize()]
-    return encoder.with_heads(config, encoder.token_heads, heads).eval()
+    return _appended(encoder, centred, mapped)
 
 
 def check_fewer(encoder: Encoder, kept: int) -> None:
@@ -78,6 +71,10 @@ def shortened(encoder: Encoder, axes_DD: NDArray[np.float64], kept: int) -> Enco
     """
     check_fewer(encoder, kept)
     weight_KD = torch.from_numpy(np.ascontiguousarray(axes_DD[:, :kept].T))
-    heads = [*encoder.sentence_heads, dense_of(weight_KD, torch.zeros(kept)), Normalize()]
+    return _appended(encoder, dense_of(weight_KD, torch.zeros(kept)))
+
+
+def _appended(encoder: Encoder, *heads: Head) -> Encoder:
+    # An earlier scaling to length 1 stays, as a head that is no longer the last.
     config = encoder.config.model_copy(update={"normalize": True})
-    return encoder.with_heads(config, encoder.token_heads, heads).eval()
+    return encoder.with_heads(config, encoder.token_heads, [*encoder.sentence_heads, *heads, Normalize()]).eval()

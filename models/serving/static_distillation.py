@@ -19,6 +19,7 @@ from scipy import sparse
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
+from models.encoder.serialization.load import surrounding_ids
 from models.encoder.static import StaticTable, WhitespaceTokenizer, static_tokenizer
 from models.encoder.unpadded import Tokens
 from models.errors import EncoderError
@@ -80,7 +81,7 @@ def check_transformer(encoder: SentenceEncoder) -> PreTrainedTokenizerBase:
 
 def _alone(encoder: SentenceEncoder, vocabulary: int) -> NDArray[np.float32]:
     """Return the encoder's vector (V, D) of each token alone, with the prompt and special tokens around it."""
-    before, after = encoder.surrounding_ids()
+    before, after = surrounding_ids(encoder.tokenizer, encoder.prompt)
     ids = np.array([[*before, token, *after] for token in range(vocabulary)], dtype=np.int32)
     offsets = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
     return encode_tokens(encoder.network, Tokens(ids.ravel(), offsets, int(encoder.tokenizer.pad_token_id)))

@@ -180,7 +180,7 @@ class BatchOrder:
             return permutation(self._pairs, self._seed, epoch), even
         rows, starts = self._pieces
         order = permutation(len(starts) - 1, self._seed, epoch)
-        order = order[_in_company(np.diff(starts)[order], self._size)]
+        order = order[_no_row_alone(np.diff(starts)[order], self._size)]
         sizes = np.diff(starts)[order]
         if not self._drops:
             even[-1] = self._pairs
@@ -210,7 +210,7 @@ def _pieces(groups: NDArray[np.uint64], largest: int) -> tuple[NDArray[np.int64]
     return rows, np.append(np.flatnonzero(within % largest == 0), len(rows))
 
 
-def _in_company(sizes: NDArray[np.int64], largest: int) -> NDArray[np.int64]:
+def _no_row_alone(sizes: NDArray[np.int64], largest: int) -> NDArray[np.int64]:
     """Return an order of pieces, given their sizes, in which no piece of one row becomes a batch alone.
 
     That happens only to a piece that starts at a batch boundary before pieces that fill a batch. It moves behind them;

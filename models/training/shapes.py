@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from models.training.batches import BatchOrder
     from models.training.token_cache import TokenCache
 
-MOST: Final = 6  # shapes: each is captured once and needs the memory of a graph
+MAX_SHAPES: Final = 6  # shapes: each is captured once and needs the memory of a graph
 MULTIPLE: Final = 8  # tensor cores need token counts in multiples of 8
-LOOKED: Final = 1 << 16  # pairs of the first steps to choose from; a later batch that fits no shape is packed
+SAMPLED: Final = 1 << 16  # pairs of the first steps to choose from; a later batch that fits no shape is packed
 
 
 def choose_shapes(data: TokenCache, order: BatchOrder, steps: int, pairs: int) -> tuple[Shape, ...]:
-    """Return at most `MOST` shapes for the first steps of a run, smallest first.
+    """Return at most `MAX_SHAPES` shapes for the first steps of a run, smallest first.
 
     Args:
         data: Tokens of each pair.
@@ -32,15 +32,15 @@ def choose_shapes(data: TokenCache, order: BatchOrder, steps: int, pairs: int) -
         steps: Number of steps of the run.
         pairs: Batch size; smaller batches get no shape.
     """
-    looked = min(steps, max(MOST, LOOKED // pairs))
-    batches = (order.rows(step) for step in range(1, looked + 1))
+    sampled = min(steps, max(MAX_SHAPES, SAMPLED // pairs))
+    batches = (order.rows(step) for step in range(1, sampled + 1))
     lengths = [data.view_lengths(rows) for rows in batches if len(rows) == pairs]
     if not lengths:
         return ()
     views_S2 = np.array([lengths_B2.sum(axis=0) for lengths_B2 in lengths])
     longest_S = np.array([lengths_B2.max() for lengths_B2 in lengths])
     totals_S = views_S2.sum(axis=1)
-    sizes = least_waste(totals_S, MOST, MULTIPLE)
+    sizes = least_waste(totals_S, MAX_SHAPES, MULTIPLE)
     class_S = np.searchsorted(sizes, totals_S)
     shapes = []
     for number, size in enumerate(sizes):

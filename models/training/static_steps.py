@@ -100,7 +100,7 @@ class StaticSteps:
         if not self._captures:
             return _in_place(run, given, config, momentum)
         if first:
-            return self._aside(run, given, config, momentum)
+            return self._on_stream(run, given, config, momentum)
         if memory.graph is None:
             try:
                 self._capture(memory, run, given, config, momentum)
@@ -116,7 +116,7 @@ class StaticSteps:
         lengths_B2 = batch.tokens.lengths.reshape(2, -1).T
         return next((number for number, shape in enumerate(self._shapes) if shape.fits(lengths_B2)), None)
 
-    def _aside(self, run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
+    def _on_stream(self, run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
         current = torch.cuda.current_stream(self._device)
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):

@@ -14,8 +14,6 @@ from models.errors import EvaluationError
 from models.transforms.transform import Transform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from models.training.execution import Execution
     from models.transforms.config import WhiteningConfig
 
@@ -64,7 +62,9 @@ class Whitening(Transform):
 
     def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
         """Return whitened vectors of length 1: (N, K), float32."""
-        return torch.cat([functional.normalize(self.whitened(part)).float() for part in _chunks(vectors_ND)])
+        return torch.cat(
+            [functional.normalize(self.whitened(part)).float() for part in torch.split(vectors_ND, _CHUNK)]
+        )
 
     def whitened(self, vectors_ND: torch.Tensor) -> torch.Tensor:
         """Return vectors before scaling to length 1: (N, K), float64, with covariance 1 if they are the fitted ones."""
@@ -75,13 +75,11 @@ class Whitening(Transform):
         return self.tensors["kernel"].T, self.tensors["mean"]
 
 
-def _chunks(vectors_ND: torch.Tensor) -> Iterator[torch.Tensor]:
-    return (vectors_ND[start : start + _CHUNK] for start in range(0, len(vectors_ND), _CHUNK))
-
-
 def _moments(vectors_ND: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return mean (D,) and covariance (D, D), float64."""
-    mean_D = torch.stack([part.double().sum(dim=0) for part in _chunks(vectors_ND)]).sum(dim=0) / len(vectors_ND)
-    centred = (part.double() - mean_D for part in _chunks(vectors_ND))
+    mean_D = torch.stack([part.double().sum(dim=0) for part in torch.split(vectors_ND, _CHUNK)]).sum(dim=0) / len(
+        vectors_ND
+    )
+    centred = (part.double() - mean_D for part in torch.split(vectors_ND, _CHUNK))
     total_DD = torch.stack([part_ND.T @ part_ND for part_ND in centred]).sum(dim=0)
     return mean_D, total_DD / max(len(vectors_ND) - 1, 1)

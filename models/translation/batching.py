@@ -169,7 +169,8 @@ class BatchedTranslator:
         self.vocabulary = vocabulary
         self._config = config
         self._token_budget = token_budget
-        self._normalizer = MosesPunctNormalizer(config.source_lang) if config.normalize_punctuation else None
+        normalizes = config.normalize_punctuation
+        self._prepared = MosesPunctNormalizer(config.source_lang).normalize if normalizes else str
 
     def translate(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> list[Translation]:
         """Translate all texts, in the order given; texts without letters and digits are returned unchanged.
@@ -213,9 +214,6 @@ class BatchedTranslator:
     def cap(self, source_tokens: int) -> int:
         """Return the largest number of pieces of a translation, end mark counted, by source length and model."""
         return min(self.engine.positions - 1, self._config.new_tokens_cap(source_tokens))
-
-    def _prepared(self, text: str) -> str:
-        return text if self._normalizer is None else self._normalizer.normalize(text)
 
     def _translations(self, decoded: Decoded) -> list[Translation]:
         texts = self.vocabulary.decode(decoded.pieces)

@@ -23,7 +23,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Mapping
 
     from py3langid.langid import LanguageIdentifier
 
@@ -76,41 +76,33 @@ def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: s
         config: The limits.
         lang: Expected language of the translations (ISO 639-1); None does not check it.
     """
-    ratio = (translation.str.len_chars() + config.length_slack) / (source.str.len_chars() + config.length_slack)
-    longest = config.max_length_ratio or float("inf")
-    return (
-        pl.when(translation.is_null())
-        .then(pl.lit("missing"))
-        .when(translation.str.strip_chars() == "")
-        .then(pl.lit("empty"))
-        .when(_begins_to_loop(source, translation, config.max_repeats))
-        .then(pl.lit("loop"))
-        .when(ratio > longest)
-        .then(pl.lit("too_long"))
-        .when(ratio < 1 / longest)
-        .then(pl.lit("too_short"))
-        .when(_is_copy(source, translation, config.copied_words))
-        .then(pl.lit("copy"))
-        .when(_is_foreign(translation, lang, config.language_odds))
-        .then(pl.lit("language"))
-        .otherwise(pl.lit(None, dtype=pl.String))
-        .alias("reason")
-    )
+    faults = {"missing": translation.is_null(), "empty": translation.str.strip_chars() == ""}
+    if config.max_repeats is not None:
+        faults["loop"] = loops(translation, config.max_repeats) & ~loops(source, config.max_repeats)
+    if config.max_length_ratio is not None:
+        ratio = (translation.str.len_chars() + config.length_slack) / (source.str.len_chars() + config.length_slack)
+        faults["too_long"] = ratio > config.max_length_ratio
+        faults["too_short"] = ratio < 1 / config.max_length_ratio
+    if config.copied_words is not None:
+        same = source.str.to_lowercase() == translation.str.to_lowercase()
+        faults["copy"] = same & (source.str.count_matches(r"\w+") >= config.copied_words)
+    if lang is not None and config.language_odds is not None:
+        faults["language"] = speaks_another(translation, lang, config.language_odds)
+    return _first_of(faults)
 
 
 def closeness(source: pl.Expr, view: pl.Expr, config: FilterConfig) -> pl.Expr:
     """Return column `reason`: `too_far` or `too_close`; null if a view's word overlap is within the limits."""
     if config.min_overlap == 0 and config.max_overlap == 1:
-        return pl.lit(None, dtype=pl.String).alias("reason")  # always within these limits; comparing is slow
+        return _first_of({})  # always within these limits; comparing is slow
     shared = overlap(source, view)
-    return (
-        pl.when(shared < config.min_overlap)
-        .then(pl.lit("too_far"))
-        .when(shared > config.max_overlap)
-        .then(pl.lit("too_close"))
-        .otherwise(pl.lit(None, dtype=pl.String))
-        .alias("reason")
-    )
+    return _first_of({"too_far": shared < config.min_overlap, "too_close": shared > config.max_overlap})
+
+
+def _first_of(faults: Mapping[str, pl.Expr]) -> pl.Expr:
+    """Return column `reason`: the name of the first condition that holds; null if none does."""
+    named = [pl.when(holds).then(pl.lit(name)) for name, holds in faults.items()]
+    return pl.coalesce(*named, pl.lit(None, dtype=pl.String)).alias("reason")
 
 
 def overlap(one: pl.Expr, other: pl.Expr) -> pl.Expr:
@@ -118,23 +110,6 @@ def overlap(one: pl.Expr, other: pl.Expr) -> pl.Expr:
     ours, theirs = (text.str.to_lowercase().str.extract_all(r"\w+").list.unique() for text in (one, other))
     common, both = ours.list.set_intersection(theirs).list.len(), ours.list.len() + theirs.list.len()
     return pl.when(both == 0).then(1.0).otherwise(2.0 * common / both)
-
-
-def _begins_to_loop(source: pl.Expr, translation: pl.Expr, max_repeats: int | None) -> pl.Expr:
-    if max_repeats is None:
-        return pl.lit(value=False)
-    return loops(translation, max_repeats) & ~loops(source, max_repeats)
-
-
-def _is_copy(source: pl.Expr, translation: pl.Expr, words: int | None) -> pl.Expr:
-    if words is None:
-        return pl.lit(value=False)
-    same = source.str.to_lowercase() == translation.str.to_lowercase()
-    return same & (source.str.count_matches(r"\w+") >= words)
-
-
-def _is_foreign(translation: pl.Expr, lang: str | None, odds: float | None) -> pl.Expr:
-    return pl.lit(value=False) if lang is None or odds is None else speaks_another(translation, lang, odds)
 
 
 def loops(text: pl.Expr, max_repeats: int) -> pl.Expr:
@@ -146,19 +121,14 @@ def loops(text: pl.Expr, max_repeats: int) -> pl.Expr:
     words = text.str.split(" ")
     repeats = words.list.len() - words.list.n_unique() >= max_repeats  # both u32; there are never more unique words
     candidate = repeats | text.str.contains(r"\S{16}")
-    has_loop = _loop_finder(max_repeats)
-
-    def find(texts: pl.Series) -> pl.Series:
-        return pl.Series([text is not None and has_loop(text) for text in texts], dtype=pl.Boolean)
-
-    return pl.when(candidate).then(text).map_batches(find, return_dtype=pl.Boolean, is_elementwise=True)
-
-
-def _loop_finder(max_repeats: int) -> Callable[[str], bool]:
     phrase = rf"(?<!\S)(\S+(?: \S+){{0,3}})(?: \1){{{max_repeats},}}(?!\S)"
     characters = r"(\S)\2{15,}|(\S{2,8}?)\3{7,}"  # at least 16 characters either way
     pattern = re.compile(f"{phrase}|{characters}")
-    return lambda text: pattern.search(text) is not None
+
+    def find(texts: pl.Series) -> pl.Series:
+        return pl.Series([text is not None and pattern.search(text) is not None for text in texts], dtype=pl.Boolean)
+
+    return pl.when(candidate).then(text).map_batches(find, return_dtype=pl.Boolean, is_elementwise=True)
 
 
 def count_drops(judged: pl.LazyFrame) -> pl.DataFrame:

@@ -116,8 +116,10 @@ def _product_fault(number: int, precision: Precision) -> str | None:
     found, expected = _scores("cuda", number, precision), _scores("cpu", 0, "fp32")
     if all(abs(one - other) <= _TOLERANCE for one, other in zip(found, expected, strict=True)):  # false for NaN too
         return None
-    told = f"found log-probabilities from {found[0]:.3f}, expected from {expected[0]:.3f}"
-    return f"GPU {number} computes wrong products in {precision}: {told}"
+    return (
+        f"GPU {number} computes wrong products in {precision}: found log-probabilities from {found[0]:.3f}, expected "
+        f"from {expected[0]:.3f}"
+    )
 
 
 def _scores(kind: str, number: int, precision: Precision) -> list[float]:

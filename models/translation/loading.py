@@ -63,10 +63,10 @@ def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
     """
     backend = config.backend if config.backend != "auto" else _best_backend(config, device)
     precision = _precision(config, backend, device)
-    if not _computes(backend, precision, device):
+    if (fault := _fault(backend, precision, device)) is not None:
         offered = ", ".join(precisions(backend, device)) or "nothing"
         raise TranslatorLoadError(
-            f"{backend} does not compute in {precision} on {device}{_reason(backend, precision, device)}; it offers "
+            f"{backend} does not compute in {precision} on {device}{fault and f' ({fault})'}; it offers "
             f"{offered}: change precision, backend or device, or leave them `auto`"
         )
     return config.model_copy(update={"backend": backend, "precision": precision})
@@ -82,25 +82,20 @@ def precisions(backend: Backend, device: str) -> tuple[Precision, ...]:
     return ("fp32", "int8") if device == "cpu" else gpu.precisions(device)
 
 
-def _computes(backend: Backend, precision: Precision, device: str) -> bool:
+def _fault(backend: Backend, precision: Precision, device: str) -> str | None:
+    """Return why a backend does not compute in a precision, empty if it never does; None if it does."""
     if backend == "transformers" or device == "cpu":
-        return precision in precisions(backend, device)
-    return gpu.fault(device, precision) is None  # only this precision: each test loads a model
-
-
-def _reason(backend: Backend, precision: Precision, device: str) -> str:
-    if backend == "transformers" or device == "cpu":
-        return ""
-    return f" ({gpu.fault(device, precision)})"
+        return None if precision in precisions(backend, device) else ""
+    return gpu.fault(device, precision)  # only this precision: each test loads a model
 
 
 def _best_backend(config: TranslatorConfig, device: str) -> Backend:
     fast: Backend = "ctranslate2"
-    precision = _precision(config, fast, device)
-    if _computes(fast, precision, device):
+    fault = _fault(fast, _precision(config, fast, device), device)
+    if fault is None:
         return fast
-    if device.startswith("cuda") and (reason := gpu.fault(device, precision)) is not None:
-        _warn(device, reason)
+    if device.startswith("cuda"):
+        _warn(device, fault)
     return "transformers"
 
 

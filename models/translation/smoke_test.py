@@ -55,17 +55,17 @@ def smoke_test(translator: BatchedTranslator, config: TranslatorConfig) -> list[
     """
     sentences = [pin.source for pin in config.pinned] or list(PLAIN_SENTENCES.get(config.source_lang, ()))
     outputs = [translation.text for translation in translator.translate(sentences)]
-    told = list(zip(sentences, outputs, strict=True))
+    translated = list(zip(sentences, outputs, strict=True))
     if config.pinned:
         fault = _difference(config.pinned, outputs)
     else:
-        fault = _fault(told, PLAIN_SENTENCES.get(config.target_lang))
+        fault = _fault(translated, PLAIN_SENTENCES.get(config.target_lang))
     if fault is not None:
         raise SmokeTestError(
             f"the {config.source_lang}→{config.target_lang} translator {config.model} fails its smoke test: {fault}. "
             "Check that weights, vocab.json and *.spm belong together and that target_token is right"
         )
-    return told
+    return translated
 
 
 def _difference(pins: Sequence[Pin], outputs: Sequence[str]) -> str | None:
@@ -76,25 +76,23 @@ def _difference(pins: Sequence[Pin], outputs: Sequence[str]) -> str | None:
     return f"{len(wrong)} of {len(pins)} differ from the pinned translations: {shown}"
 
 
-def _fault(told: Sequence[tuple[str, str]], expected: Sequence[str] | None) -> str | None:
-    found = _oddity(told, expected)
-    if found is None:
-        return None
-    return f"{found}. Expected plain translations, found " + "; ".join(
-        f"{source!r} → {text!r}" for source, text in told
-    )
+def _fault(translated: Sequence[tuple[str, str]], expected: Sequence[str] | None) -> str | None:
+    found = _oddity(translated, expected)
+    shown = "; ".join(f"{source!r} → {text!r}" for source, text in translated)
+    return found and f"{found}. Expected plain translations, found {shown}"
 
 
-def _oddity(told: Sequence[tuple[str, str]], expected: Sequence[str] | None) -> str | None:
-    frame = pl.DataFrame(told, schema={"source": pl.String, "text": pl.String}, orient="row")
+def _oddity(translated: Sequence[tuple[str, str]], expected: Sequence[str] | None) -> str | None:
+    frame = pl.DataFrame(translated, schema={"source": pl.String, "text": pl.String}, orient="row")
     reasons = frame.select(verdict(pl.col("source"), pl.col("text"), FilterConfig()))["reason"].drop_nulls()
     if len(reasons):
-        return f"{len(reasons)} of {len(told)} are bad ({', '.join(reasons.unique(maintain_order=True))})"
-    if len(told) > 1 and frame["text"].n_unique() == 1:
+        return f"{len(reasons)} of {len(translated)} are bad ({', '.join(reasons.unique(maintain_order=True))})"
+    if len(translated) > 1 and frame["text"].n_unique() == 1:
         return "every sentence gets the same translation"
-    if not told or expected is None:
+    if not translated or expected is None:
         return None
-    overlap = sum(_overlap(text, wanted) for (_, text), wanted in zip(told, expected, strict=True)) / len(told)
+    shares = [_overlap(text, wanted) for (_, text), wanted in zip(translated, expected, strict=True)]
+    overlap = sum(shares) / len(shares)
     if overlap < MIN_OVERLAP:
         wanted = "; ".join(expected)
         return f"the output shares {overlap:.0%} of its letter triples (at least {MIN_OVERLAP:.0%}) with {wanted!r}"

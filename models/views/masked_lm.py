@@ -26,7 +26,7 @@ from models.errors import ModelError
 from models.runtime.device import arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from models.views.config import MaskedView
@@ -75,10 +75,14 @@ class MaskedLM:
         )
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
             raise MaskedLMError(f"{folder} has no fast tokenizer with a mask token; expected a masked language model")
-        network, told = AutoModelForMaskedLM.from_pretrained(
+        network, info = AutoModelForMaskedLM.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
         )
-        _check_whole(folder, told["missing_keys"])
+        if missing := info["missing_keys"]:  # transformers would initialise them at random
+            raise MaskedLMError(
+                f"{folder} lacks {len(missing)} weights of a masked language model (first: {min(missing)}), expected "
+                "them all; take the checkpoint as it was pre-trained, with its head, not an encoder made from it"
+            )
         self.network: Any = network.to(device).eval()
         width = self.network.get_output_embeddings().out_features
         names = [
@@ -121,15 +125,6 @@ class MaskedLM:
         finally:
             only.remove()
         return found_NV
-
-
-def _check_whole(folder: Path, missing: Collection[str]) -> None:
-    """Refuse a folder with missing weights, which transformers would initialise at random."""
-    if missing:
-        raise MaskedLMError(
-            f"{folder} lacks {len(missing)} weights of a masked language model (first: {min(missing)}), expected them "
-            "all; take the checkpoint as it was pre-trained, with its head, not an encoder made from it"
-        )
 
 
 def refill(

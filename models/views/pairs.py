@@ -18,7 +18,7 @@ from models.runtime.seeded_order import scattered
 from models.views.word_subsampling import WordCounts, thinned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from models.runtime.partitions import Ranges
@@ -202,7 +202,7 @@ def _paired(views: pl.LazyFrame, pairings: Iterable[ViewPair], config: PairConfi
 
 
 def _side_by_side(views: pl.LazyFrame, pairing: ViewPair) -> pl.LazyFrame:
-    first, second = (_one_view(views, method, side) for method, side in _sides(pairing))
+    first, second = _both(views, pairing)
     seed = int.from_bytes(hashlib.sha256(pairing.source.encode()).digest()[:4], "big")
     return first.join(second, on="sentence_id").select(
         scattered(pl.col("sentence_id"), seed).alias("pair_id"),
@@ -219,7 +219,7 @@ def _side_by_side(views: pl.LazyFrame, pairing: ViewPair) -> pl.LazyFrame:
 
 
 def _counted(views: pl.LazyFrame, pairing: ViewPair, config: PairConfig) -> pl.LazyFrame:
-    first, second = (_one_view(views, method, side) for method, side in _sides(pairing))
+    first, second = _both(views, pairing)
     has_1, has_2 = pl.col("text_1").is_not_null(), pl.col("text_2").is_not_null()
     is_identical = pl.col("text_1") == pl.col("text_2")
     dropped = is_identical.sum() if config.drop_identical else pl.lit(0, dtype=pl.UInt32)
@@ -233,9 +233,7 @@ def _counted(views: pl.LazyFrame, pairing: ViewPair, config: PairConfig) -> pl.L
     )
 
 
-def _sides(pairing: ViewPair) -> Sequence[tuple[str, str]]:
-    return (pairing.view_1, "text_1"), (pairing.view_2, "text_2")
-
-
-def _one_view(views: pl.LazyFrame, method: str, name: str) -> pl.LazyFrame:
-    return views.filter(pl.col("method") == method).select("sentence_id", pl.col("text").alias(name))
+def _both(views: pl.LazyFrame, pairing: ViewPair) -> Iterator[pl.LazyFrame]:
+    """Return the texts of both views of a pairing, by `sentence_id`."""
+    for side, method in (("text_1", pairing.view_1), ("text_2", pairing.view_2)):
+        yield views.filter(pl.col("method") == method).select("sentence_id", pl.col("text").alias(side))

@@ -114,21 +114,6 @@ _TAGS: Final = {
 
 
 @dataclass(frozen=True)
-class ReplacementCounts:
-    """Counts of replaced words over many sentences.
-
-    Attributes:
-        words: Number of words.
-        replaced: Number of words replaced by a synonym.
-        shortfall: Number of words that the share requires, but that have no synonym.
-    """
-
-    words: int
-    replaced: int
-    shortfall: int
-
-
-@dataclass(frozen=True)
 class _Sentence:
     """A sentence split into words (odd places of `parts`) and the text between them (even places)."""
 
@@ -151,23 +136,26 @@ def replace_synonyms(texts: Sequence[str], seeds: Sequence[int], synonyms: Synon
         view: Settings with the share of words.
     """
     return [
-        _replaced(_taken_apart(text, synonyms, view.share), Random(seed))
-        for text, seed in zip(texts, seeds, strict=True)
+        _replaced(_split(text, synonyms, view.share), Random(seed)) for text, seed in zip(texts, seeds, strict=True)
     ]
 
 
-def count_replacements(texts: Iterable[str], synonyms: Synonyms, view: SynonymView) -> ReplacementCounts:
-    """Count the words that `replace_synonyms` replaces with any seeds, and the words that lack synonyms."""
+def count_replacements(texts: Iterable[str], synonyms: Synonyms, view: SynonymView) -> dict[str, int]:
+    """Count the words that `replace_synonyms` replaces with any seeds.
+
+    Returns:
+        `words`; `replaced`, by a synonym; `shortfall`, those that the share requires, but that have no synonym.
+    """
     words = replaced = wanted = 0
     for text in texts:
-        sentence = _taken_apart(text, synonyms, view.share)
+        sentence = _split(text, synonyms, view.share)
         words += sentence.words
         replaced += min(sentence.wanted, len(sentence.synonyms))
         wanted += sentence.wanted
-    return ReplacementCounts(words, replaced, wanted - replaced)
+    return {"words": words, "replaced": replaced, "shortfall": wanted - replaced}
 
 
-def _taken_apart(text: str, synonyms: Synonyms, share: float) -> _Sentence:
+def _split(text: str, synonyms: Synonyms, share: float) -> _Sentence:
     parts = _WORD.split(text)
     shouts = text.isupper()
     replaceable = {

@@ -15,7 +15,7 @@ from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
 from tasks.embedding.encode import ResumableEncoding
 from tasks.embedding.encoders import encoder_folder
-from tasks.embedding.shards import EMBED_VERSION, WHAT, CorpusVectors, ReusableVectors, encoded, is_large
+from tasks.embedding.shards import EMBED_VERSION, WHAT, ReusableVectors, embed_ranges, encoded, is_large
 from tasks.embedding.vectors import MADE, SPARSE, encoder_made, sparse_table
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import progress_of
@@ -45,11 +45,8 @@ def embed(
         EncoderError: A sentence has no embedding; the message names its dataset, row and text.
     """
     held = ReusableVectors(work.store, work.draft.provenance)
-    if isinstance(texts, CorpusRef) and is_large(work.store.manifest(texts).rows):
-        vectors = CorpusVectors(work, held, encoder, texts, config, precision)
-        for frame in vectors.frames():
-            work.draft.write(frame)  # one file for each frame, as one file would need all rows in memory
-        rows, embedded, width = vectors.rows, vectors.embedded, vectors.width
+    if isinstance(texts, CorpusRef) and is_large(rows := work.store.manifest(texts).rows):
+        embedded, width = embed_ranges(work, held, encoder, texts, config, precision)
     else:
         table, embedded = _in_one_piece(work, held, ResumableEncoding(work.site, encoder, config, precision), texts)
         work.draft.write(table)

@@ -118,7 +118,7 @@ def import_vectors(work: StageContext, source: VectorsFile, config: WordsConfig)
 
 
 _MODULES = "modules.json"  # its presence marks a sentence-transformers folder
-_SAID = ("pooling", "normalize", "lower_case")
+_SAVED = ("pooling", "normalize", "lower_case")
 
 
 def is_bare(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
@@ -166,7 +166,7 @@ def with_saved_settings(site: RunContext, start: CheckpointRef | ResolvedModel, 
     from models.encoder.serialization.load import check_settings, read_saved  # imports transformers
 
     saved = read_saved(folder)
-    left = {name for name in _SAID if getattr(config, name) == EncoderConfig.model_fields[name].default}
+    left = {name for name in _SAVED if getattr(config, name) == EncoderConfig.model_fields[name].default}
     given = {name: getattr(saved, name) for name in left if getattr(saved, name) is not None}
     changed = {name: value for name, value in given.items() if value != getattr(config, name)}
     if changed:

@@ -47,71 +47,64 @@ def is_large(sentences: int) -> bool:
     return sentences > SHARD_ROWS
 
 
-class CorpusVectors:
-    """Vectors of a large corpus, range by range.
+def embed_ranges(
+    work: StageContext,
+    held: ReusableVectors,
+    encoder: CheckpointRef | ResolvedModel,
+    corpus: CorpusRef,
+    config: EncoderConfig,
+    precision: Computed,
+) -> tuple[int, int]:
+    """Write the vectors of a large corpus, one file per range, in the order of ids.
 
     Args:
         work: Context of the calling stage.
         held: Vectors to reuse.
-        encoder, corpus, config, precision: Arguments of the calling stage.
+        encoder: The encoder's artifact or model files.
+        corpus: The sentences.
+        config: Encoder settings.
+        precision: Precision of the computation.
 
-    Attributes:
-        rows: Number of sentences.
-        embedded: Number of newly embedded sentences; set with the first frame.
-        width: Width D of the vectors; set with the first frame.
+    Returns:
+        Number of newly embedded sentences, and width D of the vectors.
+
+    Raises:
+        EncoderError: A sentence has no embedding.
     """
+    store, sentences = work.store, work.store.scan(corpus).select("sentence_id", "text")
+    advance, width = progress_of(WHAT), 0
+    # Not the store's scratch folder, which two runs share: each must read its own plan.
+    with store.workspace() as folder:
+        missing = _missing(sentences, store.manifest(corpus).rows, held)
+        shards = write_shards(missing, folder / "missing.arrow")
+        total = sum(shard.rows for shard in shards)
+        if total:
+            advance(0, total, "")  # with a count, the terminal prints no line for each shard
+        lacking = [shard.model_copy(update={"total": total}) for shard in shards if shard.rows]
+        calls = [(encoder, shard, config, precision) for shard in lacking]
+        with closing(run_shards(work.site, embed_shard, calls)) as made:
+            for number, shard in enumerate(shards):
+                parts = [held.of(_range(sentences, number, "sentence_id"))]
+                if shard.rows:
+                    parts.append(store.scan(next(made)).collect())
+                    advance(shard.start + shard.rows, total, "")
+                table = pl.concat(part for part in parts if part.height).sort("sentence_id")
+                width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
+                work.draft.write(table)  # one file for each range, as one file would need all rows in memory
+    _encoding.cache_clear()  # frees the device's memory
+    return total, width
 
-    def __init__(
-        self,
-        work: StageContext,
-        held: ReusableVectors,
-        encoder: CheckpointRef | ResolvedModel,
-        corpus: CorpusRef,
-        config: EncoderConfig,
-        precision: Computed,
-    ) -> None:
-        self.embedded = self.width = 0
-        self._work, self._held = work, held
-        self._how = encoder, config, precision
-        self._sentences = work.store.scan(corpus).select("sentence_id", "text")
-        self.rows = work.store.manifest(corpus).rows
 
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """Yield `sentence_id` and `embedding`, one frame per range, in the order of ids.
+def _range(sentences: pl.LazyFrame, number: int, *columns: str) -> pl.DataFrame:
+    return sentences.select(columns).slice(number * SHARD_ROWS, SHARD_ROWS).collect()
 
-        Raises:
-            EncoderError: A sentence has no embedding.
-        """
-        store, (encoder, config, precision) = self._work.store, self._how
-        advance = progress_of(WHAT)
-        # Not the store's scratch folder, which two runs share: each must read its own plan.
-        with store.workspace() as folder:
-            shards = write_shards(self._missing(), folder / "missing.arrow")
-            self.embedded = total = sum(shard.rows for shard in shards)
-            if total:
-                advance(0, total, "")  # with a count, the terminal prints no line for each shard
-            lacking = [shard.model_copy(update={"total": total}) for shard in shards if shard.rows]
-            calls = [(encoder, shard, config, precision) for shard in lacking]
-            with closing(run_shards(self._work.site, embed_shard, calls)) as made:
-                for number, shard in enumerate(shards):
-                    parts = [self._held.of(self._range(number, "sentence_id"))]
-                    if shard.rows:
-                        parts.append(store.scan(next(made)).collect())
-                        advance(shard.start + shard.rows, total, "")
-                    table = pl.concat(part for part in parts if part.height).sort("sentence_id")
-                    self.width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
-                    yield table
-        _encoding.cache_clear()  # frees the device's memory
 
-    def _range(self, number: int, *columns: str) -> pl.DataFrame:
-        return self._sentences.select(columns).slice(number * SHARD_ROWS, SHARD_ROWS).collect()
-
-    def _missing(self) -> Iterator[pl.DataFrame]:
-        """Yield the sentences of each range that have no vector; none of a complete range."""
-        for number in range(-(-self.rows // SHARD_ROWS)):
-            rows = self._range(number, "sentence_id", "text")
-            known = self._held.of(rows).select("sentence_id")
-            yield rows.join(known, on="sentence_id", how="anti", maintain_order="left")
+def _missing(sentences: pl.LazyFrame, count: int, held: ReusableVectors) -> Iterator[pl.DataFrame]:
+    """Yield the sentences of each range that have no vector; none of a complete range."""
+    for number in range(-(-count // SHARD_ROWS)):
+        rows = _range(sentences, number, "sentence_id", "text")
+        known = held.of(rows).select("sentence_id")
+        yield rows.join(known, on="sentence_id", how="anti", maintain_order="left")
 
 
 @stage(ref=ArtifactRef, kind="embeddings/shards", version=EMBED_VERSION)
@@ -128,7 +121,8 @@ def embed_shard(
     def advance(done: int, _own: int, detail: str) -> None:
         count(shard.start + done, shard.total or shard.rows, detail)
 
-    encoding = _encoding(work.site, encoder, _content(work.store, encoder), config, precision)
+    content = work.store.manifest(encoder).digest if isinstance(encoder, CheckpointRef) else encoder.identity
+    encoding = _encoding(work.site, encoder, content, config, precision)
     try:
         table = pl.concat(encoded(work, encoding, sentences, advance))
     except NoEmbeddingError as error:
@@ -153,10 +147,6 @@ def encoded(
     kept = work.store.scratch(work.ref) if sentences.height > rows else None
     parts = encoding.parts(sentences.iter_slices(rows), sentences.height, kept, advance)
     return [part.select("sentence_id", "embedding") for part in parts]
-
-
-def _content(store: Store, encoder: CheckpointRef | ResolvedModel) -> str:
-    return store.manifest(encoder).digest if isinstance(encoder, CheckpointRef) else encoder.identity
 
 
 @lru_cache(maxsize=1)  # keeps the encoder loaded between shards

@@ -6,10 +6,10 @@ Shapes: N pairs or texts, S unique sentences, D width.
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from models.corpus.normalize import sentence_ids
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
     from pydantic import JsonValue
     from scipy.sparse import csr_array
@@ -38,46 +37,44 @@ MADE: Final = "signature"
 
 
 @dataclass(frozen=True)
-class Vectors(ABC):
+class Vectors:
     """Vectors of unique sentences.
 
     Attributes:
         name: Name for messages.
         rows: Sentence id → row of its vector.
         made: Signature fields that describe the computation of the vectors.
+        table: One vector per row, (S, D); sparse over words, as from TF-IDF, or dense, as from an encoder.
     """
 
     name: str
     rows: Mapping[int, int]
     made: Mapping[str, JsonValue]
+    table: NDArray[np.float32] | csr_array
 
-    @abstractmethod
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the vectors are over words; a sentence without a known word is then the zero vector."""
+        return not isinstance(self.table, np.ndarray)
+
     def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
-        """Return the cosines of the vectors of `sentence1` and `sentence2`, shape (N,).
+        """Return the cosines of the vectors of `sentence1` and `sentence2`, shape (N,); 0 with a zero sparse vector.
 
         Raises:
             SourceError: A sentence has no vector.
             EvaluationError: A vector is not finite.
         """
+        from models.evaluation.correlation import cosine_scores, sparse_cosines
 
-    @abstractmethod
+        one, other = (self.features(pairs[side], place) for side in ("sentence1", "sentence2"))
+        return sparse_cosines(one, other) if self.is_sparse else cosine_scores(one, other)
+
     def features(self, texts: pl.Series, place: str) -> Features:
-        """Return the features of texts for a classifier, shape (N, D).
+        """Return the vectors of texts, for a classifier, shape (N, D).
 
         Args:
             texts: Sentences, as embedded.
             place: Dataset and split, for messages.
-
-        Raises:
-            SourceError: A sentence has no vector.
-        """
-
-    def numbers(self, texts: pl.Series, place: str) -> list[int]:
-        """Return the row number of each text's vector.
-
-        Args:
-            texts: Sentences, as embedded.
-            place: Dataset and split, for the message.
 
         Raises:
             SourceError: A sentence has no vector; the message names its row.
@@ -89,49 +86,7 @@ class Vectors(ABC):
                 f"{place}: the sentence of row {missing + 1} has no vector in {self.name}; embed this set with the "
                 "others that are scored"
             )
-        return [self.rows[sentence] for sentence in ids]
-
-
-@dataclass(frozen=True)
-class DenseVectors(Vectors):
-    """Dense vectors, as from an encoder.
-
-    Attributes:
-        table: One vector per row, (S, D).
-    """
-
-    table: NDArray[np.float32]
-
-    def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
-        """Return cosines; see `Vectors.cosines`."""
-        from models.evaluation.correlation import cosine_scores
-
-        return cosine_scores(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
-
-    def features(self, texts: pl.Series, place: str) -> NDArray[np.float32]:
-        """Return the vectors."""
-        return self.table[self.numbers(texts, place)]
-
-
-@dataclass(frozen=True)
-class SparseVectors(Vectors):
-    """Sparse vectors over words, as from TF-IDF.
-
-    Attributes:
-        table: One vector per row, (S, D).
-    """
-
-    table: csr_array
-
-    def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
-        """Return cosines; see `Vectors.cosines`. A sentence without a known word has cosine 0 with all others."""
-        from models.evaluation.correlation import sparse_cosines
-
-        return sparse_cosines(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
-
-    def features(self, texts: pl.Series, place: str) -> csr_array:
-        """Return the sparse vectors."""
-        return self.table[self.numbers(texts, place)]
+        return self.table[[self.rows[sentence] for sentence in ids]]
 
 
 def open_vectors(store: Store, embeddings: EmbeddingsRef) -> Vectors:
@@ -139,9 +94,7 @@ def open_vectors(store: Store, embeddings: EmbeddingsRef) -> Vectors:
     sparse, made = SPARSE in store.manifest(embeddings).tables, made_of(store, embeddings)
     table = store.scan(embeddings, SPARSE if sparse else None).collect()
     rows = dict(zip(table["sentence_id"].to_list(), range(table.height), strict=True))
-    if not sparse:
-        return DenseVectors(str(embeddings), rows, made, table["embedding"].to_numpy())
-    return SparseVectors(str(embeddings), rows, made, _matrix(table))
+    return Vectors(str(embeddings), rows, made, _matrix(table) if sparse else table["embedding"].to_numpy())
 
 
 def made_of(store: Store, embeddings: EmbeddingsRef) -> dict[str, JsonValue]:
@@ -162,7 +115,6 @@ def _split(values: NDArray[np.generic], starts: Sequence[int]) -> list[list[obje
 
 
 def _matrix(table: pl.DataFrame) -> csr_array:
-    import numpy as np
     from scipy.sparse import csr_array
 
     starts = np.concatenate([[0], table["columns"].list.len().to_numpy().cumsum()])
@@ -182,10 +134,10 @@ def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, J
         config: Pooling, length and casing.
         dtype: `fp32` or `bf16`.
     """
-    from models.encoder.serialization.load import read_saved, settled  # imports transformers
+    from models.encoder.serialization.load import completed, read_saved  # imports transformers
 
     saved = read_saved(folder)
-    config = settled(saved, config)
+    config = completed(saved, config)
     words: dict[str, JsonValue] = {"words": saved.words.spelled} if saved.words else {}
     lower = config.lower_case or (saved.words is not None and saved.words.case == "lower")
     return {

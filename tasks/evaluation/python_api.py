@@ -11,7 +11,7 @@ from models.corpus.normalize import sentence_ids
 from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from storage.errors import SourceError
 from tasks.embedding.python_encoders import TextEncoder, embed_texts, name_of
-from tasks.embedding.vectors import DenseVectors, Vectors
+from tasks.embedding.vectors import Vectors
 from tasks.evaluation.kinds import available, kind_of, names_of
 from tasks.stage.device import device_of
 from tasks.stage.run_context import RunContext
@@ -84,4 +84,4 @@ def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet], made: Mapping
                 places[text] = wanted.place(number)
     ids = pl.DataFrame({"text": list(places)}).select(sentence_ids(pl.col("text"))).to_series().to_list()
     rows = dict(zip(ids, range(len(ids)), strict=True))
-    return DenseVectors("the object's vectors", rows, made, embed_texts(encoder, list(places), list(places.values())))
+    return Vectors("the object's vectors", rows, made, embed_texts(encoder, list(places), list(places.values())))

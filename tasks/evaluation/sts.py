@@ -16,7 +16,7 @@ from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS, suites_of
 from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
-from tasks.embedding.vectors import SparseVectors, Vectors, open_vectors
+from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import StageContext, stage
@@ -152,7 +152,7 @@ def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: Bootstrap
     figures = []
     for scored in sets:
         cosines = cosines_of(vectors, scored)
-        if isinstance(vectors, SparseVectors) and not cosines.any():
+        if vectors.is_sparse and not cosines.any():
             # For example TF-IDF of an English corpus on Arabic: all cosines are 0, so no correlation is defined.
             logger.warning(
                 "%s: no pair shares a word of the corpus, so %s has no figure there", scored.name, vectors.name

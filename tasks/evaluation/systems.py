@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.encoder.config import USUAL, CNNConfig, EncoderConfig, Joined, Pooling, WordsConfig
+from models.encoder.config import DEFAULT_LENGTH, CNNConfig, EncoderConfig, Joined, Pooling, WordsConfig
 from models.evaluation.config import ScoringConfig
 from models.training.config import TrainingConfig, afs_config, afs_cross_config, stsb_config, stsb_cross_config
 from storage.artifacts.refs import CheckpointRef, EmbeddingsRef
@@ -96,7 +96,7 @@ def find_encoder_system(site: RunContext, name: str, reading: Reading) -> NamedE
 
     encoder = find_encoder(site, name, reading.revision, reading.words)
     identity = identity_of(encoder)
-    named = EncoderConfig(model=name, max_length=USUAL)
+    named = EncoderConfig(model=name, max_length=DEFAULT_LENGTH)
     described = saved_config(described_folder(site.open_store(), encoder), identity) or named
     given = {field: value for field, value in reading if value is not None and field not in _LOOKUP}
     return NamedEncoder(

@@ -104,15 +104,15 @@ def split_parallel(work: StageContext, sources: tuple[ResolvedSource, ...], reci
     frames = read_collections(sources)
     pairs = {code: frames[f"tatoeba_en_{code}/all"].select("en", pl.col(code).alias("other")) for code in LANGUAGES}
     captions = pl.concat([frames[NLI[0]]["premise"], frames[NLI[0]]["hypothesis"]])
-    split = split_pairs(pairs, recipe.held_out, recipe.learning.seed)
-    for part, by_language in (("train", split.train), ("held", split.held)):
+    train, held = split_pairs(pairs, recipe.held_out, recipe.learning.seed)
+    for part, by_language in (("train", train), ("held", held)):
         for code, frame in by_language.items():
             scores = closeness(frame["en"].to_list(), captions.unique(maintain_order=True), frame["en"])
             marked = frame.with_columns(near=pl.Series(nearest(scores, NEAR)))
             marked.write_parquet(work.draft.folder / f"{part}-{code}.parquet")
-    texts = vocabulary_texts(split.train, captions, recipe.learning.seed)
+    texts = vocabulary_texts(train, captions, recipe.learning.seed)
     train_vocabulary(texts, recipe.vocabulary, list(LANGUAGES.values()), work.draft.folder / VOCABULARY)
-    work.draft.note({f"pairs_{code}": len(frame) for code, frame in split.train.items()})
+    work.draft.note({f"pairs_{code}": len(frame) for code, frame in train.items()})
 
 
 @stage(ref=ArtifactRef, kind="asset", version=2)

@@ -22,7 +22,7 @@ from tasks.stage.ui import progress_of
 from tasks.translation.translator import PINNED, record_pins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from models.translation.config import TranslatorConfig
 
@@ -96,14 +96,17 @@ def measure(name: str, sentences: int, root: Path | None = None) -> dict[str, fl
         sentences: Held-out pairs per translation direction and sentences per round trip.
         root: Folder of the models; defaults to the package's. The texts are always the package's.
     """
-    measures: dict[str, Callable[[int, Path | None], dict[str, float]]] = {
-        FORWARD: _measure_forward,
-        BACK: _measure_back,
-        ENCODER: _measure_encoder,
-        MULTILINGUAL_ENCODER: _measure_multilingual,
-        STUDENT: _measure_student,
-    }
-    return measures[name](sentences, root)
+    if name == STUDENT:
+        folder = embedded_path(STUDENT, root)
+        return {f"stsb {split} spearman": _sts_spearman(folder, "stsb", "mean", split) for split in ("dev", "test")}
+    if name == ENCODER:
+        texts = _held_out("sentences")["text"].head(5 * sentences)
+        return _encoder_figures(ENCODER, texts, "stsb", root)
+    if name == MULTILINGUAL_ENCODER:
+        texts = pl.concat([_held_out(f"tatoeba-{code}")[code].head(sentences) for code in LANGUAGES])
+        return _encoder_figures(MULTILINGUAL_ENCODER, texts, "stsb-mt", root)
+    figures = _qualities(name, sentences, root)
+    return figures | _round_trips(sentences, root) if name == BACK else figures
 
 
 def directions(name: str) -> list[TranslatorConfig]:
@@ -111,14 +114,10 @@ def directions(name: str) -> list[TranslatorConfig]:
     return [config for config in MINI.values() if config.model == f"{EMBEDDED}{name}"]
 
 
-def _measure_forward(sentences: int, root: Path | None) -> dict[str, float]:
-    return _qualities(FORWARD, sentences, root)
-
-
-def _measure_back(sentences: int, root: Path | None) -> dict[str, float]:
+def _round_trips(sentences: int, root: Path | None) -> dict[str, float]:
     from models.pretraining.translation import round_trip_quality
 
-    figures = _qualities(BACK, sentences, root)
+    figures: dict[str, float] = {}
     originals = _held_out("snli")["text"].head(sentences).to_list()
     for code in ("de", "fr"):
         abroad = _translated(MINI[f"en-{code}"], originals, root)
@@ -128,22 +127,7 @@ def _measure_back(sentences: int, root: Path | None) -> dict[str, float]:
     return figures
 
 
-def _measure_encoder(sentences: int, root: Path | None) -> dict[str, float]:
-    texts = _held_out("sentences")["text"].head(5 * sentences).to_list()
-    return _encoder_figures(ENCODER, texts, "stsb", root)
-
-
-def _measure_multilingual(sentences: int, root: Path | None) -> dict[str, float]:
-    sides = [_held_out(f"tatoeba-{code}")[code].head(sentences) for code in LANGUAGES]
-    return _encoder_figures(MULTILINGUAL_ENCODER, pl.concat(sides).to_list(), "stsb-mt", root)
-
-
-def _measure_student(_: int, root: Path | None) -> dict[str, float]:
-    folder = embedded_path(STUDENT, root)
-    return {f"stsb {split} spearman": _sts_spearman(folder, "stsb", "mean", split) for split in ("dev", "test")}
-
-
-def _encoder_figures(name: str, texts: list[str], pairs: str, root: Path | None) -> dict[str, float]:
+def _encoder_figures(name: str, texts: pl.Series, pairs: str, root: Path | None) -> dict[str, float]:
     """Return masked-LM loss and accuracy on held-out sentences, and Spearman correlations of the raw encoder on STS."""
     from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
 
@@ -152,24 +136,20 @@ def _encoder_figures(name: str, texts: list[str], pairs: str, root: Path | None)
 
     folder = embedded_path(name, root)
     tokenizer, config = PreTrainedTokenizerFast.from_pretrained(folder), EncoderShape()
-    held = MaskedSentences(encode_wordpieces(tokenizer, texts, config.max_tokens), tokenizer, config, seed=1)
+    held = MaskedSentences(encode_wordpieces(tokenizer, texts.to_list(), config.max_tokens), tokenizer, config, seed=1)
     found = evaluate_masked_lm(AutoModelForMaskedLM.from_pretrained(folder), held, seed=1)
     pooled = {f"{pairs} dev {pooling} spearman": _sts_spearman(folder, pairs, pooling) for pooling in ("mean", "cls")}
     return {**{f"masked-LM {figure}": round(found[figure], 4) for figure in ("loss", "accuracy")}, **pooled}
 
 
 def _sts_spearman(folder: Path, asset: str, pooling: Literal["mean", "cls"], split: str = "dev") -> float:
-    import numpy as np
-
     from models.encoder.config import EncoderConfig
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.evaluation.correlation import spearman
+    from models.evaluation.correlation import cosine_scores, spearman
 
     pairs = pl.read_parquet(embedded_path(asset) / f"{split}.parquet")
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=128))
-    first, second = (encoder.encode(pairs[side].to_list()) for side in ("sentence1", "sentence2"))
-    first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second))
-    cosines = (first * second).sum(axis=1).astype(np.float64)
+    cosines = cosine_scores(*(encoder.encode(pairs[side].to_list()) for side in ("sentence1", "sentence2")))
     return round(100 * spearman(pairs["score"].cast(pl.Float64).to_numpy(), cosines), 2)
 
 

@@ -133,7 +133,7 @@ class _Makers:
 
     def make(self) -> list[Variant]:
         """Write all requested forms; return their measurements, the whole encoder first."""
-        from models.encoder.serialization.load import GRAPH_FOLDER, USUAL_GRAPH
+        from models.encoder.serialization.load import DEFAULT_GRAPH, GRAPH_FOLDER
         from models.serving.onnx_export import export_onnx
 
         self.encoder.save(self.folder)
@@ -141,13 +141,13 @@ class _Makers:
         wanted = self.wanted
         if wanted.onnx or wanted.int8:
             (self.folder / GRAPH_FOLDER).mkdir()
-            usual = self.folder / GRAPH_FOLDER / USUAL_GRAPH
+            usual = self.folder / GRAPH_FOLDER / DEFAULT_GRAPH
             export_onnx(self.encoder.network, usual)
             int8 = GRAPHS[wanted.target or target_here()]
             if wanted.int8:
                 self._quantise(usual, self.folder / GRAPH_FOLDER / int8)
             if wanted.onnx:
-                forms.append(self._measured("ONNX, fp32", f"{GRAPH_FOLDER}/{USUAL_GRAPH}"))
+                forms.append(self._measured("ONNX, fp32", f"{GRAPH_FOLDER}/{DEFAULT_GRAPH}"))
             else:
                 usual.unlink()
             if wanted.int8:
@@ -193,12 +193,14 @@ class _Makers:
         return [{"input_ids": ids_BT.numpy(), "attention_mask": mask_BT.numpy()} for ids_BT, mask_BT in padded]
 
     def _from_text(self) -> list[Variant]:
-        from models.serving.dimension_reduction import first_axes, principal_axes, shortened
+        import numpy as np
+
+        from models.serving.dimension_reduction import principal_axes, shortened
         from models.serving.static_distillation import tabulate
 
         vectors = self.encoder.encode(self._some_text)
         forms, known = [], dev_scorer()
-        axes = {"first": first_axes(self.encoder.width), "turned": principal_axes(vectors)}
+        axes = {"first": np.eye(self.encoder.width), "turned": principal_axes(vectors)}
         for kept in sorted(set(self.wanted.dims), reverse=True):
             way, short = _better([(way, shortened(self.encoder.network, axes[way], kept)) for way in axes], self, known)
             self.encoder.with_network(short).save(self.folder / f"dims-{kept}")

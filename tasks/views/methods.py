@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
@@ -200,7 +199,7 @@ def synonym(
     # Counted over the whole corpus, as a resumed run does not recompute the first slices.
     lots = work.store.scan(corpus).filter(pl.col("lang") == LANG).select("text").collect_batches(chunk_size=SLICE_ROWS)
     texts = (text for lot in lots for text in lot["text"])
-    work.draft.note(asdict(count_replacements(texts, synonyms, view)))
+    work.draft.note({**count_replacements(texts, synonyms, view)})
 
 
 def views_of_sources(

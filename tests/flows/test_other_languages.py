@@ -17,7 +17,7 @@ from models.evaluation.signature import parse_signature
 from storage.assets.embedded import embedded_path
 from storage.datasets.registry import DATASETS, suites_of
 from tasks.corpus.evaluation_sets import unique_sentences
-from tasks.embedding.vectors import SparseVectors
+from tasks.embedding.vectors import Vectors
 from tasks.evaluation.kinds import available
 from tasks.evaluation.python_api import evaluate
 from tasks.evaluation.sts import sts_figures
@@ -82,7 +82,7 @@ def test_words_that_no_set_knows_give_no_figure(site):
     sets = available(site, ["sts17-ar-ar/test"])
     texts = unique_sentences(sets.embedded())
     table = TfIdf([["zzz"]]).vectors(texts["text"].to_list())
-    words = SparseVectors("words", dict(zip(texts["sentence_id"], range(texts.height), strict=True)), {}, table)
+    words = Vectors("words", dict(zip(texts["sentence_id"], range(texts.height), strict=True)), {}, table)
     ((_, scored),) = sets.frozen()
     assert sts_figures(scored, words, BootstrapConfig(resamples=100)).is_empty()
 

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final, cast
 
 import torch
 
-from models.encoder.config import LONGEST, USUAL, EncoderConfig, architecture_of, read_json, read_tokenizer
-from models.encoder.heads import AND, POOLER, first_of
+from models.encoder.config import DEFAULT_LENGTH, LONGEST, EncoderConfig, architecture_of, read_json, read_tokenizer
+from models.encoder.heads import PLUS, POOLER, first_dimensions
 from models.encoder.network import Encoder
 from models.encoder.serialization.modules import (
-    OTHERWISE,
     SENTENCE_HEADS,
+    THROUGH_PYTHON,
     TOKEN_HEADS,
     SavedModule,
     after_first,
@@ -56,7 +56,7 @@ LENGTHS = tuple(
 ADAPTER: Final = "adapter_config.json"
 GRAPH_SUFFIX: Final = ".onnx"
 GRAPH_FOLDER: Final = "onnx"  # folder of graphs
-USUAL_GRAPH: Final = "model.onnx"
+DEFAULT_GRAPH: Final = "model.onnx"
 _WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 _SETTINGS: Final = "config_sentence_transformers.json"
 
@@ -125,7 +125,7 @@ def load_network(folder: Path, config: EncoderConfig | None) -> tuple[Encoder, T
 
 def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Encoder, Tokenizer]:
     check_settings(saved, config)
-    config = settled(saved, config)
+    config = completed(saved, config)
     if saved.pooling is not None:
         config = config.model_copy(update={"pooling": saved.pooling})  # a saved pooler is a head
     backbone, tokenizer, first_head = _backbone(saved, config)
@@ -138,7 +138,8 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
         config = config.model_copy(update={"pooling": "cls"})
     network = Encoder(backbone, config, token_heads, sentence_heads).eval()
     if saved.kept is not None and saved.kept < network.width:
-        network = network.with_heads(config, token_heads, [*sentence_heads, first_of(network.width, saved.kept)])
+        first = first_dimensions(network.width, saved.kept)
+        network = network.with_heads(config, token_heads, [*sentence_heads, first])
     if token_heads:
         from models.encoder.cnn import check_convolutions
 
@@ -216,11 +217,11 @@ def find_graph(folder: Path) -> Path | None:
     if any(path.is_file() for pattern in _WEIGHTS for path in folder.glob(pattern)):
         return None
     graphs = sorted([*folder.glob(f"*{GRAPH_SUFFIX}"), *(folder / GRAPH_FOLDER).glob(f"*{GRAPH_SUFFIX}")])
-    usual = [path for path in (folder / USUAL_GRAPH, folder / GRAPH_FOLDER / USUAL_GRAPH) if path in graphs]
+    usual = [path for path in (folder / DEFAULT_GRAPH, folder / GRAPH_FOLDER / DEFAULT_GRAPH) if path in graphs]
     if len(graphs) > 1 and not usual:
         names = ", ".join(path.relative_to(folder).as_posix() for path in graphs)
         raise EncoderError(
-            f"{folder}: no weights and the graphs {names}, expected one or {GRAPH_FOLDER}/{USUAL_GRAPH}; name the "
+            f"{folder}: no weights and the graphs {names}, expected one or {GRAPH_FOLDER}/{DEFAULT_GRAPH}; name the "
             f"graph itself, such as {graphs[0]}"
         )
     return next(iter(usual or graphs), None)
@@ -266,7 +267,7 @@ def _pooled(saved: SavedEncoder, places: Mapping[str, Path]) -> SavedEncoder:
         if weights is not None and (pooling != "mean" or saved.token_heads):
             raise EncoderError(
                 f"{weights}: weighs words for {len(saved.token_heads)} heads of tokens and pooling {pooling}, expected "
-                f"no heads and mean; {OTHERWISE}"
+                f"no heads and mean; {THROUGH_PYTHON}"
             )
         length = longest_input(start)
         return replace(saved, pooling=pooling, lower_case=False, max_length=length, word_weights=weights)
@@ -309,10 +310,10 @@ def configured(saved: SavedEncoder, model: str) -> EncoderConfig | None:
     )
 
 
-def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
+def completed(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
     """Fill in maximal length and prompt: as configured, else the folder's own.
 
-    The default length of a bare transformer is `USUAL`. A prompt is the name of one of the folder's prompts, or a text.
+    For a bare transformer the length is `DEFAULT_LENGTH`. A prompt is one of the folder's prompts by name, or a text.
     """
     own = None if saved.pooling is None else _own_length(saved)
     if own is not None and config.max_length not in (None, own):
@@ -326,7 +327,7 @@ def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
     prompt = saved.prompts.get(prompt, prompt)
     if prompt:
         logger.info("%s: %r is put before every text", saved.backbone.folder, prompt)
-    return config.model_copy(update={"max_length": config.max_length or own or USUAL, "prompt": prompt})
+    return config.model_copy(update={"max_length": config.max_length or own or DEFAULT_LENGTH, "prompt": prompt})
 
 
 def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
@@ -336,10 +337,10 @@ def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
         EncoderError: They differ, so the vectors would not be those that the model was trained for.
     """
     for name in ("pooling", "normalize", "lower_case"):
-        found, asked = getattr(saved, name), getattr(config, name)
-        if found is not None and found != asked and not (asked == POOLER and _has_pooler(saved)):
+        found, wanted = getattr(saved, name), getattr(config, name)
+        if found is not None and found != wanted and not (wanted == POOLER and _has_pooler(saved)):
             raise EncoderError(
-                f"{saved.backbone.folder}: saved with {name} {found!r}, the configuration asks for {asked!r}; "
+                f"{saved.backbone.folder}: saved with {name} {found!r}, the configuration asks for {wanted!r}; "
                 f"set encoder.{name}={json.dumps(found)}"
             )
 
@@ -358,18 +359,18 @@ def _own_length(saved: SavedEncoder) -> int:
     length = min(saved.max_length or int(read_tokenizer(folder).model_max_length), LONGEST)
     most = None
     if saved.backbone.kind == "Transformer":
-        from models.encoder.transformer import most_of_folder
+        from models.encoder.transformer import position_limit_of
 
-        most = most_of_folder(folder, length)
+        most = position_limit_of(folder, length)
     if most is not None and length > most:
         if saved.max_length is not None:
-            _say_cut(folder, saved.max_length, most)
+            _warn_of_limit(folder, saved.max_length, most)
         return most
     return length
 
 
 @functools.cache  # one warning, however often a folder is read
-def _say_cut(folder: Path, length: int, most: int) -> None:
+def _warn_of_limit(folder: Path, length: int, most: int) -> None:
     logger.warning("%s: saved for %d tokens, but its transformer takes %d, which is the limit", folder, length, most)
 
 
@@ -408,5 +409,5 @@ def _width(modules: Sequence[SavedModule]) -> int | None:
         if module.kind == "Pooling":
             settings = read_json(module.folder / "config.json")
             width = settings.get("embedding_dimension", settings.get("word_embedding_dimension"))
-            return None if width is None else int(width) * len(read_pooling(module.folder).split(AND))
+            return None if width is None else int(width) * len(read_pooling(module.folder).split(PLUS))
     return None

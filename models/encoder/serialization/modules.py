@@ -19,9 +19,9 @@ import torch
 from models.encoder.config import read_json, read_tokenizer
 from models.encoder.heads import (
     AFTER_FIRST,
-    AND,
-    FIRST,
+    FIRST_LAYER,
     LAYERS,
+    PLUS,
     TOKENS,
     Dense,
     Dropout,
@@ -29,7 +29,7 @@ from models.encoder.heads import (
     LayerNorm,
     Normalize,
     layer_weights,
-    way_of,
+    token_pooling,
 )
 from models.encoder.transformer import WORD_WEIGHTS, read_weights, write_json, write_weights
 from models.errors import EncoderError
@@ -60,7 +60,7 @@ AFTER: Final[dict[str, tuple[str, ...]]] = {
 }
 """Module → the modules that it may directly follow."""
 LAST: Final = ("Pooling", "StaticEmbedding", *SENTENCE_HEADS)
-NOT_HERE: Final = {
+UNSUPPORTED: Final = {
     "BoW": "gives a dimension for each word of its vocabulary; score TF-IDF instead",
     "LSTM": "reads tokens one after the other, both ways; train a CNN in its place",
     "CLIPModel": "embeds pictures too; give an encoder of texts",
@@ -70,7 +70,7 @@ NOT_HERE: Final = {
     "MultiVectorMask": "has one vector per token (late interaction); give an encoder with one vector per sentence",
 }
 """Unsupported module of sentence-transformers → reason and remedy."""
-OTHERWISE: Final = "evaluate it through Python with an object that has encode(list[str])"
+THROUGH_PYTHON: Final = "evaluate it through Python with an object that has encode(list[str])"
 _ROUTER: Final = re.compile(r"sentence_transformers\..*\.Router")
 _TEXT: Final = "text"
 
@@ -121,11 +121,11 @@ def read_modules(folder: Path) -> list[SavedModule]:
     if foreign:
         raise EncoderError(
             f"{folder}: {', '.join(foreign)} is custom code, which is not run, expected modules of "
-            f"sentence-transformers; {OTHERWISE}"
+            f"sentence-transformers; {THROUGH_PYTHON}"
         )
     modules = [_module(entry, folder) for entry in listed]
-    if reasons := [f"{module.kind} {NOT_HERE[module.kind]}" for module in modules if module.kind in NOT_HERE]:
-        raise EncoderError(f"{folder}: its module {'; '.join(reasons)}, or {OTHERWISE}")
+    if reasons := [f"{module.kind} {UNSUPPORTED[module.kind]}" for module in modules if module.kind in UNSUPPORTED]:
+        raise EncoderError(f"{folder}: its module {'; '.join(reasons)}, or {THROUGH_PYTHON}")
     _check_order(folder, [module.kind for module in modules])
     return modules
 
@@ -144,7 +144,7 @@ def _check_order(folder: Path, kinds: Sequence[str]) -> None:
     if misplaced:
         raise EncoderError(
             f"{folder}: made of {' → '.join(kinds)}: {misplaced[0]}; use the transformer's own folder and choose "
-            f"encoder.pooling, or {OTHERWISE}"
+            f"encoder.pooling, or {THROUGH_PYTHON}"
         )
 
 
@@ -258,13 +258,13 @@ def read_pooling(folder: Path) -> str:
     known = SWITCHES | {name: pooling for pooling, name in NAMES.items()}
     if unknown := [mode for mode in modes if mode not in known]:
         raise EncoderError(
-            f"{folder}: pools by {' + '.join(unknown)}, expected {', '.join(NAMES.values())}; {OTHERWISE}"
+            f"{folder}: pools by {' + '.join(unknown)}, expected {', '.join(NAMES.values())}; {THROUGH_PYTHON}"
         )
     if not modes:
         return "mean"  # sentence-transformers' default if no switch is on
     order = list(SWITCHES)
     switched = sorted(modes, key=order.index) if all(mode in SWITCHES for mode in modes) else modes
-    return AND.join(known[mode] for mode in switched)
+    return PLUS.join(known[mode] for mode in switched)
 
 
 def over_layers(folder: Path, pooling: str) -> str:
@@ -274,11 +274,11 @@ def over_layers(folder: Path, pooling: str) -> str:
         EncoderError: The weights belong to no pooling of `LAYERS`.
     """
     settings, weights = read_json(folder / "config.json"), read_weights(folder)["layer_weights"]
-    alike = [name for name in LAYERS if way_of(name) == pooling and _same_layers(weights, name)]
-    if settings["layer_start"] != FIRST or not alike:
+    alike = [name for name in LAYERS if token_pooling(name) == pooling and _same_layers(weights, name)]
+    if settings["layer_start"] != FIRST_LAYER or not alike:
         raise EncoderError(
             f"{folder}: weighs layers from {settings['layer_start']} by {weights.tolist()} for {pooling}, expected "
-            f"the layers of {' or '.join(LAYERS)}, from {FIRST}; choose another checkpoint"
+            f"the layers of {' or '.join(LAYERS)}, from {FIRST_LAYER}; choose another checkpoint"
         )
     return alike[0]
 
@@ -296,7 +296,7 @@ def after_first(folder: Path, transformer: Path, pooling: str) -> str:
     if pooling != "mean" or not torch.equal(weights.float(), expected):
         raise EncoderError(
             f"{folder}: weighs {int((weights != 1).sum())} of {len(weights)} tokens otherwise than by 1 for pooling "
-            f"{pooling}, expected the first token of a text alone, by 0, for mean; {OTHERWISE}"
+            f"{pooling}, expected the first token of a text alone, by 0, for mean; {THROUGH_PYTHON}"
         )
     return AFTER_FIRST
 

@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from models.encoder.config import read_json
-from models.encoder.heads import AFTER_FIRST, AND, FIRST, LAYERS, layer_weights, way_of
+from models.encoder.heads import AFTER_FIRST, FIRST_LAYER, LAYERS, PLUS, layer_weights, token_pooling
 from models.encoder.serialization.modules import NAMES, SWITCHES, name_of, write_head
 from models.encoder.serialization.word_embeddings import (
     KIND,
@@ -138,7 +138,7 @@ def _head(head: Head) -> Module:
 
 def _pooling(encoder: Encoder) -> dict[str, object]:
     # For mean-after-first, the WordWeights module before pooling has given the first token weight 0.
-    names = ["mean" if part == AFTER_FIRST else way_of(part) for part in encoder.config.pooling.split(AND)]
+    names = ["mean" if part == AFTER_FIRST else token_pooling(part) for part in encoder.config.pooling.split(PLUS)]
     keys = {key: name in names for key, name in SWITCHES.items() if name in names or name not in _LATER}
     by_switches = names == [name for name in SWITCHES.values() if name in names]
     # Switches have a fixed order; any other order needs a list of names, which releases before 6 do not read.
@@ -153,7 +153,7 @@ def _write_layers(encoder: Encoder, folder: Path) -> None:
     layers, width = int(config.num_hidden_layers), int(config.hidden_size)
     write_json(
         folder / "config.json",
-        {"word_embedding_dimension": width, "layer_start": FIRST, "num_hidden_layers": layers},
+        {"word_embedding_dimension": width, "layer_start": FIRST_LAYER, "num_hidden_layers": layers},
     )
     write_weights(folder, {"layer_weights": layer_weights(encoder.config.pooling, layers)})
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 import torch
 
 from models.encoder.config import LONGEST, read_json
-from models.encoder.heads import LEAST, Head
-from models.encoder.serialization.modules import OTHERWISE
-from models.encoder.static import StaticTable, WhitespaceTokenizer, refuse_dropout
-from models.encoder.transformer import WORD_WEIGHTS, read_weights, write_json, write_weights
+from models.encoder.heads import MIN_DIVISOR, Head
+from models.encoder.serialization.modules import THROUGH_PYTHON
+from models.encoder.static import StaticTable, WhitespaceTokenizer
+from models.encoder.transformer import WORD_WEIGHTS, read_weights, refuse_dropout, write_json, write_weights
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ SETTINGS: Final = "wordembedding_config.json"
 _CUT: Final = "whitespacetokenizer_config.json"
 _TOKENIZER: Final = "WhitespaceTokenizer"
 _CLASS: Final = "sentence_transformers.models.tokenizer.WhitespaceTokenizer.WhitespaceTokenizer"
-_KEY: Final = "emb_layer.weight"
 
 
 class ByWeights(Head):
@@ -44,11 +43,9 @@ class ByWeights(Head):
     Used if a word table has weights; saved folders have a module WordWeights before pooling instead.
     """
 
-    level = "sentence"
-
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
         """Map (B, D + 1) to (B, D)."""
-        return x_BD[:, :-1] / x_BD[:, -1:].clamp(min=LEAST)
+        return x_BD[:, :-1] / x_BD[:, -1:].clamp(min=MIN_DIVISOR)
 
     def width_from(self, width: int) -> int:
         """Return the input width less 1."""
@@ -63,7 +60,7 @@ def longest_input(folder: Path) -> int:
     """
     settings = read_json(folder / SETTINGS)
     if (kind := str(settings["tokenizer_class"]).rpartition(".")[2]) != _TOKENIZER:
-        raise EncoderError(f"{folder}: cuts sentences by {kind}, expected {_TOKENIZER}; {OTHERWISE}")
+        raise EncoderError(f"{folder}: cuts sentences by {kind}, expected {_TOKENIZER}; {THROUGH_PYTHON}")
     return min(int(settings["max_seq_length"]), LONGEST)
 
 
@@ -80,8 +77,8 @@ def load_word_embeddings(
     Raises:
         EncoderError: A file is missing or damaged, there are more words than rows, or dropout is configured.
     """
-    refuse_dropout(folder, config)
-    weight_VD = read_weights(folder)[_KEY].float()
+    refuse_dropout(folder, config, "a static table")
+    weight_VD = read_weights(folder)[WORD_WEIGHTS].float()
     cut = read_json(folder / _CUT)
     if len(cut["vocab"]) > len(weight_VD):
         raise EncoderError(
@@ -92,14 +89,9 @@ def load_word_embeddings(
     table = StaticTable(torch.cat([weight_VD, weight_VD.new_zeros(1, weight_VD.shape[1])]), len(weight_VD))
     if weights is None:
         return table, tokenizer, []
-    table.weigh(read_word_weights(weights))
+    weights_V = read_weights(weights)[WORD_WEIGHTS][:, 0].float()
+    table.weigh(torch.cat([weights_V, weights_V.new_zeros(1)]))  # the last row is no word
     return table, tokenizer, [ByWeights()]
-
-
-def read_word_weights(folder: Path) -> torch.Tensor:
-    """Read the weight of each row of a table, (V + 1,); the last, for sentences without any known word, is 0."""
-    weights_V = read_weights(folder)[WORD_WEIGHTS][:, 0].float()
-    return torch.cat([weights_V, weights_V.new_zeros(1)])
 
 
 def write_word_embeddings(table: StaticTable, words: WhitespaceTokenizer, length: int, folder: Path) -> None:
@@ -108,7 +100,7 @@ def write_word_embeddings(table: StaticTable, words: WhitespaceTokenizer, length
     write_json(folder / SETTINGS, settings)
     cut = {"vocab": list(words.words), "stop_words": sorted(words.stop), "do_lower_case": words.lower}
     write_json(folder / _CUT, cut)
-    write_weights(folder, {_KEY: table.embedding.weight[:-1]})
+    write_weights(folder, {WORD_WEIGHTS: table.embedding.weight[:-1]})
 
 
 def write_word_weights(weights_V: torch.Tensor, words: WhitespaceTokenizer, folder: Path) -> None:

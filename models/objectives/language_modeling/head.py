@@ -28,7 +28,6 @@ from transformers.activations import ACT2FN
 
 from models.encoder.config import read_settings
 from models.encoder.transformer import quiet_transformers
-from models.errors import TrainingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,16 +175,7 @@ class VocabularyHead(nn.Module):
 
 
 def embeddings_of(backbone: PreTrainedModel) -> torch.Tensor:
-    """Return the input embeddings (V, E), which are also the output weights.
-
-    Raises:
-        TrainingError: The encoder is not a transformer.
-    """
-    if getattr(backbone.config, "num_hidden_layers", 0) == 0:
-        raise TrainingError(
-            f"a {backbone.config.model_type} encoder has no layers above its token vectors, expected a transformer to "
-            "guess words by; choose another encoder.model"
-        )
+    """Return the input embeddings (V, E), which are also the output weights."""
     table: Any = backbone.get_input_embeddings()
     weight_VE: torch.Tensor = table.weight
     return weight_VE
@@ -193,7 +183,7 @@ def embeddings_of(backbone: PreTrainedModel) -> torch.Tensor:
 
 def vocabulary_head(backbone: PreTrainedModel) -> VocabularyHead:
     """Return the head saved in the folder of the encoder's weights, or a new head drawn from torch's generator."""
-    vocabulary, width = embeddings_of(backbone).shape  # raises for a static table, which has no folder either
+    vocabulary, width = embeddings_of(backbone).shape
     saved = _saved_head(backbone)
     if saved is not None:
         return saved

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from models.encoder.unpadded import Tokens
-from models.errors import EncoderError, TrainingError
+from models.errors import EncoderError
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from models.objectives.objective import Objective
 from models.runtime.device import gather_shares, own_share, uploaded
@@ -103,13 +103,12 @@ class MaskedLM(Objective):
         """Load the head saved with the encoder's weights, or make a new one.
 
         Raises:
-            TrainingError: The encoder is not a transformer.
+            EncoderError: The encoder is not a transformer.
         """
         super().__init__(online)
         self.share = config.share
         self.head = vocabulary_head(online.transformer)
         self._masking: Masking | None = None
-        self.train()
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Set the mask token and the special tokens, which are never masked.
@@ -134,10 +133,7 @@ class MaskedLM(Objective):
 
     def _hidden(self, batch: Batch) -> tuple[Tokens, np.ndarray, np.ndarray]:
         """Return the masked first views, True for each token to predict (N,), and the original ids (N,)."""
-        if self._masking is None:
-            raise TrainingError(
-                "objective masked-lm has not seen the tokenizer; give it to build_objective, which knows the mask's id"
-            )
+        assert self._masking is not None  # set by `read_vocabulary`
         views = batch.tokens.take(batch.view_1)
         # A new generator per step, seeded by the run's: every step takes the same amount from the run's generator.
         step = np.random.default_rng(np.random.randint(0, 2**32, size=4, dtype=np.uint64))  # noqa: NPY002

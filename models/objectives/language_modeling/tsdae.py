@@ -56,7 +56,6 @@ class TSDAE(Objective):
         self.decoder = Decoder(online.transformer, online.width)
         self.head = vocabulary_head(online.transformer)
         self._first: int | None = None
-        self.train()
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Set the position of a sentence's first token, which depends on the padding token in some architectures.
@@ -68,19 +67,15 @@ class TSDAE(Objective):
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the mean cross-entropy (nats) of the next tokens of the second views, a scalar (equation 1)."""
-        if self._first is None:
-            raise TrainingError(
-                "objective tsdae has not seen the tokenizer; give it to build_objective, which knows where a sentence "
-                "begins"
-            )
+        assert self._first is not None  # set by `read_vocabulary`
         rows = own_share(np.arange(len(batch)))
         vectors_BS = self.online.embed(batch.tokens, batch.view_1[rows], batch_tokens)
         read, next_N = _shifted(batch.tokens.take(batch.view_2[rows]))
         states_ND, places_N = self.decoder(self.online.transformer, read, vectors_BS, self._first)
         labels_N = uploaded(next_N[places_N].astype(np.int64), states_ND.device)
         loss = self.head.loss(states_ND, embeddings_of(self.online.transformer), labels_N)
-        asked = int((batch.tokens.lengths_of(batch.view_2) - 1).sum())
-        return gather_shares(loss[None]).sum() / asked
+        count = int((batch.tokens.lengths_of(batch.view_2) - 1).sum())
+        return gather_shares(loss[None]).sum() / count
 
 
 def _shifted(whole: Tokens) -> tuple[Tokens, np.ndarray]:

@@ -18,7 +18,7 @@ from storage.artifacts.refs import (
 )
 from storage.sources.sources import SourceSpec
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
-from tasks.embedding.vectors import SparseVectors, open_vectors
+from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.sts import cosines_of
 from tasks.rendering.paper_tables import PaperTable
 from tasks.reporting.evaluation import Missing
@@ -141,11 +141,7 @@ def compared_sets(
     compared = []
     for scored in sets:
         cosines = {name: cosines_of(own, scored) for name, own in opened.items()}
-        known = {
-            name: values
-            for name, values in cosines.items()
-            if values.any() or not isinstance(opened[name], SparseVectors)
-        }
+        known = {name: values for name, values in cosines.items() if values.any() or not opened[name].is_sparse}
         pairs = read_scored_set(scored).select("sentence1", "sentence2", "score")
         compared.append(ComparedSet(scored, pairs, known))
     return compared

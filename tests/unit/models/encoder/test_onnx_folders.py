@@ -17,7 +17,7 @@ from models.encoder.heads import Dense
 from models.encoder.int8 import GRAPHS
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import GRAPH_FOLDER, USUAL_GRAPH, read_saved, saved_config
+from models.encoder.serialization.load import DEFAULT_GRAPH, GRAPH_FOLDER, read_saved, saved_config
 from models.errors import EncoderError
 from models.objectives.config import ContrastiveConfig
 from models.objectives.contrastive import Contrastive
@@ -40,10 +40,10 @@ def exported(tmp_path_factory):
     encoder = Encoder(bare.backbone, config, [], [Dense(2 * WIDTH, 12)]).eval()
     SentenceEncoder(encoder, tokenizer).save(folder / "out")
     (folder / "out" / GRAPH_FOLDER).mkdir()
-    export_onnx(encoder, folder / "out" / GRAPH_FOLDER / USUAL_GRAPH)
+    export_onnx(encoder, folder / "out" / GRAPH_FOLDER / DEFAULT_GRAPH)
     call = tokenizer(TEXTS, padding=True, truncation=True, max_length=24, return_tensors="np")
     batch = {name: call[name] for name in ("input_ids", "attention_mask")}
-    quantise_onnx(folder / "out" / GRAPH_FOLDER / USUAL_GRAPH, folder / "out" / GRAPH_FOLDER / INT8, [batch], "vnni")
+    quantise_onnx(folder / "out" / GRAPH_FOLDER / DEFAULT_GRAPH, folder / "out" / GRAPH_FOLDER / INT8, [batch], "vnni")
     return folder / "out", SentenceEncoder(encoder, tokenizer).encode(TEXTS)
 
 
@@ -67,7 +67,7 @@ def load(path):
 
 
 def test_our_reader_gives_the_vectors_of_the_weights(graph_only, exported):
-    encoder, tokenizer = pair_of(load(graph_only(USUAL_GRAPH)))
+    encoder, tokenizer = pair_of(load(graph_only(DEFAULT_GRAPH)))
     assert np.abs(SentenceEncoder(encoder, tokenizer).encode(TEXTS) - exported[1]).max() <= 1e-5
     assert encoder.config.max_length == 24
     assert encoder.config.pooling == "cls+mean"
@@ -76,7 +76,7 @@ def test_our_reader_gives_the_vectors_of_the_weights(graph_only, exported):
 def test_onnx_runtime_alone_gives_them_too(exported):
     folder, expected = exported
     _, tokenizer = pair_of(load(folder))
-    session = onnxruntime.InferenceSession(str(folder / GRAPH_FOLDER / USUAL_GRAPH))
+    session = onnxruntime.InferenceSession(str(folder / GRAPH_FOLDER / DEFAULT_GRAPH))
     call = tokenizer(TEXTS, padding=True, truncation=True, max_length=24, return_tensors="np")
     (vectors,) = session.run([OUTPUT], {name: call[name] for name in ("input_ids", "attention_mask")})
     assert np.abs(vectors - expected).max() <= 1e-5
@@ -104,7 +104,7 @@ def test_sentence_transformers_pools_what_the_graph_gives(exported):
         peer = SentenceTransformer(str(folder), device="cpu", backend="onnx")
     else:
         peer = SentenceTransformer(str(folder), device="cpu")
-        peer[0].model = Session(folder / GRAPH_FOLDER / USUAL_GRAPH, peer[0].model.config)
+        peer[0].model = Session(folder / GRAPH_FOLDER / DEFAULT_GRAPH, peer[0].model.config)
     assert np.abs(peer.encode(TEXTS) - expected).max() <= 1e-5
 
 
@@ -114,11 +114,11 @@ def test_int8_is_near_and_smaller(graph_only, exported):
     found = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
     assert (found * exported[1]).sum(axis=1).min() > 0.99  # dot products of unit vectors
     assert np.abs(found - exported[1]).max() > 1e-6
-    sizes = [(exported[0] / GRAPH_FOLDER / name).stat().st_size for name in (USUAL_GRAPH, INT8)]
+    sizes = [(exported[0] / GRAPH_FOLDER / name).stat().st_size for name in (DEFAULT_GRAPH, INT8)]
     assert sizes[1] < sizes[0]
 
 
-@pytest.mark.parametrize("name", [USUAL_GRAPH, INT8])
+@pytest.mark.parametrize("name", [DEFAULT_GRAPH, INT8])
 def test_heads_in_the_graph_are_those_beside_it(graph_only, name):
     """One text at a time, because int8 scales are those of a whole batch."""
     folder = graph_only(name)
@@ -147,15 +147,15 @@ def test_weights_come_before_graphs(exported):
 
 
 def test_of_several_graphs_the_usual_one_is_taken_or_none(graph_only, exported):
-    folder = graph_only(USUAL_GRAPH, INT8)
-    assert read_saved(folder).graph.name == USUAL_GRAPH
-    (folder / GRAPH_FOLDER / USUAL_GRAPH).rename(folder / GRAPH_FOLDER / "model_O4.onnx")
+    folder = graph_only(DEFAULT_GRAPH, INT8)
+    assert read_saved(folder).graph.name == DEFAULT_GRAPH
+    (folder / GRAPH_FOLDER / DEFAULT_GRAPH).rename(folder / GRAPH_FOLDER / "model_O4.onnx")
     with pytest.raises(EncoderError, match=r"the graphs onnx/model_O4\.onnx, onnx/model_qint8.*; name the graph"):
         read_saved(folder)
 
 
 def test_training_is_refused(graph_only):
-    encoder, _ = pair_of(load(graph_only(USUAL_GRAPH)))
+    encoder, _ = pair_of(load(graph_only(DEFAULT_GRAPH)))
     with pytest.raises(EncoderError, match="gives vectors but no gradients, expected weights to train"):
         Contrastive(encoder, ContrastiveConfig())
 
@@ -164,14 +164,14 @@ def test_training_is_refused(graph_only):
     ("fields", "said"), [({"dropout": 0.1}, "has no dropout"), ({"max_length": 80}, "the model takes 64 tokens")]
 )
 def test_what_a_graph_cannot_do_is_said(graph_only, fields, said):
-    folder = graph_only(USUAL_GRAPH)
+    folder = graph_only(DEFAULT_GRAPH)
     config = saved_config(folder, "x")
     with pytest.raises(EncoderError, match=said):
         SentenceEncoder.load(folder, config.model_copy(update=fields))
 
 
 def test_other_layers_are_refused(graph_only):
-    folder = graph_only(USUAL_GRAPH)
+    folder = graph_only(DEFAULT_GRAPH)
     for name in ("modules.json", "sentence_bert_config.json"):
         (folder / name).unlink()
     with pytest.raises(EncoderError, match=r"last layer's token vectors alone, encoder\.pooling=first-last"):
@@ -179,16 +179,16 @@ def test_other_layers_are_refused(graph_only):
 
 
 def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
-    folder = graph_only(USUAL_GRAPH)
+    folder = graph_only(DEFAULT_GRAPH)
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "other", ends[:1], ends[1:])
     save(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-        folder / GRAPH_FOLDER / USUAL_GRAPH,
+        folder / GRAPH_FOLDER / DEFAULT_GRAPH,
     )
     with pytest.raises(EncoderError, match="expected input_ids, attention_mask, token_type_ids and last_hidden_state"):
         load(folder)
-    (folder / GRAPH_FOLDER / USUAL_GRAPH).write_bytes(b"no graph")
+    (folder / GRAPH_FOLDER / DEFAULT_GRAPH).write_bytes(b"no graph")
     with pytest.raises(EncoderError, match="cannot be loaded"):
         load(folder)
 

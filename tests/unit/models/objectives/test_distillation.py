@@ -149,12 +149,6 @@ def test_a_queue_longer_than_the_corpus_is_refused(setting):
         met(setting, DistilConfig(queue=21))
 
 
-def test_a_teacher_that_was_not_met_is_said(setting):
-    encoder, pairs, _ = setting
-    with pytest.raises(TrainingError, match="teacher's vectors are 7 wide, the student's 32"):
-        Distil(encoder, DistilConfig(loss="vectors"))(pairs, 24)
-
-
 def test_a_fitted_projection_is_the_least_squares_solution_but_for_the_ridge():
     generator = torch.Generator().manual_seed(0)
     h = torch.randn(200, 4, generator=generator, dtype=torch.float64)

@@ -51,10 +51,10 @@ def test_held_out_pairs_share_no_side_with_training_in_any_language():
         "de": pl.DataFrame({"en": english, "other": [f"Satz {i % 60}." for i in range(120)]}),
         "fr": pl.DataFrame({"en": [e.upper() for e in english], "other": [f"Phrase {i}." for i in range(120)]}),
     }
-    split = split_pairs(pairs, held_out=5, seed=3)
-    held = {e.lower() for frame in split.held.values() for e in frame["en"]}
-    assert [len(frame) for frame in split.held.values()] == [5, 5]
-    for language, frame in split.train.items():
+    train, apart = split_pairs(pairs, held_out=5, seed=3)
+    held = {e.lower() for frame in apart.values() for e in frame["en"]}
+    assert [len(frame) for frame in apart.values()] == [5, 5]
+    for language, frame in train.items():
         assert len(frame) > 50
         assert not held & {e.lower() for e in frame["en"]}
-        assert not set(frame["other"]) & set(split.held[language]["other"])
+        assert not set(frame["other"]) & set(apart[language]["other"])

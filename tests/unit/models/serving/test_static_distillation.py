@@ -9,7 +9,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError
-from models.serving.dimension_reduction import first_axes, principal_axes, shortened
+from models.serving.dimension_reduction import principal_axes, shortened
 from models.serving.static_distillation import RARE, RIDGE, tabulate
 from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, tiny_encoder
@@ -83,7 +83,7 @@ def test_turned_dimensions_keep_cosines_and_lose_the_least(tiny):
 
 def test_fewer_dimensions_are_read_by_sentence_transformers(tiny, tmp_path):
     encoder, tokenizer, vectors = tiny
-    short = shortened(encoder, first_axes(WIDTH), 5)
+    short = shortened(encoder, np.eye(WIDTH), 5)
     SentenceEncoder(short, tokenizer).save(tmp_path / "out")
     peer = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
     assert np.abs(peer - unit(vectors[:, :5])).max() <= 1e-5
@@ -93,7 +93,7 @@ def test_fewer_dimensions_are_read_by_sentence_transformers(tiny, tmp_path):
 
 def test_dimensions_that_are_not_there_are_refused(tiny):
     with pytest.raises(EncoderError, match=rf"vectors of width {WIDTH}, {WIDTH} dimensions are asked for"):
-        shortened(tiny[0], first_axes(WIDTH), WIDTH)
+        shortened(tiny[0], np.eye(WIDTH), WIDTH)
 
 
 def test_the_encoder_is_as_it_was(tiny):

@@ -10,7 +10,7 @@ from models.encoder.shaped import FixedLayouts, Shape
 from models.encoder.unpadded import Tokens, lay_out
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
-from models.training.shapes import MOST, MULTIPLE, choose_shapes, least_waste
+from models.training.shapes import MAX_SHAPES, MULTIPLE, choose_shapes, least_waste
 
 PAD = 1
 CPU = torch.device("cpu")
@@ -54,7 +54,7 @@ def test_random_batches_of_64_pairs_waste_little():
     shapes = choose_shapes(data, order, 300, 64)
     lengths = [data.view_lengths(order.rows(step)) for step in range(1, 301)]
     taken = [next(shape for shape in shapes if shape.fits(length)) for length in lengths]
-    assert len(shapes) == MOST
+    assert len(shapes) == MAX_SHAPES
     assert all(size % MULTIPLE == 0 for shape in shapes for size in (shape.tokens, *shape.views, shape.longest))
     real = sum(int(length.sum()) for length in lengths)
     assert 1.0 <= sum(shape.tokens for shape in taken) / real < 1.03

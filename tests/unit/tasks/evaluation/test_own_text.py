@@ -6,7 +6,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig
-from tasks.embedding.vectors import DenseVectors
+from tasks.embedding.vectors import Vectors
 from tasks.evaluation.kinds import available, kind_of, names_of
 from tasks.evaluation.own_text import METRIC, questions_of
 from tasks.evaluation.python_api import evaluate
@@ -50,7 +50,7 @@ def vectors_of(wanted, features):
     texts = wanted.sentences().unique().to_list()
     ids = pl.DataFrame({"text": texts}).select(sentence_ids(pl.col("text"))).to_series().to_list()
     rows = dict(zip(ids, range(len(ids)), strict=True))
-    return DenseVectors("words", rows, {}, words_of(wanted, features)(texts).astype("float32"))
+    return Vectors("words", rows, {}, words_of(wanted, features)(texts).astype("float32"))
 
 
 def test_a_file_is_a_set_with_a_figure_and_an_interval_for_each_question(name, wanted):

@@ -12,7 +12,7 @@ from models.encoder.tfidf import TfIdf
 from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from models.evaluation.signature import parse_signature
 from tasks.corpus.evaluation_sets import unique_sentences
-from tasks.embedding.vectors import SparseVectors
+from tasks.embedding.vectors import Vectors
 from tasks.evaluation.kinds import available
 from tasks.evaluation.python_api import evaluate
 from tasks.stage.run_context import RunContext
@@ -116,7 +116,7 @@ def test_tfidf_has_every_column_and_its_figures_are_those_of_its_dense_form(site
     texts = sentences["text"].to_list()
     table = TfIdf([texts]).vectors(texts)
     rows = dict(zip(sentences["sentence_id"].to_list(), range(len(texts)), strict=True))
-    sparse = SparseVectors("tf-idf", rows, {"vectors": "tfidf"}, table)
+    sparse = Vectors("tf-idf", rows, {"vectors": "tfidf"}, table)
     ours = pl.concat(
         [
             kind.figures(sets, sparse, ScoringConfig(bootstrap=DRAWS, probe=PROBE), "cpu")

@@ -10,9 +10,9 @@ import torch
 from models.encoder.cnn import with_convolutions
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
+from models.encoder.serialization.load import saved_config, surrounding_ids
 from models.errors import EncoderError
-from models.serving.dimension_reduction import first_axes, fold, shortened
+from models.serving.dimension_reduction import fold, shortened
 from models.serving.static_distillation import tabulate
 from tests.layouts import (
     LAYOUTS,
@@ -51,7 +51,8 @@ def test_a_prompt_is_asked_for_by_its_name_or_as_text(tmp_path, asked, how, pool
 def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
     """With no room, no token of a text would be pooled and the vector would be NaN."""
     folder = write(tmp_path, prompted("sts", include_prompt=False))
-    taken = len(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96)).surrounding_ids()[0])
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96))
+    taken = len(surrounding_ids(encoder.tokenizer, encoder.prompt)[0])
     told = f"its prompt takes {taken} tokens, which are not pooled, of {taken} that fit"
     with pytest.raises(EncoderError, match=told):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=taken))
@@ -66,7 +67,7 @@ def test_a_prompt_that_is_not_pooled_is_not_below_other_heads_either(tmp_path):
     vectors, width = SentenceEncoder(encoder, tokenizer).encode(TEXTS), encoder.width
     same = fold(encoder, torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64))
     np.testing.assert_allclose(SentenceEncoder(same, tokenizer).encode(TEXTS), unit(vectors), atol=1e-5)
-    few = shortened(encoder, first_axes(width), 8)
+    few = shortened(encoder, np.eye(width), 8)
     np.testing.assert_allclose(SentenceEncoder(few, tokenizer).encode(TEXTS), unit(vectors[:, :8]), atol=1e-5)
     encoder.config = encoder.config.model_copy(update={"cnn": CNNConfig(channels=4)})
     assert with_convolutions(encoder).skipped == encoder.skipped > 0
@@ -82,7 +83,7 @@ def test_a_table_can_be_made_of_an_encoder_with_any_prompt(tmp_path, model, prom
     """A byte-level tokenizer writes a word after a space differently from a word at the beginning."""
     folder = write(tmp_path, layout(model()))
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=32, prompt=prompt))
-    before, after = encoder.surrounding_ids()
+    before, after = surrounding_ids(encoder.tokenizer, encoder.prompt)
     whole = encoder.tokenizer(prompt)["input_ids"]
     assert [*before, *after] == whole
     assert len(after) == 1

@@ -18,8 +18,6 @@ from transformers import (
     XLMRobertaForMaskedLM,
 )
 
-from models.encoder.static import StaticTable
-from models.errors import TrainingError
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import write_tiny
@@ -80,8 +78,3 @@ def test_without_a_head_beside_the_weights_a_new_one_is_drawn(tmp_path):
     assert not head.bias.any()
     assert head.linear.weight.std().item() == pytest.approx(0.02, rel=0.1)
     assert all(torch.equal(a, b) for a, b in zip(head.parameters(), again.parameters(), strict=True))
-
-
-def test_a_table_of_vectors_guesses_no_words():
-    with pytest.raises(TrainingError, match="no layers above its token vectors, expected a transformer"):
-        vocabulary_head(StaticTable(torch.zeros(V, D)))

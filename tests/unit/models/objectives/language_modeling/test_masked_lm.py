@@ -7,7 +7,6 @@ import torch
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import TrainingError
 from models.objectives.config import MaskedLMConfig
 from models.objectives.registry import build_objective
 from models.training.batches import tokenise_pairs
@@ -72,13 +71,6 @@ def test_masks_come_from_the_runs_generator_and_second_views_are_not_read(settin
 
     other = type(batch)(batch.tokens, batch.view_1, batch.view_1)
     assert hidden(1, batch) == hidden(1, other) != hidden(2, batch)
-
-
-def test_without_the_tokenizer_it_says_so(tmp_path):
-    encoder, tokenizer = tiny_encoder(tmp_path)
-    batch = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": TEXTS, "text_2": TEXTS}))
-    with pytest.raises(TrainingError, match="has not seen the tokenizer"):
-        build_objective(encoder, MaskedLMConfig())(batch, 64)
 
 
 def test_processes_add_their_shares_to_the_gradient_of_one(setting):

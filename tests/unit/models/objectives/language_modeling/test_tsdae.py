@@ -19,7 +19,7 @@ from models.views.config import DeletedView
 from models.views.deletion import delete_words
 from storage.assets.embedded import embedded_path
 from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, tiny_encoder, write_tiny
+from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, write_tiny
 
 DAMAGED = ["man guitar", "dogs snow.", "children long", "A red bus."]
 PAIRS = pl.DataFrame({"text_1": DAMAGED + DAMAGED[::-1], "text_2": ORIGINALS + BACK_DE[::-1]})
@@ -126,12 +126,6 @@ def test_sentences_without_marked_ends_are_refused(setting):
     bare = type(batch.tokens)(np.array([7, 8], dtype=np.int32), np.array([0, 1, 2]), 0)
     with pytest.raises(TrainingError, match=r"one token only, expected \[CLS\] and \[SEP\] at least"):
         objective(type(batch)(bare, np.array([0, 1]), np.array([1, 0])), 64)
-
-
-def test_without_the_tokenizer_it_says_so(tmp_path):
-    encoder, tokenizer = tiny_encoder(tmp_path)
-    with pytest.raises(TrainingError, match="has not seen the tokenizer"):
-        build_objective(encoder, TSDAEConfig())(tokenise_pairs(reader(tokenizer, 24), PAIRS), 64)
 
 
 def test_real_sentences_are_learnt_and_the_export_is_read(shallow, tmp_path):
