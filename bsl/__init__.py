@@ -63,8 +63,9 @@ def _imported(module: str) -> ModuleType:
     try:
         return import_module(module)
     finally:
-        gc.freeze()
-        gc.unfreeze()
+        if not gc.get_freeze_count():  # objects that the caller has frozen stay so
+            gc.freeze()
+            gc.unfreeze()
         if collects:
             gc.enable()
 

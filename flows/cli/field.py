@@ -41,7 +41,6 @@ class Trial:
         str | None, Parameter(help=f"of distillation: {ENCODER_FORMS} [default: by what --encoder can]")
     ] = None
     translators: Annotated[Literal["embedded", "opus-mt"], Parameter(help="models of round trips")] = "embedded"
-
     settings: Settings = Settings()
 
     def wanted(self, reading: Reading) -> FieldSettings:

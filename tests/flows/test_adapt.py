@@ -141,6 +141,7 @@ def test_the_settings_name_the_start_unless_the_call_does(own, site) -> None:
         adapt([str(own)], "./elsewhere", config={"encoder": {"model": "./nowhere"}}, site=site)
 
 
+@pytest.mark.slow
 def test_labels_that_only_judge_are_not_learnt(own, site) -> None:
     labels = own / "labels.tsv"
     rows = pl.concat([pl.read_csv(own / "first.csv"), pl.read_ndjson(own / "second.jsonl")])

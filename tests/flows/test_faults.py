@@ -125,6 +125,7 @@ class SlowStore:
         return self._inner(environment, start)
 
 
+@pytest.mark.slow
 def test_a_slow_object_store_costs_time_and_nothing_else(monkeypatch, tmp_path, contents):
     slow = SlowStore(seed=16)
     server = make_server("127.0.0.1", 0, slow, threaded=True)
