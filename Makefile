@@ -19,7 +19,13 @@ WEAK := tests/flows/test_adapt.py tests/unit/models/training \
   tests/unit/models/encoder/test_int8.py tests/unit/models/translation/test_ctranslate.py \
   tests/unit/models/runtime/test_device_arithmetic.py tests/unit/tasks/embedding/test_embed.py
 
-.PHONY: install develop run test test-slow test-avx2 lint bench bench-gpu bench-cpu docs ui audit sbom clean
+# Whole runs as users start them: from the Hub, by a deployment, on a Dask cluster, in two processes, from Python
+JOURNEYS := tests/flows/test_recipes_from_the_hub.py tests/unit/bsl tests/flows/test_cluster.py \
+  tests/flows/test_deployment.py::test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated \
+  tests/flows/test_seams.py tests/flows/test_pipeline_suites.py tests/flows/test_reproduce.py \
+  tests/unit/tasks/training/test_distributed.py::test_two_processes_train_as_one
+
+.PHONY: install develop run test test-slow test-journeys test-avx2 lint bench bench-gpu bench-cpu docs ui audit sbom clean
 ifneq ($(TORCH),$(BUILT))
 .PHONY: $(INSTALLED)
 endif
@@ -30,8 +36,11 @@ run: install  ## run recipe `tiny`: raw sentences to an evaluated encoder, on th
 test: lint  ## all checks: style, types, import contract, tests
 	$(BIN)/python -m pytest $(PYTEST)
 
-test-slow: develop  ## the tests that `make test` skips: kills, long sequences
+test-slow: develop  ## the tests that `make test` skips: kills, whole runs, long sequences
 	$(BIN)/python -m pytest -m slow
+
+test-journeys: develop  ## those slow tests that run a whole job as users do
+	$(BIN)/python -m pytest -m slow $(JOURNEYS)
 
 test-avx2: develop  ## some tests as on a processor with only AVX2: torch and oneDNN read the variables when they load
 	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest $(WEAK)
