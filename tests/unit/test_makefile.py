@@ -64,10 +64,27 @@ def test_the_tests_of_the_weakest_processor_are_there_and_get_its_variables(fold
     command = asked_of_make(folder, "test-avx2")
     variables, _, paths = command.partition(" .venv/bin/python -m pytest ")
     assert variables == "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2"
+    assert_tests(paths)
+    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "make lint test-avx2 test test-journeys"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_the_tests_of_whole_runs_are_there_and_slow(folder):
+    command, _, paths = asked_of_make(folder, "test-journeys").partition(" -m slow ")
+    assert command == ".venv/bin/python -m pytest"
+    assert_tests(paths)
+    files = {path.partition("::")[0] for path in paths.split()}
+    sources = [
+        file for path in files for file in ([ROOT / path] if path.endswith(".py") else (ROOT / path).glob("*.py"))
+    ]
+    assert all("mark.slow" in file.read_text() for file in sources)
+
+
+def assert_tests(paths: str) -> None:
+    """Check that each file, folder or test of a command exists."""
     for path in paths.split():
         file, _, name = path.partition("::")
         assert f"def {name}(" in (ROOT / file).read_text() if name else (ROOT / file).exists()
-    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "make lint test-avx2 test"
 
 
 def asked_of_make(folder: Path, target: str) -> str:
