@@ -32,6 +32,7 @@ from models.errors import TranslationStoppedError, TranslatorLoadError
 from models.runtime.partitions import Partitions
 from models.translation.config import TRANSLATION_VERSION, Resources
 from models.translation.loading import load_translator
+from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
 from storage.artifacts.refs import ArtifactRef
 from tasks.stage.cached import Stage, StageContext, stage
 from tasks.stage.device import cores, device_of, limit_threads
@@ -146,8 +147,6 @@ def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:
     Raises:
         TranslationError: The translator cannot be loaded, or fails the smoke test.
     """
-    from models.translation.smoke_test import PLAIN_SENTENCES
-
     sentences = PLAIN_SENTENCES.get(hop.config.source_lang, PLAIN_SENTENCES["en"])
     return [translation.text for translation in _translator(site, hop).translate(sentences)]
 
@@ -165,9 +164,6 @@ def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's replaces it in the device's memory
 def _loaded(folder: Path, config: TranslatorConfig, resources: Resources, converted: Path) -> BatchedTranslator:
-    # Imported here, so that a run without missing translations does not import transformers.
-    from models.translation.smoke_test import smoke_test
-
     translator = load_translator(folder, config, resources, converted)
     for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
