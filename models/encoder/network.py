@@ -8,7 +8,9 @@ Shapes: B sentences, S of them this process's share, T tokens, N tokens of all s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+import contextlib
+import copy
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import torch
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from transformers.modeling_outputs import BaseModelOutput
 
     from models.encoder.config import EncoderConfig
+
+
+LARGE_GROUP: Final = 256
+"""Mean number of sentences per length from which a GPU gains by taking each length separately."""
 
 
 class Backbone(Protocol):
@@ -140,6 +146,23 @@ class Encoder(nn.Module):
         made.skipped = self.skipped
         return made.train(self.training)
 
+    def rounded(self, pad_id: int) -> Encoder:
+        """Return an encoder whose transformer has its weights, but not its buffers, in bf16; heads are shared.
+
+        For frozen weights this is faster than autocast, which computes norms and their inputs in fp32.
+
+        Args:
+            pad_id: Id of the padding token.
+        """
+        backbone = self.backbone
+        if not isinstance(backbone, PreTrainedModel):
+            return self
+        self.packs(pad_id)  # known before the copy, because the test needs fp32
+        halves = {id(weight): nn.Parameter(weight.bfloat16(), requires_grad=False) for weight in backbone.parameters()}
+        made = Encoder(copy.deepcopy(backbone, halves), self.config, self.token_heads, self.sentence_heads)
+        made.skipped, made._packs = self.skipped, self._packs
+        return made.train(self.training)
+
     def unscaled(self) -> Encoder:
         """Return the encoder without a final `Normalize`; its output is the input of a head that `add_head` adds."""
         heads = list(self.sentence_heads)
@@ -226,9 +249,9 @@ class Encoder(nn.Module):
         pooling, heads = ("mean", ()) if last_layer else (self.config.pooling, self.token_heads)
         first = self._first_position(tokens.pad_id, pooling)
         if first is not None:
-            by_length = self.device.type == "cpu"
-            layout = tokens.layout(rows) or lay_out(tokens, rows, self.device, by_length=by_length)
-            x_ND = run_packed(self.transformer, layout, first, **self.inputs(layout.ids, layout.positions))
+            layout = tokens.layout(rows) or lay_out(tokens, rows, self.device, by_length=self._by_length(tokens, rows))
+            with self._arithmetic():
+                x_ND = run_packed(self.transformer, layout, first, **self.inputs(layout.ids, layout.positions))
             for head in heads:
                 x_ND = head.packed(x_ND, layout.sentences)
             yield layout.order, layout.padding.pad(x_ND), layout.padding.real.long()
@@ -240,6 +263,12 @@ class Encoder(nn.Module):
             x_BTD = token_vectors(self._output(ids_BT, mask_BT, pooling), pooling)
             yield part, _headed(x_BTD, mask_BT, heads), mask_BT
 
+    def _by_length(self, tokens: Tokens, rows: NDArray[np.int64]) -> bool:
+        """Return whether attention takes sentences of each length separately."""
+        if self.device.type != "cuda":
+            return self.device.type == "cpu"
+        return len(rows) >= LARGE_GROUP * len(np.unique(tokens.lengths_of(rows)))
+
     def _mask(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:
         """Return the mask (B, T), 1 for real tokens."""
         if made := tokens.layout(rows):
@@ -249,13 +278,19 @@ class Encoder(nn.Module):
         return (torch.arange(longest, device=self.device) < lengths_B[:, None]).long()
 
     def _output(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> BaseModelOutput:
-        return self.backbone(
-            input_ids=ids_BT,
-            attention_mask=mask_BT,
-            output_hidden_states=pooling in LAYERS,
-            return_dict=True,
-            **self.inputs(ids_BT, None),
-        )
+        with self._arithmetic():
+            return self.backbone(
+                input_ids=ids_BT,
+                attention_mask=mask_BT,
+                output_hidden_states=pooling in LAYERS,
+                return_dict=True,
+                **self.inputs(ids_BT, None),
+            )
+
+    def _arithmetic(self) -> contextlib.AbstractContextManager[object]:
+        """Switch autocast off for a transformer with weights in bf16, which needs none."""
+        rounded = isinstance(self.backbone, PreTrainedModel) and self.backbone.dtype == torch.bfloat16
+        return torch.autocast(self.device.type, enabled=False) if rounded else contextlib.nullcontext()
 
     def pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Pool token vectors (B, T, D) and apply the sentence heads: (B, D), in fp32 at least."""

@@ -262,20 +262,22 @@ def encode_tokens(
 ) -> NDArray[np.float32]:
     """Embed tokenised texts, (n, D) float32; arguments as in `SentenceEncoder.encode`."""
     vectors = np.zeros((len(tokens), network.width), dtype=np.float32)
-    done = 0
+    finite, done = np.ones(len(tokens), dtype=bool), 0
     if device is not None:
         network.to(device)
     budget = batch_tokens or tokens_per_pass(network.device)
     with evaluating(network), torch.inference_mode(), arithmetic(network.device, bf16=bf16):
+        frozen = network.rounded(tokens.pad_id) if bf16 and network.device.type == "cuda" else network
         passes = (
-            (rows, Download(network.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)
+            (rows, Download(frozen.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)
         )
         for number, (rows, embedded) in enumerate(one_ahead(passes), start=1):
             vectors[rows] = embedded.numpy()
+            finite[rows] = np.isfinite(embedded.numpy()).all(axis=1)
             done += len(rows)
             if on_progress is not None and (number % REPORT_EVERY == 0 or done == len(tokens)):
                 on_progress(done, len(tokens), f"longest row {int(tokens.lengths[rows].max())} tokens")
-    _check_finite(vectors)
+    _check_finite(finite)
     return vectors
 
 
@@ -302,11 +304,11 @@ def evaluating(network: Encoder) -> Iterator[None]:
                 network.train(was_training)
 
 
-def _check_finite(vectors: NDArray[np.float32]) -> None:
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+def _check_finite(finite: NDArray[np.bool_]) -> None:
+    bad = np.flatnonzero(~finite)
     if len(bad):
         raise NoEmbeddingError(
             int(bad[0]),
-            f"has an embedding that is not finite ({len(bad)} of {len(vectors)} texts); the weights are broken, or "
+            f"has an embedding that is not finite ({len(bad)} of {len(finite)} texts); the weights are broken, or "
             "bf16 overflowed: look at the training log, or encode in fp32",
         )

@@ -1,8 +1,8 @@
 """Concatenated sentences in a row of fixed length, so that every batch has the same shapes (for CUDA graphs).
 
 A CUDA graph replays thousands of kernels in one launch, but only on the shapes and the memory of its capture. Padding
-tokens fill the rest of the row. In attention they take padding positions of shorter sentences, so no sentence attends
-to them and nothing is learnt from them.
+tokens fill the rest of the row. In attention they form sentences of their own, or take padding positions of shorter
+sentences, so no sentence attends to them and nothing is learnt from them.
 
 Shapes: R rows, T tokens of the longest sentence, N positions of the row.
 """
@@ -79,12 +79,15 @@ class FixedLayouts:
     def _arrays(self, tokens: Tokens, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         some, places = tokens.take(rows), self._shape.places(rows, self._pairs)
         left = places - len(some.ids)
+        # The padding as sentences no longer than the longest; the last ones are empty, since their number is fixed.
+        ends = len(some.ids) + self._shape.longest * np.arange(1, 1 - -places // self._shape.longest)
         real_RT = np.arange(self._shape.longest) < some.lengths[:, None]
         positions = np.arange(len(some.ids)) - np.repeat(some.offsets[:-1], some.lengths)
         return {
             "ids": np.append(some.ids, np.full(left, tokens.pad_id)).astype(np.int64),
             "positions": np.append(positions, np.zeros(left, dtype=np.int64)),
             "sentences": np.append(np.repeat(np.arange(len(rows)), some.lengths), np.full(left, len(rows))),
+            "bounds": np.append(some.offsets, np.minimum(ends, places)).astype(np.int32),
             "real": real_RT,
             "places": np.append(np.flatnonzero(real_RT), np.flatnonzero(~real_RT)[:left]),
         }
@@ -110,7 +113,7 @@ def _layout(tensors: dict[str, torch.Tensor]) -> Layout:
     count = len(padding.real)
     groups = (Group(count, len(padding.places), padding),)
     ids, positions = tensors["ids"][None], tensors["positions"][None]
-    return Layout(np.arange(count), ids, positions, tensors["sentences"], padding, groups)
+    return Layout(np.arange(count), ids, positions, tensors["sentences"], tensors["bounds"], padding, groups)
 
 
 def _tensors(layout: Layout) -> dict[str, torch.Tensor]:
@@ -118,6 +121,7 @@ def _tensors(layout: Layout) -> dict[str, torch.Tensor]:
         "ids": layout.ids[0],
         "positions": layout.positions[0],
         "sentences": layout.sentences,
+        "bounds": layout.bounds,
         "real": layout.padding.real,
         "places": layout.padding.places,
     }

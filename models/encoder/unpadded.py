@@ -3,15 +3,14 @@
 Tokenising once and slicing is two orders of magnitude cheaper per batch than tokenising in every step.
 
 Layers that work token by token (embeddings, linears, norms: most of the arithmetic) see one row of N tokens. Only
-attention separates sentences, group by group. On a CPU a group has sentences of one length and needs neither padding
-nor mask. A GPU gets one padded group, since many small kernels cost more there than padding inside attention.
+attention separates sentences (`packed_attention`).
 
 transformers looks up an attention function by the name in the model's configuration and passes keyword arguments on.
 Each function registered below wraps one of transformers' own. With a `layout`, tokens attend only within their
 sentence; without one, the wrapped function is called with the model's own mask. So a model is switched once, not for
 each pass, and threads may share it for packed and padded passes. `first_position` tests whether a model runs packed.
 
-Shapes: B sentences, T tokens of the longest, N tokens of all, H heads, d width of a head, D width.
+Shapes: B sentences, T tokens of the longest, N tokens of all, D width.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
-from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from models.encoder.packed_attention import packed_attention
 from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ logger = logging.getLogger(__name__)
 
 TRIED = (7, 4)  # tokens of the test's two sentences
 TOLERANCE = 1e-3  # of the test: wrong positions or leaking attention differ by more, rounding by far less
-SHORT = 64  # tokens; up to here plain matmuls beat torch's fused kernel on CPU: 2 times, bf16 gradients 5 to 10 times
 _OVER: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}  # model's own attention → our wrapper
 _EAGER: Final = "eager_attention_forward"  # function of every architecture with replaceable attention
 
@@ -85,9 +83,10 @@ class Tokens:
 
     def take(self, rows: NDArray[np.int64]) -> Tokens:
         """Return a selection of sentences, in the order of `rows`."""
-        parts = [self.ids[self.offsets[row] : self.offsets[row + 1]] for row in rows]
-        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.lengths_of(rows))])
-        return Tokens(np.concatenate(parts) if parts else self.ids[:0], offsets, self.pad_id)
+        lengths = self.lengths_of(rows)
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return Tokens(self.ids[places], offsets, self.pad_id)
 
     def padded(self, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return padded rows: ids (B, T) int64, padded on the right, and the mask (B, T), 1 for real tokens."""
@@ -157,6 +156,7 @@ class Layout:
         ids: (1, N), token ids.
         positions: (1, N), 0, 1, 2, … from the start of each sentence.
         sentences: (N,), sentence number of each token.
+        bounds: (B + 1,) int32, from 0 to N: sentence i has the tokens from `bounds[i]` to `bounds[i + 1]`.
         padding: Pads the token vectors for pooling.
         groups: Groups for attention, which cover all sentences in order.
         causal: Whether a token attends only to itself and earlier tokens.
@@ -166,6 +166,7 @@ class Layout:
     ids: torch.Tensor
     positions: torch.Tensor
     sentences: torch.Tensor
+    bounds: torch.Tensor
     padding: Padding
     groups: tuple[Group, ...]
     causal: bool = False
@@ -184,6 +185,7 @@ def lay_out(
         uploaded(some.ids.astype(np.int64), device)[None],
         uploaded(positions, device)[None],
         uploaded(np.repeat(np.arange(len(some)), some.lengths), device),
+        uploaded(some.offsets.astype(np.int32), device),
         padding,
         _groups_by_length(some) if by_length else (Group(len(some), len(some.ids), padding),),
         causal,
@@ -347,52 +349,3 @@ def _eager_of(module: torch.nn.Module) -> Callable[..., Any]:
 for _own, _name in _OVER.items():
     AttentionInterface.register(_name, _attention_over(_own))
     AttentionMaskInterface.register(_name, partial(_mask, _own))
-
-
-def packed_attention(
-    query_1HNd: torch.Tensor,
-    key_1HNd: torch.Tensor,
-    value_1HNd: torch.Tensor,
-    layout: Layout,
-    dropout: float,
-    scaling: float | None,
-) -> torch.Tensor:
-    """Compute attention within each sentence: (1, N, H, d)."""
-    sizes = [group.tokens for group in layout.groups]
-    # Split, not sliced: the gradient of a slice would be a full-size tensor of zeros for every group.
-    split = [torch.split(x_1HNd[0].transpose(0, 1), sizes) for x_1HNd in (query_1HNd, key_1HNd, value_1HNd)]
-    parts = []
-    for group, *qkv in zip(layout.groups, *split, strict=True):
-        q, k, v = (_by_sentence(x_NHd, group).transpose(1, 2) for x_NHd in qkv)
-        if group.padding is None and q.shape[2] <= SHORT:
-            out_BHTd = _plain_attention(q, k, v, dropout, scaling, causal=layout.causal)
-        else:
-            mask = None if group.padding is None else group.padding.real[:, None, None, :]
-            if layout.causal:
-                mask = _causal(q) if mask is None else mask & _causal(q)
-            out_BHTd = functional.scaled_dot_product_attention(
-                q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling
-            )
-        out_BTHd = out_BHTd.transpose(1, 2)
-        parts.append(out_BTHd.flatten(0, 1) if group.padding is None else group.padding.strip(out_BTHd))
-    return torch.cat(parts)[None]
-
-
-def _plain_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dropout: float, scaling: float | None, *, causal: bool
-) -> torch.Tensor:
-    scale = q.shape[-1] ** -0.5 if scaling is None else scaling
-    scores_BHTT = torch.matmul(q * scale, k.mT)
-    if causal:
-        scores_BHTT = scores_BHTT.masked_fill(~_causal(q), -torch.inf)
-    return torch.matmul(functional.dropout(scores_BHTT.softmax(dim=-1), dropout), v)
-
-
-def _causal(q_BHTd: torch.Tensor) -> torch.Tensor:
-    """Return the causal mask (T, T), True where the row's token may attend to the column's."""
-    tokens = q_BHTd.shape[2]
-    return torch.ones(tokens, tokens, dtype=torch.bool, device=q_BHTd.device).tril()
-
-
-def _by_sentence(x_NHd: torch.Tensor, group: Group) -> torch.Tensor:
-    return torch.unflatten(x_NHd, 0, (group.sentences, -1)) if group.padding is None else group.padding.pad(x_NHd)

@@ -44,7 +44,7 @@ class Resources:
     Attributes:
         device: `cpu`, `cuda` (all GPUs), `cuda:1` (one GPU) or, for transformers, another torch device.
         cores: CPU cores to use.
-        replicas: Batches that CTranslate2 computes at once, per GPU or on the CPU; None: one per GPU, or one per
+        replicas: Batches that CTranslate2 computes at once, per GPU or on the CPU; None: four per GPU, or one per
             `threads` cores. Transformers computes one batch at a time, on all cores.
         threads: CPU threads per batch.
     """

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 CPU_GREEDY_TOKEN_BUDGET = 1024
 CPU_BEAM_TOKEN_BUDGET = 512  # a beam multiplies the rows of a batch, so half the sentences fill the core as well
-GPU_TOKEN_BUDGET = 65_536
+GPU_TOKEN_BUDGET = 16_384
+GPU_REPLICAS = 4  # batches that a GPU computes at once; measured in BENCHMARKS.md
 
 
 def load_translator(
@@ -56,13 +57,14 @@ def load_translator(
     """
     convert_once(folder, converted)
     device, kind, threads = resources.device, resources.device.partition(":")[0], resources.threads
+    replicas = GPU_REPLICAS if kind == "cuda" else max(1, resources.cores // threads)
     try:
         translator = ctranslate2.Translator(
             str(converted),
             device=kind,
             device_index=gpus(device) if kind == "cuda" else 0,
             compute_type=compute_type(config.precision, kind),
-            inter_threads=resources.replicas or (1 if kind == "cuda" else max(1, resources.cores // threads)),
+            inter_threads=resources.replicas or replicas,
             intra_threads=threads,
         )
     except RuntimeError as error:

@@ -2,12 +2,12 @@
 
     python tests/bench/bench_verdict.py FOLDER [--starts ENCODER…] [--seeds 2] [--labels 0.6] [--set …]
 
-FOLDER has one text per file, `NAME.parquet`: `text` and `label` (classes), or `text`, `text_2` and `score` (pairs),
-with `document` or `title` where the text has them. The encoder is adapted to each text without its labels; with
-`--labels`, to that share of its rows with labels, and only the other rows are scored. Then the start and the trained
-encoder are scored by labels. Classes: mean accuracy of the nearest neighbour and of the nearest centroid of five
-examples per class (20 draws). Pairs: Spearman of the cosine. Intervals use 1,000 draws of rows. Each line is printed as
-soon as it is known; artifacts in the store are not computed again.
+FOLDER, which verdict_texts.py writes, has one text per file, `NAME.parquet`: `text` and `label` (classes), or `text`,
+`text_2` and `score` (pairs), with `document` or `title` where the text has them. The encoder is adapted to each text
+without its labels; with `--labels`, to that share of its rows with labels, and only the other rows are scored. Then the
+start and the trained encoder are scored by labels. Classes: mean accuracy of the nearest neighbour and of the nearest
+centroid of five examples per class (20 draws). Pairs: Spearman of the cosine. Intervals use 1,000 draws of rows. Each
+line is printed as soon as it is known; artifacts in the store are not computed again.
 """
 
 from __future__ import annotations

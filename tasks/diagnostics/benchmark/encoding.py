@@ -66,7 +66,7 @@ def _peer(fixtures: Fixtures, card: Card, encoder: SentenceEncoder, texts: list[
     model = SentenceTransformer(str(folder), device=str(card.device))
     if bf16:
         model = model.to(torch.bfloat16)
-    some = texts[: len(texts) // 4]
+    some = texts[: max(256, len(texts) // 10)]
     taken = seconds(lambda: model.encode(some, show_progress_bar=False), card.device, rounds=1)
     return Rate(
         f"encoding, {'bf16' if bf16 else 'fp32'}, sentence-transformers (peer)", len(some) / taken, "sentences/s"

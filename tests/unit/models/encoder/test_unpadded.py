@@ -8,7 +8,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
-from models.encoder.unpadded import SHORT, Tokens, first_position, lay_out, run_packed
+from models.encoder.packed_attention import SHORT
+from models.encoder.unpadded import Tokens, first_position, lay_out, run_packed
 
 PAD = 1
 LENGTHS = [5, 9, 2, 9, 14, 5, 3]
@@ -44,6 +45,7 @@ def test_packed_equals_padded_with_its_gradients(tokens, architecture, first, by
     assert first_position(backbone, PAD, 24) == first
     layout = lay_out(tokens, rows, torch.device("cpu"), by_length=by_length)
     assert (len(layout.groups) == 1) != by_length
+    assert layout.bounds.diff().tolist() == tokens.lengths_of(rows)[layout.order].tolist()
     hidden_ND = run_packed(backbone, layout, first)
     expected = encoder.backbone(**dict(zip(("input_ids", "attention_mask"), tokens.padded(rows), strict=True)))
     for row, vectors_TD in zip(layout.order, layout.padding.pad(hidden_ND), strict=True):

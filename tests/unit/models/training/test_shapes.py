@@ -88,6 +88,8 @@ def test_a_layout_holds_the_same_sentences_as_a_packed_one():
     assert (fixed.ids[0, 31:] == PAD).all()
     assert len(fixed.padding.places.unique()) == 40  # each position is used once
     assert fixed.order.tolist() == list(range(6))
+    assert fixed.bounds.tolist() == [0, 5, 8, 16, 18, 25, 31, 39, 40, 40, 40, 40]  # padding in sentences of 8 at most
+    assert fixed.bounds.dtype == torch.int32
     rows_of = {int(row): place for place, row in enumerate(packed.order)}
     found = fixed.padding.pad(fixed.ids[0]) * fixed.padding.real
     wanted = packed.padding.pad(packed.ids[0]) * packed.padding.real
@@ -105,5 +107,6 @@ def test_the_next_batch_fills_the_same_memory():
     assert first.ids.data_ptr() == address
     assert torch.equal(first.ids[0, :26], torch.from_numpy(other.ids.astype(np.int64)))
     assert first.padding.real.sum(dim=1).tolist() == [1, 4, 2, 8, 8, 3]
+    assert first.bounds.tolist() == [0, 1, 5, 7, 15, 23, 26, 34, 40, 40, 40, 40]
     assert views.ids.shape == (1, 48)
     assert views.padding.real.sum(dim=1).tolist() == [1, 4, 2, 1, 4, 2]

@@ -1,0 +1,69 @@
+"""An encoder with weights in bf16 gives the vectors of the original, up to rounding."""
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from models.encoder.config import EncoderConfig
+from models.encoder.network import Encoder
+from models.encoder.static import StaticTable
+from models.encoder.unpadded import Tokens
+
+PAD, WIDTH = 1, 32
+SIZES = {"hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+
+
+def encoder_of(architecture: str, **settings) -> Encoder:
+    torch.manual_seed(0)
+    usual = {"vocab_size": 50, "max_position_embeddings": 40, "pad_token_id": PAD, "bos_token_id": 2, "eos_token_id": 3}
+    backbone = AutoModel.from_config(CONFIG_MAPPING[architecture](**usual, **SIZES)).eval()
+    return Encoder(backbone, EncoderConfig(model="x", max_length=24, **settings)).eval()
+
+
+@pytest.fixture
+def tokens() -> Tokens:
+    lengths = [5, 9, 2, 9, 14]
+    ids = np.random.default_rng(0).integers(4, 50, sum(lengths)).astype(np.int32)
+    return Tokens(ids, np.concatenate([[0], np.cumsum(lengths)]), PAD)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "settings"),
+    [
+        ("bert", {}),
+        ("modernbert", {}),
+        ("mpnet", {}),
+        ("bert", {"pooling": "first-last"}),
+        ("bert", {"normalize": True}),
+    ],
+)
+def test_vectors_differ_by_rounding_under_autocast_too(tokens, architecture, settings):
+    encoder = encoder_of(architecture, **settings)
+    rounded = encoder.rounded(PAD)
+    with torch.no_grad():
+        wanted = encoder.embed(tokens, np.arange(5), 64)
+        found = rounded.embed(tokens, np.arange(5), 64)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert torch.equal(rounded.embed(tokens, np.arange(5), 64), found)
+    assert found.dtype == torch.float32
+    assert not torch.equal(found, wanted)
+    assert torch.cosine_similarity(found, wanted).min() > 0.999
+    assert rounded.packs(PAD) == encoder.packs(PAD)
+
+
+def test_the_original_and_the_buffers_keep_their_digits():
+    encoder = encoder_of("modernbert")
+    rounded = encoder.rounded(PAD)
+    assert {weight.dtype for weight in rounded.parameters()} == {torch.bfloat16}
+    assert {weight.dtype for weight in encoder.parameters()} == {torch.float32}
+    kept = dict(encoder.named_buffers())
+    assert kept  # frequencies of rotary positions: rounded, distant tokens would be misplaced
+    for name, buffer in rounded.named_buffers():
+        assert torch.equal(buffer, kept[name])
+
+
+def test_a_table_of_word_vectors_has_nothing_to_gain():
+    encoder = Encoder(StaticTable(torch.zeros(5, 3)), EncoderConfig(model="x"))
+    assert encoder.rounded(PAD) is encoder
