@@ -1,4 +1,4 @@
-"""Attention within each of many concatenated sentences.
+"""Concatenated sentences: their layout on a device, and attention within each.
 
 - On an NVIDIA GPU one kernel takes all sentences, and reads where each begins and ends.
 - Sentences grouped by length need neither padding nor mask. On a CPU this pays always, on a GPU for large groups.
@@ -9,6 +9,7 @@ Shapes: B sentences of a group, T tokens of the longest, N tokens of all, H head
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -17,12 +18,70 @@ from torch.backends.cuda import SDPAParams, can_use_efficient_attention
 from torch.nn import functional
 
 if TYPE_CHECKING:
-    from models.encoder.unpadded import Group, Layout
+    import numpy as np
+    from numpy.typing import NDArray
 
 SHORT: Final = 64
 """Tokens; up to here plain matmuls beat torch's fused kernel on CPU: 2 times, bf16 gradients 5 to 10 times.
 
 Also a tile of torch's kernel on a GPU."""
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Conversion between concatenated tokens and padded rows.
+
+    Attributes:
+        real: (B, T), True for tokens, False for padding.
+        places: (N,), index of each token in the flattened (B·T) rows.
+    """
+
+    real: torch.Tensor
+    places: torch.Tensor
+
+    def pad(self, x_NX: torch.Tensor) -> torch.Tensor:
+        """Convert (N, …) to (B, T, …), with zeros at padding."""
+        # Indices instead of the mask: indexing by a mask would make the CPU wait for the GPU's count.
+        flat = x_NX.new_zeros((self.real.numel(), *x_NX.shape[1:])).index_copy(0, self.places, x_NX)
+        return torch.unflatten(flat, 0, self.real.shape)
+
+    def strip(self, x_BTX: torch.Tensor) -> torch.Tensor:
+        """Convert (B, T, …) to (N, …)."""
+        return x_BTX.flatten(0, 1).index_select(0, self.places)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sentences of one attention call: their number, their tokens, and their padding unless all have one length."""
+
+    sentences: int
+    tokens: int
+    padding: Padding | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Concatenated sentences, longest first.
+
+    Attributes:
+        order: (B,), sentence i of the layout is the caller's row `order[i]`.
+        ids: (1, N), token ids.
+        positions: (1, N), 0, 1, 2, … from the start of each sentence.
+        sentences: (N,), sentence number of each token.
+        bounds: (B + 1,) int32, from 0 to N: sentence i has the tokens from `bounds[i]` to `bounds[i + 1]`.
+        padding: Pads the token vectors for pooling.
+        groups: Groups for attention, which cover all sentences in order.
+        causal: Whether a token attends only to itself and earlier tokens.
+    """
+
+    order: NDArray[np.int64]
+    ids: torch.Tensor
+    positions: torch.Tensor
+    sentences: torch.Tensor
+    bounds: torch.Tensor
+    padding: Padding
+    groups: tuple[Group, ...]
+    causal: bool = False
 
 
 def packed_attention(

@@ -31,7 +31,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from models.encoder.packed_attention import packed_attention
+from models.encoder.packed_attention import Group, Layout, Padding, packed_attention
 from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
@@ -113,63 +113,6 @@ def budget_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[ND
         rows = max(1, batch_tokens // max(1, int(lengths[order[start]])))
         yield order[start : start + rows]
         start += rows
-
-
-@dataclass(frozen=True)
-class Padding:
-    """Conversion between concatenated tokens and padded rows.
-
-    Attributes:
-        real: (B, T), True for tokens, False for padding.
-        places: (N,), index of each token in the flattened (B·T) rows.
-    """
-
-    real: torch.Tensor
-    places: torch.Tensor
-
-    def pad(self, x_NX: torch.Tensor) -> torch.Tensor:
-        """Convert (N, …) to (B, T, …), with zeros at padding."""
-        # Indices instead of the mask: indexing by a mask would make the CPU wait for the GPU's count.
-        flat = x_NX.new_zeros((self.real.numel(), *x_NX.shape[1:])).index_copy(0, self.places, x_NX)
-        return torch.unflatten(flat, 0, self.real.shape)
-
-    def strip(self, x_BTX: torch.Tensor) -> torch.Tensor:
-        """Convert (B, T, …) to (N, …)."""
-        return x_BTX.flatten(0, 1).index_select(0, self.places)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Sentences of one attention call: their number, their tokens, and their padding unless all have one length."""
-
-    sentences: int
-    tokens: int
-    padding: Padding | None
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Concatenated sentences, longest first.
-
-    Attributes:
-        order: (B,), sentence i of the layout is the caller's row `order[i]`.
-        ids: (1, N), token ids.
-        positions: (1, N), 0, 1, 2, … from the start of each sentence.
-        sentences: (N,), sentence number of each token.
-        bounds: (B + 1,) int32, from 0 to N: sentence i has the tokens from `bounds[i]` to `bounds[i + 1]`.
-        padding: Pads the token vectors for pooling.
-        groups: Groups for attention, which cover all sentences in order.
-        causal: Whether a token attends only to itself and earlier tokens.
-    """
-
-    order: NDArray[np.int64]
-    ids: torch.Tensor
-    positions: torch.Tensor
-    sentences: torch.Tensor
-    bounds: torch.Tensor
-    padding: Padding
-    groups: tuple[Group, ...]
-    causal: bool = False
 
 
 def lay_out(
