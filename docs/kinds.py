@@ -161,15 +161,15 @@ KINDS: Final = (
     ),
     Kind(
         "passages",
-        "A sentence of a document, in its order, its part (`train`, `choose`, `report`), what it is drawn with.",
+        "A sentence of a document, in its order, its part (`train`, `report`), what it is drawn with.",
         ("passages",),
         'table.group_by("source", "part").agg(pl.col("document").n_unique(), pl.len())',
     ),
     Kind(
         "weighing",
-        "A share's figure on a probe: how much of an adaptation is taken.",
+        "A share's score on a general dev set: how much of an adaptation is taken.",
         ("weighing",),
-        'table.filter("counts").group_by("share").agg(pl.col("value").mean())',
+        'table.sort("share")',
     ),
     Kind(
         "proof",

@@ -143,7 +143,8 @@ def run_adapt(
     trained = train(site, lesson.pairs, start, None, lesson.encoder, lesson.training)
 
     held_out = HeldOut(passages=passages, labels=labelled, use=use, config=config.proof)
-    weighing = weigh(site, held_out, start, trained, dev, reading)
+    shares = config.proof.shares if use == "adapt" else (config.proof.share,)
+    weighing = weigh(site, start, trained, dev, shares, config.proof, reading)
     merged = merge(site, start, trained, weighing, reading)
     both = {"start": start, "adapted": merged}
     candidates = [NamedEncoder(label=label, encoder=network, config=reading) for label, network in both.items()]

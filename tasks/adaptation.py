@@ -1,4 +1,4 @@
-"""Adaptation stages: choose how much training to merge into the encoder, and evaluate on the other held-out half."""
+"""Adaptation stages: choose how much training to merge into the encoder, and evaluate on held-out text and labels."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from storage.filesystem.names import MANIFEST
 from storage.sources.labels import LabelSource
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import ScoredSet, in_full, read_scored_set
-from tasks.corpus.labels import labelled_halves
+from tasks.corpus.labels import judging_labels
 from tasks.embedding.encoders import encoder_folder
 from tasks.evaluation.kinds import kind_of
+from tasks.rendering.evidence import weighed
 from tasks.stage.cached import StageContext, StageInputs, stage
 from tasks.stage.device import device_of, limit_threads
 from tasks.stage.progress import announce
 from tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:
-    from models.corpus.passages import Part
     from models.encoder.merging import Encode
     from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
     from models.evaluation.proof import Questions
     from tasks.stage.run_context import RunContext
 
+REPORT = "report"
+"""Part of held-out text."""
 SHARE, VERDICT = "share", "verdict"
 """Figures of a weighing; of a proof."""
-GENERAL = "general set"
 
 
 class HeldOut(StageInputs):
@@ -55,65 +56,42 @@ class HeldOut(StageInputs):
     use: Use
     """Use of the labels."""
     config: AdaptationEvaluationConfig
-    """Number of questions, shares, bounds."""
+    """Number of questions, bounds."""
 
 
-@stage(ref=WeighingRef, version=9)
+@stage(ref=WeighingRef, version=10)
 def weigh(
     work: StageContext,
-    held_out: HeldOut,
     start: CheckpointRef | ResolvedModel,
     trained: CheckpointRef,
     dev: ScoredSet | None,
+    shares: tuple[float, ...],
+    config: AdaptationEvaluationConfig,
     encoder: EncoderConfig,
 ) -> None:
-    """Choose a share of training: score mergers of the original and the trained encoder on the selection half.
+    """Choose a share of the training: the largest with which a general dev set does not lose too much.
 
-    A merger's vectors are first interpolated. The best merger is then scored itself, and another is chosen if it falls
-    short of its interpolated gain.
+    If all lose too much, choose the smallest; if there is one, or no dev set, choose the largest without scoring any.
     """
-    from models.encoder.merging import interpolated, merged
-    from models.evaluation.proof import LABELS, answers, choose_share, figure_of, gain
+    from models.encoder.merging import merged
     from models.evaluation.significance.paired import forgets
 
-    config, questions = held_out.config, _questions(work, held_out, "choose")
-    shares = config.shares if questions.labelled else (config.share,)
-    progress = progress_of("weighing, encoders")
-    first, last = (_loaded(work, ref, encoder) for ref in (start, trained))
-    base, learnt = (_cached(work, own) for own in (first, first.with_network(last.network)))
-    made = {0.0: answers(base, questions)}
-    progress(1, 3, "start")
-    made |= {share: answers(interpolated(base, learnt, share), questions) for share in shares}
-    progress(2, 3, "trained")
-    general: dict[float, float] = {}
-
-    def gains() -> dict[float, float]:
-        return {share: gain(made[0.0], made[share], questions) for share in shares}
-
-    def forgetful(share: float) -> bool:
-        if dev is None:
-            return False
-        general.setdefault(0.0, _spearman(base, dev))
-        general[share] = _spearman(interpolated(base, learnt, share), dev)
-        # Allow half the maximum loss, because the general dev set has sampling error.
-        return forgets(general[share] - general[0.0], config.max_forgetting / 100 / 2)
-
-    chosen, asked = choose_share(gains(), forgetful), {1.0}  # share 1 is the trained encoder itself: no interpolation
-    while chosen not in asked:
-        made[chosen] = answers(_cached(work, merged(first, last, chosen)), questions)
-        asked.add(chosen)
-        chosen = choose_share(gains(), forgetful)
-    progress(3, 3, f"share {chosen:g}")
-    rows = [
-        (share, name, figure_of(name, own, questions), name == LABELS) for share, own in made.items() for name in own
-    ]
-    rows += [(share, GENERAL, value, False) for share, value in general.items()]
-    table = pl.DataFrame(rows, schema=WEIGHING, orient="row")
-    work.draft.write(table)
+    descending, scores = sorted(shares, reverse=True), dict[float, float]()
+    chosen = descending[0]
+    if dev is not None and len(descending) > 1:
+        progress = progress_of("weighing, shares")
+        first, last = (_loaded(work, ref, encoder) for ref in (start, trained))
+        for done, share in enumerate([0.0, *descending]):
+            scores[share] = _spearman(_cached(work, merged(first, last, share)), dev)
+            chosen = share
+            progress(done + 1, len(descending) + 1, f"share {share:g}")
+            # Half the maximum loss is allowed, because the general dev set has sampling error.
+            if share > 0 and not forgets(scores[share] - scores[0.0], config.max_forgetting / 100 / 2):
+                break
+    work.draft.write(pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row"))
     work.draft.note({SHARE: chosen})
-    from tasks.rendering.evidence import weighed
-
-    show_table("weighing", weighed(table), "What each share of the training finds in the half that chooses, × 100")
+    if scores:
+        show_table("weighing", weighed(scores.items()), "A general dev set with each share of the training, × 100")
 
 
 @stage(ref=CheckpointRef, version=2)
@@ -142,7 +120,7 @@ class GeneralFigures(StageInputs):
     """Differences between the encoders."""
 
 
-@stage(ref=ProofRef, version=13)
+@stage(ref=ProofRef, version=14)
 def prove(
     work: StageContext,
     held_out: HeldOut,
@@ -151,12 +129,12 @@ def prove(
     general: GeneralFigures,
     encoder: EncoderConfig,
 ) -> None:
-    """Compare the original and the adapted encoder on the report half, and reach a verdict."""
+    """Compare the original and the adapted encoder on held-out text and labels, and reach a verdict."""
     from models.evaluation.proof import answers, evidence
     from models.evaluation.verdict import general_evidence, judged
     from tasks.rendering.evidence import proof_rows
 
-    config, questions = held_out.config, _questions(work, held_out, "report")
+    config, questions = held_out.config, _questions(work, held_out)
     both = [answers(_cached(work, _loaded(work, ref, encoder)), questions) for ref in (start, adapted)]
     figures = [work.store.scan(ref).collect() for ref in general.scores]
     compared = [work.store.scan(ref).collect() for ref in general.comparisons]
@@ -192,28 +170,25 @@ def check_asked(site: RunContext, passages: PassagesRef) -> None:
     """Check that held-out text suffices for evaluation, before translation and training; announce if labels are needed.
 
     Raises:
-        EvaluationError: a half has too few sentences or documents.
+        EvaluationError: there are too few held-out sentences or documents.
     """
     store = site.open_store()
     if store.defect(passages) is not None:  # in a dry run
         return
     from models.evaluation.own_text import check_enough
 
-    for part in ("choose", "report"):
-        check_enough(store.scan(passages).filter(pl.col("part") == part).collect(), part)
+    check_enough(store.scan(passages).filter(pl.col("part") == REPORT).collect(), REPORT)
     announce("without labels no gain can be proved, and the start will be handed out; give some by --labels")
 
 
-def _questions(work: StageContext, held_out: HeldOut, part: Part) -> Questions:
+def _questions(work: StageContext, held_out: HeldOut) -> Questions:
     from models.evaluation.own_text import probes
     from models.evaluation.proof import Questions
 
     config = held_out.config
-    sentences = work.store.scan(held_out.passages).filter(pl.col("part") == part).collect()
-    decided = part == "choose" and held_out.labels is not None  # by labels alone
-    asked = {} if decided else probes(sentences, questions=config.questions, seed=config.seed)
-    halves = labelled_halves(work.store, held_out.passages, held_out.labels, held_out.use, config.seed)
-    return Questions(asked, halves.get(part))
+    sentences = work.store.scan(held_out.passages).filter(pl.col("part") == REPORT).collect()
+    labelled = judging_labels(work.store, held_out.passages, held_out.labels, held_out.use, config.seed)
+    return Questions(probes(sentences, questions=config.questions, seed=config.seed), labelled)
 
 
 def _loaded(work: StageContext, ref: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:

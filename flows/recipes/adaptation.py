@@ -129,7 +129,8 @@ class AdaptConfig(ReadingConfig):
     proof: AdaptationEvaluationConfig = AdaptationEvaluationConfig()
     """Evaluation of the adapted encoder on held-out text."""
     evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")
-    """General sets on which the encoder may not lose; STS-B is always one. `dev` helps to choose the merging share."""
+    """General sets on which the encoder may not lose; STS-B is always one. `dev` chooses the share of training on
+    labels."""
 
     @field_validator("translators")
     @classmethod

@@ -61,8 +61,8 @@ class FieldSettings(ReadingConfig):
     """Number of runs of each method that depends on the seed."""
     sentences: int = Field(20_000, ge=100)
     """Maximum number of training sentences; a longer text is sampled in runs of neighbouring sentences."""
-    held: int = Field(1_000, ge=100)
-    """Maximum number of sentences of each of the two held-out parts."""
+    held: int = Field(2_000, ge=100)
+    """Maximum number of held-out sentences."""
     questions: int = Field(1_000, ge=30)
     """Maximum number of questions of a kind."""
     translators: Literal["embedded", "opus-mt"] = "embedded"
@@ -84,8 +84,8 @@ class FieldSettings(ReadingConfig):
 
     @property
     def hold_out(self) -> HoldOutConfig:
-        """Limits of the training part and the held-out parts."""
-        return HoldOutConfig(limit=self.sentences, choose=self.held, report=self.held)
+        """Limits of the training part and the held-out part."""
+        return HoldOutConfig(limit=self.sentences, report=self.held)
 
 
 def budget_of(text: str) -> Budget:

@@ -10,9 +10,9 @@ No text is both for evaluation (`judge`) and for training (`teach`). Evaluation 
 The sentences of evaluation rows are removed from the training text. A training row may still share a sentence with an
 evaluation row, such as a greeting. Otherwise no training row would be left if all texts begin alike.
 
-Rows that share a text, such as pairs of many questions with one answer, get the same part. They also get the same half
-of the evaluation (`choose` or `report`). If more than half of the rows are connected in this way, their texts are
-divided instead; rows with texts of both parts are dropped. Rows of rare classes are dropped too.
+Rows that share a text, such as pairs of many questions with one answer, get the same part. If more than half of the
+rows are connected in this way, their texts are divided instead; rows with texts of both parts are dropped. Rows of rare
+classes are dropped too.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Use = Literal["field", "adapt", "judge"]
-"""Use of labels: training and evaluation; training and evaluation in two halves; only evaluation, in two halves."""
-JUDGE, TEACH, CHOOSE, REPORT = "judge", "teach", "choose", "report"
-"""Part of a labelled row: evaluation, training, or one half of the evaluation (selection, report)."""
+"""Use of labels: training and evaluation, in `bsl field` and in `bsl adapt`; only evaluation."""
+JUDGE, TEACH = "judge", "teach"
+"""Part of a labelled row: evaluation or training."""
 JUDGING: Final = 0.3  # share of rows drawn for evaluation
 FEWEST: Final = 20  # minimum number of rows in a part
 FOLDS: Final = 5  # of the probe that learns classes; each needs a training row of every class
-_OF_A_CLASS: Final = 7  # minimum rows of a class in a half: each of the probe's nested folds needs one
+_OF_A_CLASS: Final = 7  # minimum rows of a class for evaluation: each of the probe's nested folds needs one
 PARTNERS: Final = 8  # pairs of each text within its class, and as many with other classes
 _PAIR: Final = 2  # minimum rows of a class to form a pair
 _CLASSES: Final = 2  # minimum number of classes
@@ -62,11 +62,10 @@ class Need:
     of_a_class: int
 
 
-_HALVES: Final[Mapping[str, Need]] = {CHOOSE: Need(FEWEST, _OF_A_CLASS), REPORT: Need(FEWEST, _OF_A_CLASS)}
 NEEDS: Final[Mapping[Use, Mapping[str, Need]]] = {
     "field": {JUDGE: Need(FEWEST, 0), TEACH: Need(0, FOLDS)},
-    "adapt": {**_HALVES, TEACH: Need(FEWEST, _PAIR)},
-    "judge": _HALVES,
+    "adapt": {JUDGE: Need(FEWEST, _OF_A_CLASS), TEACH: Need(FEWEST, _PAIR)},
+    "judge": {JUDGE: Need(FEWEST, _OF_A_CLASS)},
 }
 """Parts of labels with their minimum sizes, by use."""
 _OR_ELSE: Final[Mapping[Use, str]] = {
@@ -74,7 +73,7 @@ _OR_ELSE: Final[Mapping[Use, str]] = {
     "adapt": "or give --labels-only-judge",
     "judge": "or leave --labels out",
 }
-_ROWS: Final[Mapping[Use, int]] = {"field": round(FEWEST / JUDGING), "adapt": 5 * FEWEST, "judge": 3 * FEWEST}
+_ROWS: Final[Mapping[Use, int]] = {"field": round(FEWEST / JUDGING), "adapt": 3 * FEWEST, "judge": 2 * FEWEST}
 """Number of rows on other text that is enough for every part."""
 
 
@@ -101,8 +100,8 @@ def parts_of(
     judging = _together(
         texts, labelled.height, _drawn(of_learnt, of_others, seed), _drawn(of_learnt**one, of_others**one, seed)
     )
-    named = judging.replace_strict([True, False], [JUDGE, TEACH], return_dtype=pl.String)
-    return named if use == "field" else _halved(named, labelled, sides, (held, learnt), use, seed)
+    rest = None if use == "judge" else TEACH
+    return judging.replace_strict([True, False], [JUDGE, rest], return_dtype=pl.String)
 
 
 def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> pl.DataFrame:
@@ -147,8 +146,7 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
 
 def _who_judges(use: Use) -> str:
     share = "" if use == "judge" else f"{_OTHERS[use]:.0%} of "
-    halves = "" if use == "field" else ", half of which choose"
-    return f"rows of held-out text judge and those of {share}other text{halves}, rows that share a text together"
+    return f"rows of held-out text judge and those of {share}other text, rows that share a text together"
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:
@@ -215,24 +213,6 @@ def _share(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series, use:
         return 0.0 if use == "field" else JUDGING
     ids = sentences_of(pl.concat([labelled[side].alias("text") for side in sides]))
     return 1.0 if learnt.is_in(ids.implode()).mean() <= 0.5 else JUDGING  # type: ignore[operator]  # of Booleans
-
-
-def _halved(
-    parts: pl.Series,
-    labelled: pl.DataFrame,
-    sides: Sequence[str],
-    known: tuple[pl.Series, pl.Series],
-    use: Use,
-    seed: int,
-) -> pl.Series:
-    """Split evaluation rows into `choose` and `report`; if labels do not train (`judge`), other rows are null."""
-    judges = (parts == JUDGE).fill_null(value=False)
-    chosen = pl.concat([_met(labelled.filter(judges)[side], *known) for side in sides])
-    half = scattered(pl.col("text"), seed) % 2 == 0
-    halves = _together(chosen, int(judges.sum()), half, half)
-    named = halves.replace_strict([True, False], [CHOOSE, REPORT], return_dtype=pl.String)
-    rest = parts if use == "adapt" else pl.Series([None] * labelled.height, dtype=pl.String)
-    return rest.scatter(judges.arg_true(), named)
 
 
 def _met(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:

@@ -29,7 +29,7 @@ from models.corpus.normalize import normalize, sentence_ids, split_sentences
 from models.errors import EmptyCorpusError
 from models.runtime.seeded_order import scattered
 
-Part = Literal["train", "choose", "report"]
+Part = Literal["train", "report"]
 
 PASSAGES: Final = pl.Schema(
     {
@@ -60,9 +60,7 @@ class HoldOutConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     share: float = Field(0.3, gt=0, lt=0.9)
-    """Share of the sentences to hold out, in whole documents: one half for the part `choose`, one for `report`."""
-    choose: int = Field(2000, ge=100)
-    """Maximal number of sentences of the part `choose`, on which every interpolated encoder is evaluated."""
+    """Share of the sentences to hold out as the part `report`, in whole documents."""
     report: int = Field(10_000, ge=100)
     """Maximal number of sentences of the part `report`, the pool of its retrieval questions."""
     limit: int = Field(40_000, ge=100)
@@ -116,7 +114,7 @@ def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | N
 
 
 def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | None = None) -> pl.DataFrame:
-    """Split sentences into the parts `train`, `choose` and `report`, within the limits of each part.
+    """Split sentences into the parts `train` and `report`, within the limits of each part.
 
     Args:
         sentences: `PASSAGES`, documents numbered over all sources.
@@ -173,18 +171,14 @@ def _lengths_left_out(left_out: LeftOut | None, config: HoldOutConfig) -> str:
 
 def _parted(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
     """Add `run`, `cut` (whether the document is cut into runs) and `part`."""
-    runs = _runs(sentences, config.share / 8 * sentences.height)  # a quarter of a held-out part
+    runs = _runs(sentences, config.share / 4 * sentences.height)  # a quarter of the held-out part
     wholes = runs.with_columns(whole=pl.when("cut").then("run").otherwise(pl.col("document").cast(pl.UInt64)))
     sizes = wholes.group_by("cut", "whole").len().sort(scattered(pl.col("whole"), config.seed), "whole", "cut")
     reach = (pl.col("len").cum_sum() - pl.col("len") / 2) / sentences.height
     parts = sizes.select(
         "cut",
         "whole",
-        part=pl.when(reach < config.share / 2)
-        .then(pl.lit("choose"))
-        .when(reach < config.share)
-        .then(pl.lit("report"))
-        .otherwise(pl.lit("train")),
+        part=pl.when(reach < config.share).then(pl.lit("report")).otherwise(pl.lit("train")),
     )
     return wholes.join(parts, on=["cut", "whole"], maintain_order="left")
 
@@ -208,7 +202,7 @@ def _with_units(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _bounds(config: HoldOutConfig) -> tuple[tuple[Part, int], ...]:
-    return ("train", config.limit), ("choose", config.choose), ("report", config.report)
+    return ("train", config.limit), ("report", config.report)
 
 
 def _drawn(named: pl.DataFrame, part: Part, most: int, seed: int) -> pl.DataFrame:

@@ -47,18 +47,3 @@ def merged(start: SentenceEncoder, trained: SentenceEncoder, share: float) -> Se
         }
     )
     return start.with_network(between.eval())
-
-
-def interpolated(start: Encode, trained: Encode, share: float) -> Encode:
-    """Approximate the encoder that `merged` gives: interpolate the vectors (n, D) of both encoders instead of weights.
-
-    Both are equal to first order in the difference of the weights. Measured for all-MiniLM-L6-v2 and 100 steps of
-    training: the cosine of an interpolated vector with the merged encoder's is at least 0.993; Spearman × 100 on
-    STS-B's dev set differs by at most 0.03.
-
-    Args:
-        start: Maps texts to vectors by the encoder before training.
-        trained: Maps texts to vectors by the encoder after training.
-        share: Weight of the trained encoder, in [0, 1].
-    """
-    return lambda texts: (1 - share) * start(texts) + share * trained(texts)

@@ -1,6 +1,6 @@
 """Evaluate an encoder on a user's labels: Spearman of scored pairs, or probe accuracy on classes.
 
-Shapes: N rows, D width, C classes, K directions of variation.
+Shapes: N rows, D width.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from models.evaluation.config import ProbeConfig
-from models.evaluation.correlation import cosine_scores, spearman
+from models.evaluation.correlation import cosine_scores
 from models.evaluation.probe.problem import Part, make_problem, senteval_order
 from models.evaluation.significance.hierarchical import draws_of
 from models.evaluation.sweep import outcome_draws
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from models.evaluation.significance.hierarchical import BootstrapDraws
 
 _PROBE: Final = ProbeConfig(protocols=("fast",), folds=5)
-_RIDGES: Final = (0.1, 1.0, 10.0)  # for vectors of length about 1
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,6 @@ class Labelled:
         second: (N,) second texts of pairs; empty for classes.
         gold: (N,) scores, or class numbers from 0.
         names: Names of the classes; empty for pairs.
-        quick: Whether to predict classes by ridge regression in closed form instead of the exact probe; used where
-            several encoders are tried to choose one.
     """
 
     kind: Literal["pairs", "classes"]
@@ -49,7 +46,6 @@ class Labelled:
     second: tuple[str, ...]
     gold: NDArray[np.float64]
     names: tuple[str, ...] = ()
-    quick: bool = False
 
     @property
     def metric(self) -> str:
@@ -60,20 +56,17 @@ class Labelled:
         return len(self.first)
 
 
-def labelled_of(
-    rows: pl.DataFrame, kind: Literal["pairs", "classes"], names: tuple[str, ...], *, quick: bool = False
-) -> Labelled:
+def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], names: tuple[str, ...]) -> Labelled:
     """Convert a table of labelled rows.
 
     Args:
         rows: Columns `text_1`, `text_2`, `label`.
         kind: Kind of labels.
         names: Names of all classes, in order; empty for pairs.
-        quick: As in `Labelled`.
     """
     label = rows["label"].replace_strict(names, range(len(names))) if names else rows["label"]
     second = () if names else tuple(rows["text_2"].fill_null(""))
-    return Labelled(kind, tuple(rows["text_1"]), second, label.cast(pl.Float64).to_numpy(), names, quick)
+    return Labelled(kind, tuple(rows["text_1"]), second, label.cast(pl.Float64).to_numpy(), names)
 
 
 def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
@@ -82,8 +75,6 @@ def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
     if labelled.kind == "pairs":
         return cosine_scores(vectors_ND, encode(labelled.second))
     classes = labelled.gold.astype(np.int64)
-    if labelled.quick:
-        return _predicted_left_out(vectors_ND, classes)
     from models.evaluation.probe.search import probe  # torch
 
     order = senteval_order([list(labelled.first)], classes)
@@ -94,28 +85,6 @@ def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
     for outer, outcome in zip(problem.folds, outcomes, strict=True):
         right_N[order[outer.test]] = outcome.right
     return right_N
-
-
-def _predicted_left_out(vectors_ND: NDArray[np.float32], classes_N: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Leave-one-out ridge classification: 1 where a row's class is predicted correctly, (N,), for the best ridge.
-
-    One decomposition is enough: the leave-one-out residual is the full fit's residual divided by 1 − leverage.
-    """
-    classes_NC = np.eye(int(classes_N.max()) + 1)[classes_N]
-    left_NK, size_K, _ = np.linalg.svd((vectors_ND - vectors_ND.mean(axis=0)).astype(np.float64), full_matrices=False)
-    found = []
-    for ridge in _RIDGES:
-        shrunk_NK = left_NK * (size_K**2 / (size_K**2 + ridge))
-        residual_NC = classes_NC - classes_NC.mean(axis=0) - shrunk_NK @ (left_NK.T @ classes_NC)
-        leverage_N = (shrunk_NK * left_NK).sum(axis=1) + 1 / len(classes_N)
-        predicted_NC = classes_NC - residual_NC / np.maximum(1 - leverage_N, 1e-9)[:, None]
-        found.append((predicted_NC.argmax(axis=1) == classes_N).astype(np.float64))
-    return max(found, key=np.sum)
-
-
-def figure(rows_N: NDArray[np.float64], labelled: Labelled) -> float:
-    """Return the score of the values of `per_row`: Spearman of pairs in [-1, 1], accuracy of classes in [0, 1]."""
-    return spearman(rows_N, labelled.gold) if labelled.kind == "pairs" else float(rows_N.mean())
 
 
 def row_draws(

@@ -60,7 +60,7 @@ def probes(
     """Return all questions about held-out sentences, by kind; a kind with too few questions or units is left out.
 
     Args:
-        held: Rows of the held-out parts of `models.corpus.passages.hold_out`; no two parts share a `unit`.
+        held: Rows of the held-out part of `models.corpus.passages.hold_out`.
         trips: `sentence_id` and `text` of round-trip translations of some of them.
         questions: Maximal number of questions of a kind.
         seed: Seed of the choice of queries.

@@ -1,9 +1,8 @@
 """Compare an encoder before and after adaptation, on held-out text and on general benchmarks.
 
-Labels decide. One part of them chooses the share of the trained weights, the other is reported. Questions about the
-text are shown but decide nothing, since they did not predict labels (BENCHMARKS.md, *When BETTER is said*). A general
-set whose difference has an interval can veto: an encoder that lost more than `max_forgetting` there is refused, even
-if the loss is not significant (`significance.paired.forgets`).
+Labels decide: all that did not train. Questions about the text are shown but decide nothing, since they did not predict
+labels (BENCHMARKS.md, *When BETTER is said*). A general set whose difference has an interval can veto: an encoder that
+lost more than `max_forgetting` there is refused, even if the loss is not significant (`significance.paired.forgets`).
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.evaluation.config import BootstrapConfig
-from models.evaluation.labels import Labelled, figure, per_row, row_draws
+from models.evaluation.labels import Labelled, per_row, row_draws
 from models.evaluation.retrieval import Retrieval, reciprocal_ranks
 from models.evaluation.significance.hierarchical import difference_of
 from models.evaluation.sweep import outcome_draws
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -40,16 +39,17 @@ class AdaptationEvaluationConfig(BaseModel):
     questions: int = Field(1000, ge=30)
     """Maximal number of questions of a kind."""
     shares: tuple[float, ...] = Field((0.25, 0.5, 0.75, 1.0), min_length=1)
-    """Weights of the trained encoder in the interpolation with the original, among which labels choose."""
+    """Weights of an encoder trained on labels in the interpolation with the original: the largest is taken with which a
+    general dev set loses at most half of `max_forgetting`, or else the smallest."""
     share: float = Field(0.25, gt=0, le=1)
-    """Weight of the trained encoder if there are no labels: the largest at which scores on labels did not drop
-    (BENCHMARKS.md, *When BETTER is said*)."""
+    """Weight of an encoder trained on views: the largest at which scores on labels did not drop (BENCHMARKS.md, *When
+    BETTER is said*)."""
     max_forgetting: float = Field(0.5, ge=0, le=100)
     """Points (score × 100) that a general set may lose if its difference has an interval."""
     bootstrap: BootstrapConfig = BootstrapConfig()
     """Bootstrap of the confidence intervals."""
     seed: int = Field(0, ge=0, lt=2**32)
-    """Seed of the choice of queries, and of the labelled rows that choose the share."""
+    """Seed of the choice of queries, and of the labelled rows for evaluation."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Questions:
 
     Attributes:
         probes: Retrieval questions by kind.
-        labelled: One half of the labels; None without labels.
+        labelled: Labels that did not train; None without labels.
     """
 
     probes: Mapping[str, Retrieval]
@@ -106,30 +106,6 @@ def answers(encode: Encode, questions: Questions) -> Answers:
     return ranks | ({LABELS: per_row(encode, questions.labelled)} if questions.labelled else {})
 
 
-def gain(start: Answers, other: Answers, questions: Questions) -> float:
-    """Return the gain of the score on labels; 0 without labels."""
-    if questions.labelled is None:
-        return 0.0
-    return figure_of(LABELS, other, questions) - figure_of(LABELS, start, questions)
-
-
-def choose_share(gains: Mapping[float, float], forgets: Callable[[float], bool]) -> float:
-    """Choose the weight of the trained encoder in the interpolation with the original.
-
-    Args:
-        gains: Share → gain on labels.
-        forgets: Whether a share loses too much on a general set; called for as few shares as needed.
-
-    Returns:
-        The share with the largest gain that does not forget too much. If no share gains, the largest share, so that
-        the verdict describes the training. If all shares that gain forget too much, the smallest share.
-    """
-    better = sorted((share for share in gains if gains[share] > 0), key=lambda share: gains[share], reverse=True)
-    if not better:
-        return max(gains)
-    return next((share for share in better if not forgets(share)), min(gains))
-
-
 def evidence(start: Answers, adapted: Answers, questions: Questions, bootstrap: BootstrapConfig) -> list[BeforeAfter]:
     """Return one row for the labels, if any, then one for each kind of questions."""
     drawn = {"resamples": bootstrap.resamples, "seed": bootstrap.seed}
@@ -142,13 +118,6 @@ def evidence(start: Answers, adapted: Answers, questions: Questions, bootstrap: 
         both = outcome_draws([start[name][None], adapted[name][None]], probe.unit, **drawn)
         rows.append(_row(name, "MRR", "shown", both, len(probe), len(probe.targets)))
     return rows
-
-
-def figure_of(name: str, made: Answers, questions: Questions) -> float:
-    """Return one score of an encoder's answers: a mean reciprocal rank, or `labels.figure`."""
-    if name == LABELS and questions.labelled is not None:
-        return figure(made[name], questions.labelled)
-    return float(made[name].mean())
 
 
 def _row(name: str, metric: str, role: Role, both: Sequence[BootstrapDraws], n: int, among: int = 0) -> BeforeAfter:

@@ -128,7 +128,7 @@ class PaceRef(ArtifactRef):
 
 
 class WeighingRef(ArtifactRef):
-    """Scores of the original encoder interpolated with the trained one at several shares, and the chosen share."""
+    """Scores of the original encoder merged with the trained one at several shares, and the chosen share."""
 
     kind: Literal["weighing"] = "weighing"
 

@@ -78,7 +78,7 @@ SCORES = pl.Schema(
 COMPARISON = pl.Schema(
     {"model": pl.String(), "reference": pl.String(), **_FIGURE, "p_value": pl.Float64(), "seed": pl.Int64()}
 )
-WEIGHING = pl.Schema({"share": pl.Float64, "probe": pl.String, "value": pl.Float64, "counts": pl.Boolean})
+WEIGHING = pl.Schema({"share": pl.Float64, "value": pl.Float64})
 PROOF = pl.Schema(
     {
         "evidence": pl.String,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.labels import CHOOSE, REPORT, TEACH, enough, parts_of, sentences_of
+from models.corpus.labels import JUDGE, TEACH, enough, parts_of, sentences_of
 from models.errors import EmptyCorpusError
 from storage.sources.labels import LabelSource, read_labels
 
@@ -113,23 +113,21 @@ def summary_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> 
     return lines
 
 
-def labelled_halves(
+def judging_labels(
     store: Store, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int
-) -> dict[str, Labelled]:
-    """Return the selection half and the report half of labelled rows not used in training; empty without labels.
+) -> Labelled | None:
+    """Return the labelled rows for evaluation; None without labels.
 
     Raises:
-        EvaluationError: a half has too few rows.
+        EvaluationError: there are too few rows.
     """
     if labels is None:
-        return {}
+        return None
     from models.evaluation.labels import labelled_of  # sklearn
 
     rows = labelled_rows(store, passages, labels, use=use, seed=seed)
     names = tuple(sorted(rows["label"].unique())) if labels.kind == "classes" else ()
-    return {
-        part: labelled_of(rows.filter(part=part), labels.kind, names, quick=part == CHOOSE) for part in (CHOOSE, REPORT)
-    }
+    return labelled_of(rows.filter(part=JUDGE), labels.kind, names)
 
 
 def sides_of(labels: LabelSource) -> list[str]:

@@ -25,7 +25,7 @@ TITLES, NEIGHBOURS = "titles", "neighbours"
 BAD_SHARE = 0.01  # maximum share of unreadable records in a source
 
 
-@stage(ref=PassagesRef, version=7)
+@stage(ref=PassagesRef, version=8)
 def read_passages(work: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, split their records into sentences and hold documents out."""
     show_table("own-files", [source.summary for source in sources], "What the columns of your files were taken to hold")
@@ -76,7 +76,7 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
         report.check(BAD_SHARE)
 
 
-@stage(ref=CorpusRef, version=3)
+@stage(ref=CorpusRef, version=4)
 def learnt(work: StageContext, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int) -> None:
     """Make the training corpus: unique sentences of the part `train`, without those of evaluation labels.
 

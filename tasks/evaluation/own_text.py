@@ -87,13 +87,12 @@ class HeldOutSet(EvaluationSet):
         """Return the held-out sentences, their round trips and the labelled rows."""
         store = Store(self.store)
         sentences = store.scan(self.passages).filter(pl.col("part") != TRAIN).collect()
-        numbered = sentences.with_columns(unit=pl.struct("part", "unit").rank("dense") - 1)  # numbered from 0 per part
-        tables = {_PART: numbered}
+        tables = {_PART: sentences}
         if self.trips is not None:
             tables[_TRIPS] = store.scan(self.trips).filter(pl.col("method").str.starts_with("bt-")).collect()
         if self.labels is not None:
             tables[_LABELS] = known_labels(store, self.passages, self.labels)
-        elif not probes(numbered, tables.get(_TRIPS), questions=self.questions):
+        elif not probes(sentences, tables.get(_TRIPS), questions=self.questions):
             raise EvaluationError(f"{TOO_FEW}; give more text ({ENOUGH}), or labels")
         return tables
 

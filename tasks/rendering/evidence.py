@@ -1,4 +1,4 @@
-"""Tables of an adaptation's evidence: scores before and after, and the scores of each merging share."""
+"""Tables of an adaptation's evidence: scores before and after, and the general score of each merging share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from models.evaluation.signature import signed
 from tasks.rendering.numbers import p_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import polars as pl
 
 MRR: Final = "MRR is 1 / the place at which the right one is found, averaged."
@@ -43,21 +45,9 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
     ]
 
 
-def weighed(weighing: pl.DataFrame) -> list[dict[str, str]]:
-    """Return a row per share with a column per probe; deciding probes are marked."""
-    asked = weighing.select("probe", "counts").unique(maintain_order=True).rows()
-    figures = {(share, probe): value for share, probe, value, _ in weighing.rows()}
-
-    def shown(share: float, probe: str) -> str:
-        return f"{100 * figures[share, probe]:.1f}" if (share, probe) in figures else ""
-
-    return [
-        {
-            "share": f"{share:g}",
-            **{f"{probe} (decides)" if counts else probe: shown(share, probe) for probe, counts in asked},
-        }
-        for share in weighing["share"].unique(maintain_order=True)
-    ]
+def weighed(scores: Iterable[tuple[float, float]]) -> list[dict[str, str]]:
+    """Return a row per share of the training with its score on the general dev set."""
+    return [{"share": f"{share:g}", "general dev set": f"{100 * value:.1f}"} for share, value in scores]
 
 
 def _percent(value: float | None) -> str:

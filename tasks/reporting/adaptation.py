@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+from models.corpus.labels import JUDGE
 from models.evaluation.verdict import Verdict, Word
 from storage.artifacts.refs import (
     CheckpointRef,
@@ -18,7 +19,7 @@ from storage.artifacts.refs import (
 )
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
-from tasks.adaptation import SHARE, VERDICT
+from tasks.adaptation import REPORT, SHARE, VERDICT
 from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
 from tasks.rendering.evidence import MRR, proof_rows, weighed
@@ -47,12 +48,12 @@ _DRAWN: Final = (
     "a circle may forbid, a square is only shown."
 )
 _HELD_OUT: Final = (
-    "On documents that were held out and chose nothing; 95 % intervals, by drawing documents, of long ones runs of "
+    "On documents and labels that were held out; 95 % intervals, by drawing documents, of long ones runs of "
     f"sentences. {MRR}"
 )
 _TAUGHT: Final = {"dropout": "two readings under dropout"}
 _MEASURED: Final = (
-    "The start and the adapted encoder, × 100, on documents that were held out and chose nothing; 95 % intervals"
+    "The start and the adapted encoder, × 100, on documents and labels that were held out; 95 % intervals"
 )
 _LIMITS: Final = (
     "The figures are of the text named below and say nothing of text of another kind. Bias that the start or that text "
@@ -133,7 +134,7 @@ def spelled(views: Sequence[str]) -> str:
     return f"{' and '.join(_TAUGHT.get(view, view) for view in views)} of a sentence belong together"
 
 
-@stage(ref=ReportRef, version=10)
+@stage(ref=ReportRef, version=11)
 def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
     """Publish the page of an adaptation and the encoder's card.
 
@@ -152,7 +153,7 @@ def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationS
         share=float(str(work.store.manifest(made.weighing).figures[SHARE])),
         views=asked.taught,
     )
-    counts = counts_of(work.store, made, asked)
+    counts = counts_of(work.store, made)
     shown = (made.passages, made.weighing, made.proof, made.adapted)
     parts = [
         Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()})]),
@@ -174,22 +175,17 @@ def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationS
     work.draft.note(figures | {"said": [*sentences], "missing": list(asked.missing), ROWS: dict(counts)})
 
 
-def counts_of(store: Store, made: AdaptationArtifacts, asked: AdaptationSettings) -> dict[str, int]:
-    """Return the numbers of training rows, and of held-out rows (labels if there are any, else sentences)."""
+def counts_of(store: Store, made: AdaptationArtifacts) -> dict[str, int]:
+    """Return the numbers of sentences and labels for training and for evaluation."""
 
     def count(ref: ArtifactRef, name: str) -> int:
         return int(str(store.manifest(ref).figures.get(name, 0)))
 
-    labels = asked.labels is not None
-    held = {
-        part: count(made.corpus, f"labels {part}") if labels else count(made.passages, f"{part} sentences")
-        for part in ("choose", "report")
-    }
     return {
         "sentences learnt from": 0 if made.views is None else count(made.corpus, "sentences"),
         "labels learnt from": count(made.pairs, "labels"),
-        f"{'labels' if labels else 'sentences'} held out to choose": held["choose"],
-        f"{'labels' if labels else 'sentences'} held out to report": held["report"],
+        "labels that judge": count(made.corpus, f"labels {JUDGE}"),
+        "sentences held out": count(made.passages, f"{REPORT} sentences"),
     }
 
 
@@ -230,10 +226,10 @@ def learnt_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | No
     """
     from tasks.rendering.charts import training_charts  # matplotlib
 
-    sentence = f"That {spelled(adapted.views)}. Each share of the trained weights was asked of the half that chooses:"
     rest = "" if adapted.share == 1 else ", the rest from the start"
     taken = f"Taken: {100 * adapted.share:g} % of the trained weights{rest}."
-    blocks: list[Block] = [Prose(sentence), Table.of("Figures × 100 by share", weighed(weighing)), Prose(taken)]
+    scores = [] if weighing.is_empty() else [Table.of("General dev set × 100 by share", weighed(weighing.iter_rows()))]
+    blocks: list[Block] = [Prose(f"That {spelled(adapted.views)}. {taken}"), *scores]
     curves = [] if log is None else [Charts(training_charts({"training": log}))]
     return Part("What was learnt", [*blocks, *curves])
 

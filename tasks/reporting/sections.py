@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SAMPLES: Final = 5  # rows of each table of samples
 _SHORTEST: Final = 12  # minimum letters of a view in a table of samples
-_PARTS: Final = {"train": "learnt", "choose": "that choose", "report": "that report"}
+_PARTS: Final = {"train": "learnt", "report": "held out"}
 
 
 def text_part(

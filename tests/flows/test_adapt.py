@@ -24,7 +24,7 @@ from storage.errors import SourceError
 from storage.sources.labels import label_source
 from storage.sources.own_text import sources
 from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weigh
-from tasks.corpus.labels import labelled_halves
+from tasks.corpus.labels import judging_labels
 from tasks.corpus.passages import read_passages
 from tasks.embedding.encoders import resolve_encoder
 from tasks.stage.cached import StageContext, stage
@@ -41,7 +41,7 @@ SMALL = {
     "translators": "",
     "training": {"max_steps": 3, "batch_size": 8},
     "proof": {"questions": 60, "shares": [0.5, 1.0], "bootstrap": {"resamples": 200}},
-    "hold_out": {"limit": 200, "choose": 150, "report": 200},
+    "hold_out": {"limit": 200, "report": 200},
     "evaluation": {"sets": ["stsb/test"], "dev": None},
 }
 READING = EncoderConfig(model="embedded:bert-mini")
@@ -167,16 +167,17 @@ def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, tm
     assert proof.filter(role="counts")["evidence"].to_list() == ["labels"]
     pairs = store.scan(PairsRef(key=made_of(site, ref, "pairs"))).collect()
     passages = PassagesRef(key=made_of(site, ref, "passages"))
-    halves = labelled_halves(store, passages, label_source(str(path)), "adapt", 0)
-    judging = {*halves["choose"].first, *halves["report"].first}
+    labelled = judging_labels(store, passages, label_source(str(path)), "adapt", 0)
+    assert labelled is not None
+    judging = {*labelled.first}
     learnt = {*pairs["text_1"], *pairs["text_2"]}
     assert learnt.isdisjoint(judging)
     assert learnt | judging <= {*rows["body"]}
     assert store.manifest(ref).figures["rows"] == {
         "sentences learnt from": 0,
         "labels learnt from": len(learnt),
-        "labels held out to choose": len(halves["choose"]),
-        "labels held out to report": len(halves["report"]),
+        "labels that judge": len(labelled),
+        "sentences held out": store.scan(passages).filter(pl.col("part") == "report").select(pl.len()).collect().item(),
     }
     assert len(learnt) > 60
     assert len(judging) > 60
@@ -231,7 +232,7 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
     held_out = HeldOut(
         passages=passages, labels=label_source(str(tmp_path / "pairs.csv")), use="judge", config=config.proof
     )
-    weighing = weigh(site, held_out, start, trained, None, reading)
+    weighing = weigh(site, start, trained, None, (config.proof.share,), config.proof, reading)
     merged = merge(site, start, trained, weighing, reading)
     proof = prove(site, held_out, start, merged, GeneralFigures(scores=(), comparisons=()), reading)
     adapted = settle(site, start, merged, proof)

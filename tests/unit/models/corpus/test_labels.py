@@ -15,8 +15,6 @@ from models.corpus.labels import (
 )
 from models.errors import EvaluationError, TrainingError
 
-JUDGES = {"judge", "choose", "report"}
-
 
 def ids(*texts: str) -> pl.Series:
     return sentences_of(pl.Series("text", list(texts)))
@@ -37,20 +35,17 @@ def test_of_other_text_a_share_judges_where_labels_teach_and_all_of_it_where_the
     found = parts(rows, ["text"], ids("x"), ids("y"), use="field")
     assert np.mean([part == "judge" for part in found]) == pytest.approx(JUDGING, abs=0.03)
     assert found == parts(rows.reverse(), ["text"], ids("x"), ids("y"), use="field")[::-1]
-    halves = parts(rows, ["text"], ids("x"), ids("y"), use="judge")
-    assert np.mean([part == "choose" for part in halves]) == pytest.approx(0.5, abs=0.03)
-    assert {*halves} == {"choose", "report"}
+    assert {*parts(rows, ["text"], ids("x"), ids("y"), use="judge")} == {"judge"}
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_half_of_the_rows_teach_an_adaptation_and_a_quarter_each_chooses_and_is_reported(own):
+def test_half_of_the_rows_teach_an_adaptation_and_the_other_half_judges(own):
     """Of the text itself, three in ten of which are held out, and of other text."""
     texts = [f"Sentence number {number}." for number in range(2000)]
     held, learnt = (ids(*texts[:600]), ids(*texts[600:])) if own else (ids("x"), ids("y"))
     found = parts(pl.DataFrame({"text": texts}), ["text"], held, learnt, use="adapt")
     assert np.mean([part == "teach" for part in found]) == pytest.approx(0.5, abs=0.04)
-    assert np.mean([part == "choose" for part in found]) == pytest.approx(0.25, abs=0.04)
-    assert {*found} == {"teach", "choose", "report"}
+    assert {*found} == {"teach", "judge"}
     assert not own or "teach" not in found[:600]
 
 
@@ -58,7 +53,7 @@ def test_what_judges_where_labels_teach_judges_where_they_do_not():
     texts = [f"Sentence number {number}." for number in range(900)]
     rows, held, learnt = pl.DataFrame({"text": texts}), ids(*texts[:200]), ids(*texts[200:600])
     both = zip(*(parts(rows, ["text"], held, learnt, use=use) for use in ("field", "judge")), strict=True)
-    assert all(half in JUDGES for part, half in both if part == "judge")
+    assert all(other == "judge" for part, other in both if part == "judge")
 
 
 @pytest.mark.parametrize(("others", "share"), [(1000, 1.0), (100, JUDGING)])
@@ -66,7 +61,7 @@ def test_labelled_text_is_not_learnt_but_for_most_of_it_where_it_is_most_of_the_
     texts = [f"Sentence number {number}." for number in range(900)]
     learnt = ids(*texts, *(f"Another sentence of number {number}." for number in range(others)))
     found = parts(pl.DataFrame({"text": texts}), ["text"], ids("x"), learnt, use="judge")
-    assert np.mean([part in JUDGES for part in found]) == pytest.approx(share, abs=0.04)
+    assert np.mean([part == "judge" for part in found]) == pytest.approx(share, abs=0.04)
 
 
 def test_both_sides_of_a_pair_count():
@@ -75,7 +70,7 @@ def test_both_sides_of_a_pair_count():
     assert found == ["judge", "teach"]
 
 
-@pytest.mark.parametrize("use", ["field", "judge"])
+@pytest.mark.parametrize("use", ["field", "adapt"])
 def test_pairs_that_share_a_text_stay_together(use):
     """200 questions with 20 answers: no answer stands in two parts."""
     rows = pl.DataFrame({"q": [f"Question {n}?" for n in range(200)], "a": [f"Answer {n % 20}." for n in range(200)]})
@@ -93,25 +88,23 @@ def test_pairs_are_joined_over_others_and_a_held_sentence_counts_for_all():
     assert parts(rows, ["one", "two"], ids("x"), ids("d", "e", "g"), use="field") == ["teach"] * 6
 
 
-@pytest.mark.parametrize("use", ["field", "judge"])
+@pytest.mark.parametrize("use", ["field", "adapt"])
 @pytest.mark.parametrize("seed", range(5))
 def test_pairs_that_all_hang_together_are_divided_by_their_texts(seed, use):
-    """400 pairs of 40 sentences, some of which are held out or learnt."""
+    """800 pairs of 40 sentences, some of which are held out or learnt."""
     draw = np.random.default_rng(seed)
-    sides = {name: [f"Sentence {n}." for n in draw.integers(0, 40, 400)] for name in ("one", "two")}
+    sides = {name: [f"Sentence {n}." for n in draw.integers(0, 40, 800)] for name in ("one", "two")}
     rows = pl.DataFrame(sides).with_columns(label=(pl.int_range(pl.len()) % 5).cast(pl.String))
     held, learnt = ids("Sentence 0.", "Sentence 1."), ids("Sentence 2.", "Sentence 3.")
     found = rows.with_columns(part=parts_of(rows, ["one", "two"], held, learnt, use=use, seed=seed))
-    first, second = (
-        found.filter(part=part) for part in (("judge", "teach") if use == "field" else ("choose", "report"))
-    )
+    first, second = (found.filter(part=part) for part in ("judge", "teach"))
     one, other = ({*part["one"], *part["two"]} for part in (first, second))
     assert one.isdisjoint(other)
+    assert {"Sentence 0.", "Sentence 1."}.isdisjoint(other)
     if use == "field":
-        assert {"Sentence 0.", "Sentence 1."}.isdisjoint(other)
         assert {"Sentence 2.", "Sentence 3."}.isdisjoint(one)
     assert min(first.height, second.height) >= 10
-    assert enough(found, "pairs", use).height == 400 - found["part"].null_count()
+    assert enough(found, "pairs", use).height == 800 - found["part"].null_count()
 
 
 def test_a_text_without_a_word_has_a_row_too():
@@ -163,9 +156,9 @@ def test_a_class_that_too_few_rows_teach_is_left_out():
     assert kept.height == 84
 
 
-def test_a_class_that_a_half_has_too_few_rows_of_is_left_out():
-    rows = divided(("choose", "report"), good=(30, 12), bad=(30, 12), rare=(6, 9))
-    assert enough(rows, "classes", "judge").height == 84
+def test_a_class_of_which_too_few_rows_judge_is_left_out():
+    rows = divided(good=(30, 12), bad=(30, 12), rare=(9, 6))
+    assert enough(rows, "classes", "adapt").height == 84
 
 
 @pytest.mark.parametrize(
@@ -187,19 +180,15 @@ def test_labels_that_judge_nothing_are_refused_with_what_they_lack(counts, kind,
 @pytest.mark.parametrize(
     ("counts", "kind", "message"),
     [
-        ({"good": (30, 6), "bad": (30, 30)}, "classes", "96 labelled rows, of which 60 choose and 36 report"),
-        (
-            {"good": (30, 6), "bad": (30, 30)},
-            "classes",
-            "with 7 that choose and 7 that report; .* label 30 rows of",
-        ),
-        ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 that report can be used, expected at least 20; .* label 60 rows"),
-        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all that report have the score 1, expected several"),
+        ({"good": (30, 6), "bad": (30, 30)}, "classes", "96 labelled rows, of which 36 judge .*: 1 of 2 classes"),
+        ({"good": (30, 6), "bad": (30, 30)}, "classes", "with 7 that judge; .* label 20 rows of each class"),
+        ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 that judge can be used, expected at least 20; .* label 40 rows"),
+        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all that judge have the score 1, expected several"),
     ],
 )
-def test_halves_of_labels_are_refused_alike(counts, kind, message):
+def test_labels_that_only_judge_are_refused_alike(counts, kind, message):
     with pytest.raises(EvaluationError, match=message):
-        enough(divided(("choose", "report"), **counts), kind, "judge")
+        enough(divided((None, "judge"), **counts), kind, "judge")
 
 
 def test_pairs_that_all_judge_are_evidence_though_nothing_teaches():

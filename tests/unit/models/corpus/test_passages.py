@@ -101,7 +101,7 @@ def _many(documents: int, each: int) -> pl.DataFrame:
 
 
 def test_documents_are_held_out_whole_and_bounded_by_runs() -> None:
-    parts = hold_out(_many(40, 100), HoldOutConfig(share=0.4, limit=500, choose=100, report=100))
+    parts = hold_out(_many(40, 100), HoldOutConfig(share=0.4, limit=500, report=100))
     by = parts.group_by("part").agg(pl.len(), pl.col("document").unique())
     assert all(
         set(one).isdisjoint(other)
@@ -109,13 +109,12 @@ def test_documents_are_held_out_whole_and_bounded_by_runs() -> None:
     )
     sizes = dict(by.select("part", "len").iter_rows())
     assert 500 <= sizes["train"] < 564
-    assert 100 <= sizes["choose"] < 164
     assert 100 <= sizes["report"] < 164
 
 
 def test_where_documents_are_few_runs_are_held_out() -> None:
     parts = hold_out(_many(1, 1000), HoldOutConfig(share=0.4))
-    assert {*parts["part"]} == {"train", "choose", "report"}
+    assert {*parts["part"]} == {"train", "report"}
     assert parts.height == 1000
     units = parts.group_by("part", "unit").agg(pl.len(), run=(pl.col("position") // 16).n_unique())
     assert units["len"].max() == 16
@@ -124,7 +123,7 @@ def test_where_documents_are_few_runs_are_held_out() -> None:
 
 
 def test_a_part_of_few_documents_is_drawn_by_runs_and_one_of_many_by_documents() -> None:
-    few, many = (hold_out(_many(count, 100), HoldOutConfig()).filter(part="report") for count in (40, 200))
+    few, many = (hold_out(_many(count, 100), HoldOutConfig()).filter(part="report") for count in (30, 200))
     assert few["document"].n_unique() < 10 <= few["unit"].n_unique()
     assert few.group_by("document").len()["len"].unique().to_list() == [100]
     assert many["document"].n_unique() == many["unit"].n_unique() == many.select("document", "unit").n_unique()
@@ -138,10 +137,9 @@ def test_a_long_document_among_short_ones_is_held_out_by_runs(short: int, each: 
     learnt = parts.filter(part="train")["document"]
     assert short in learnt
     assert learnt.n_unique() > 10
-    for part in ("choose", "report"):
-        held = parts.filter(part=part)
-        assert held["unit"].n_unique() >= 10
-        assert short in held["document"]
+    held = parts.filter(part="report")
+    assert held["unit"].n_unique() >= 10
+    assert short in held["document"]
     whole = parts.filter(pl.col("document") != short).group_by("document").agg(pl.col("part").n_unique())
     assert whole["part"].max() == 1
 

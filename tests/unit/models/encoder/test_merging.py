@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 import torch
 
 from models.encoder.config import read_json
-from models.encoder.merging import interpolated, merged
+from models.encoder.merging import merged
 from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
 from models.errors import EncoderError
 from tests.tiny_encoder import ORIGINALS, tiny_encoder
@@ -65,17 +64,3 @@ def test_a_text_is_embedded_once(tmp_path: Path) -> None:
         for weight in network.parameters():
             weight.zero_()
     assert (cached([ORIGINALS[1]]) == first[1]).all()
-
-
-def test_interpolated_vectors_are_near_the_merged_encoder_s_between_near_encoders(tmp_path: Path) -> None:
-    start, trained = (SentenceEncoder(*tiny_encoder(tmp_path / "one")) for _ in range(2))
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for weight in trained.network.parameters():
-            weight += 0.03 * weight.std(correction=0) * torch.randn(weight.shape, generator=generator)
-    first, second = (CachedEncoder(encoder, device="cpu") for encoder in (start, trained))
-    for share in (0.0, 0.3, 1.0):
-        near = interpolated(first, second, share)(ORIGINALS)
-        own = merged(start, trained, share).encode(ORIGINALS)
-        moved = np.linalg.norm(second(ORIGINALS) - first(ORIGINALS), axis=1)
-        assert (np.linalg.norm(near - own, axis=1) <= 0.1 * moved).all()

@@ -15,7 +15,7 @@ from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.artifacts.schemas import PASSAGES
 from storage.sources.labels import LabelSource, label_source
 from tasks.adaptation import check_asked
-from tasks.corpus.labels import labelled_halves, labelled_rows, summary_of
+from tasks.corpus.labels import judging_labels, labelled_rows, summary_of
 from tasks.corpus.passages import learnt
 from tasks.stage.run_context import RunContext
 
@@ -39,8 +39,8 @@ def _parts(texts: list[str], held: int) -> pl.DataFrame:
         title=pl.lit(None, pl.String), continues=pl.lit(value=False), source=pl.lit("own"), lang=pl.lit("en")
     ), HoldOutConfig())  # fmt: skip
     number = pl.int_range(pl.len(), dtype=pl.UInt32)
-    part = pl.when(number >= held).then(pl.lit("train")).when(number < held // 2).then(pl.lit("choose"))
-    return table.with_columns(unit=number, part=part.otherwise(pl.lit("report")))
+    part = pl.when(number >= held).then(pl.lit("train")).otherwise(pl.lit("report"))
+    return table.with_columns(unit=number, part=part)
 
 
 def _published(site: RunContext, parts: pl.DataFrame) -> PassagesRef:
@@ -79,32 +79,34 @@ def test_where_the_text_is_labelled_itself_nothing_that_judges_is_learnt(
     assert judging == {*TEXTS} - texts
     assert (len(texts) == 280) if use == "field" else (0.6 < len(texts) / 280 < 0.8)
     if use != "field":
-        halves = labelled_halves(site.open_store(), passages, source, use, seed=0)
-        assert {*halves["choose"].first, *halves["report"].first} == judging
+        labelled = judging_labels(site.open_store(), passages, source, use, seed=0)
+        assert labelled is not None
+        assert {*labelled.first} == judging
 
 
-def test_pairs_of_which_a_half_would_share_a_text_with_the_other_go_together(site: RunContext, tmp_path: Path) -> None:
-    """Formerly a question on the left of one pair and on the right of another did not put both pairs in one half."""
+def test_pairs_that_share_texts_with_pairs_that_teach_do_not_judge(site: RunContext, tmp_path: Path) -> None:
+    """A question on the left of one pair and on the right of another puts both pairs in one part."""
     pairs = [(f"What of number {n} here?", f"What of number {n + 1 if n % 4 else n + 500} here?") for n in range(200)]
     path = tmp_path / "pairs.csv"
     pl.DataFrame(pairs, schema=["one", "two"], orient="row").with_columns(score=pl.int_range(pl.len()) % 5).write_csv(
         path
     )
-    halves = labelled_halves(
-        site.open_store(), _published(site, _parts(TEXTS, 120)), label_source(str(path)), "judge", seed=0
+    rows = labelled_rows(
+        site.open_store(), _published(site, _parts(TEXTS, 120)), label_source(str(path)), use="adapt", seed=0
     )
-    choose, report = ({*half.first, *half.second} for half in (halves["choose"], halves["report"]))
-    assert choose.isdisjoint(report)
-    assert len(halves["choose"]) + len(halves["report"]) == 200
+    judge, teach = ({*own["text_1"], *own["text_2"]} for own in (rows.filter(part=part) for part in ("judge", "teach")))
+    assert judge.isdisjoint(teach)
+    assert rows.height == 200
 
 
-def test_a_rare_class_is_left_out_of_both_halves_and_told(site: RunContext, tmp_path: Path) -> None:
+def test_a_rare_class_is_left_out_and_told(site: RunContext, tmp_path: Path) -> None:
     path = tmp_path / "rare.csv"
     labels = ["rare" if n < 5 else ("bad", "good")[n % 2] for n in range(200)]
     pl.DataFrame({"text": [f"Some other text of number {n}." for n in range(200)], "label": labels}).write_csv(path)
     source, passages = label_source(str(path)), _published(site, _parts(TEXTS, held=120))
-    halves = labelled_halves(site.open_store(), passages, source, "judge", seed=0)
-    assert halves["choose"].names == halves["report"].names == ("bad", "good")
+    labelled = judging_labels(site.open_store(), passages, source, "judge", seed=0)
+    assert labelled is not None
+    assert labelled.names == ("bad", "good")
     figures = site.open_store().manifest(_learnt(site, passages, source, use="judge")).figures
     assert summary_of(figures, source) == [
         "Left out of your labels, for too few of their rows can be used: rare (5 rows)."
@@ -128,13 +130,11 @@ def test_labels_that_leave_nothing_to_learn_are_refused(site: RunContext, tmp_pa
 
 
 def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: RunContext, tmp_path: Path) -> None:
-    passages = _published(site, _parts(TEXTS, held=40))
-    with pytest.raises(EvaluationError, match=r"too few documents .* found 20 sentences of 20 .* part 'choose'; give"):
+    passages = _published(site, _parts(TEXTS, held=20))
+    with pytest.raises(EvaluationError, match=r"too few documents .* found 20 sentences of 20 .* part 'report'; give"):
         check_asked(site, passages)
-    few = _file(tmp_path, TEXTS[:24])
-    with pytest.raises(
-        EvaluationError, match=r"24 labelled rows, of which \d+ choose .*: 0 of 2 classes have rows enough"
-    ):
+    few = _file(tmp_path, TEXTS[:12])
+    with pytest.raises(EvaluationError, match=r"12 labelled rows, of which 12 judge: 0 of 2 classes have rows enough"):
         _learnt(site, passages, few, use="judge")
-    with pytest.raises(EvaluationError, match=r"24 labelled rows, of which 24 judge and 0 teach: 0 of 2 classes"):
+    with pytest.raises(EvaluationError, match=r"12 labelled rows, of which 12 judge and 0 teach: 0 of 2 classes"):
         _learnt(site, passages, few, use="field")

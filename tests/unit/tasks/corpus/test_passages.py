@@ -4,16 +4,12 @@ import polars as pl
 import pytest
 
 from models.corpus.normalize import sentence_ids
-from models.corpus.passages import PASSAGES as SENTENCES_OF_DOCUMENTS
-from models.corpus.passages import HoldOutConfig, hold_out
 from models.errors import EvaluationError
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import PassagesRef
 from storage.artifacts.schemas import PASSAGES
-from storage.artifacts.store import Store
 from storage.sources.labels import label_source
 from tasks.corpus.passages import learnt
-from tasks.evaluation.own_text import HeldOutSet, questions_of
 from tasks.views.pairs import pair_own_labels
 
 SENTENCES = [f"The boat of captain {number} was late again." for number in range(60)]
@@ -59,24 +55,3 @@ def test_too_few_labels_end_a_field_at_its_first_stage(site, passages, tmp_path)
     labels = labelled(tmp_path, ["late", "early"] * 4)
     with pytest.raises(EvaluationError, match="8 labelled rows, of which 3 judge"):
         learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
-
-
-def test_units_of_the_two_parts_are_not_drawn_as_one(tmp_path):
-    numbers = pl.int_range(2000, eager=True)
-    rows = pl.DataFrame({"text": [f"Sentence {n} of a single long document." for n in numbers]}).select(
-        pl.lit(0, pl.UInt32).alias("document"),
-        numbers.cast(pl.UInt32).alias("position"),
-        sentence_ids(pl.col("text")).alias("sentence_id"),
-        "text",
-        pl.lit(None, pl.String).alias("title"),
-        pl.lit("s").alias("source"),
-        pl.lit("en").alias("lang"),
-    )
-    parts = hold_out(rows.select(SENTENCES_OF_DOCUMENTS.names()), HoldOutConfig())
-    store, ref = Store(str(tmp_path)), PassagesRef(key=f"{1:064x}")
-    with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
-        draft.write(parts)
-    units = {part: parts.filter(part=part)["unit"].n_unique() for part in ("choose", "report")}
-    held = HeldOutSet(passages=ref, trips=None, labels=None, questions=1000, store=store.url)
-    asked = questions_of(held)["crop"].unit
-    assert len({*asked}) == sum(units.values())
