@@ -9,7 +9,6 @@ Shapes: B sentences, S of them this process's share, T tokens, N tokens of all s
 from __future__ import annotations
 
 import contextlib
-import copy
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -19,6 +18,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from models.encoder.heads import LAYERS, PLUS, Head, Normalize, TokenHead, pool, precise, token_vectors
+from models.encoder.rounded import rounded_copy
 from models.encoder.unpadded import Tokens, budget_batches, first_position, lay_out, run_packed
 from models.errors import EncoderError
 from models.runtime.device import gather_shares, own_share, uploaded
@@ -147,9 +147,7 @@ class Encoder(nn.Module):
         return made.train(self.training)
 
     def rounded(self, pad_id: int) -> Encoder:
-        """Return an encoder whose transformer has its weights, but not its buffers, in bf16; heads are shared.
-
-        For frozen weights this is faster than autocast, which computes norms and their inputs in fp32.
+        """Return an encoder for frozen passes on an NVIDIA GPU: the transformer is a `rounded_copy`, heads are shared.
 
         Args:
             pad_id: Id of the padding token.
@@ -158,8 +156,7 @@ class Encoder(nn.Module):
         if not isinstance(backbone, PreTrainedModel):
             return self
         self.packs(pad_id)  # known before the copy, because the test needs fp32
-        halves = {id(weight): nn.Parameter(weight.bfloat16(), requires_grad=False) for weight in backbone.parameters()}
-        made = Encoder(copy.deepcopy(backbone, halves), self.config, self.token_heads, self.sentence_heads)
+        made = Encoder(rounded_copy(backbone), self.config, self.token_heads, self.sentence_heads)
         made.skipped, made._packs = self.skipped, self._packs
         return made.train(self.training)
 

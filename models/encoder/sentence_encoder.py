@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from models.runtime.progress import OnProgress
 
 CPU_TOKENS = 1024  # padded tokens per forward pass; fastest on CPU (compared with 4,096)
-GPU_TOKENS = 65_536
+GPU_TOKENS = 131_072
 REPORT_EVERY = 50  # forward passes between two progress reports
 CHUNK = 10_000  # texts per tokenizer call: enough for all its threads, few enough to bound memory
 DEFAULT_PROMPT = "default"  # saved name of a prompt that is not among the folder's named prompts

@@ -8,6 +8,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
+from models.encoder.rounded import ProductWithGelu
 from models.encoder.static import StaticTable
 from models.encoder.unpadded import Tokens
 
@@ -51,6 +52,27 @@ def test_vectors_differ_by_rounding_under_autocast_too(tokens, architecture, set
     assert not torch.equal(found, wanted)
     assert torch.cosine_similarity(found, wanted).min() > 0.999
     assert rounded.packs(PAD) == encoder.packs(PAD)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "settings", "products"),
+    [("bert", {}, 2), ("mpnet", {}, 2), ("bert", {"hidden_act": "relu"}, 0), ("modernbert", {}, 0)],
+)
+def test_gelu_is_part_of_the_product_where_the_model_follows_bert(architecture, settings, products):
+    torch.manual_seed(0)
+    config = CONFIG_MAPPING[architecture](vocab_size=50, max_position_embeddings=40, pad_token_id=PAD, **SIZES)
+    config.update(settings)
+    encoder = Encoder(AutoModel.from_config(config).eval(), EncoderConfig(model="x", max_length=24))
+    assert sum(isinstance(module, ProductWithGelu) for module in encoder.rounded(PAD).modules()) == products
+    assert not any(isinstance(module, ProductWithGelu) for module in encoder.modules())
+
+
+@pytest.mark.parametrize("shape", [(7, 32), (3, 5, 32)])
+def test_the_product_with_gelu_is_the_linear_layer_then_gelu(shape):
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(32, 48)
+    x = torch.randn(shape)
+    torch.testing.assert_close(ProductWithGelu(linear)(x), torch.nn.functional.gelu(linear(x)), atol=5e-4, rtol=0)
 
 
 def test_the_original_and_the_buffers_keep_their_digits():
