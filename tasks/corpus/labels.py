@@ -28,7 +28,8 @@ RARE, BETWEEN = "rare_classes", "idle_labels"
 def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, use: Use, seed: int = 0) -> pl.DataFrame:
     """Return the used rows: `text_1`, `text_2` (for pairs), `label`, and `part` as in `models.corpus.labels`.
 
-    Rows of rare classes and unused rows are left out.
+    Rows of rare classes and unused rows are left out. The rows are sorted, so that the order of the file changes
+    neither pairs nor folds.
 
     Args:
         store: store of the passages.
@@ -42,7 +43,7 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
     """
     parts = store.scan(passages).select("sentence_id", "part").collect()
     held, learnt = (parts.filter((pl.col("part") == TRAIN) == own)["sentence_id"] for own in (False, True))
-    rows = read_labels(labels)
+    rows = read_labels(labels).sort(*sides_of(labels), "label")
     divided = rows.with_columns(part=parts_of(rows, sides_of(labels), held, learnt, use=use, seed=seed))
     return enough(divided, labels.kind, use)
 

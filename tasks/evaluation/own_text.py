@@ -180,7 +180,7 @@ class OwnTextKind(FrozenKind[AnyText]):
         return [*found, *([] if labels is None else [_label_draws(rows_of(wanted)[_LABELS], labels, systems, config)])]
 
 
-@stage(ref=ScoresRef, version=2)
+@stage(ref=ScoresRef, version=3)
 def score_own_text(
     work: StageContext,
     embeddings: EmbeddingsRef,
@@ -210,7 +210,7 @@ def own_text_figures(sets: tuple[AnyText, ...], vectors: Vectors, config: Bootst
     return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
 
-@stage(ref=ComparisonRef, version=3)
+@stage(ref=ComparisonRef, version=4)
 def compare_own_text(
     work: StageContext,
     first: EmbeddingsRef,

@@ -74,7 +74,7 @@ def pair_own(work: StageContext, views: ViewsRef, trips: ViewsRef | None, config
     _pair(work, of_range, config, bits)
 
 
-@stage(ref=PairsRef, version=6)
+@stage(ref=PairsRef, version=7)
 def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
     """Make scored training pairs of labels: the given pairs, or texts paired within and across classes.
 

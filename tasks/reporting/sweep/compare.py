@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PAGE: Final = "sweep"
 
 
-@stage(ref=SweepRef, version=2)
+@stage(ref=SweepRef, version=3)
 def compare_systems(
     work: StageContext, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand
 ) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from models.corpus.normalize import split_sentences
 from models.corpus.passages import HoldOutConfig, passages
@@ -14,10 +15,12 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.artifacts.schemas import PASSAGES
 from storage.sources.labels import LabelSource, label_source
+from storage.sources.own_text import sources
 from tasks.adaptation import check_asked
 from tasks.corpus.labels import judging_labels, labelled_rows, summary_of
-from tasks.corpus.passages import learnt
+from tasks.corpus.passages import learnt, read_passages
 from tasks.stage.run_context import RunContext
+from tasks.views.pairs import pair_own_labels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,3 +141,22 @@ def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: RunCon
         _learnt(site, passages, few, use="judge")
     with pytest.raises(EvaluationError, match=r"12 labelled rows, of which 12 judge and 0 teach: 0 of 2 classes"):
         _learnt(site, passages, few, use="field")
+
+
+@pytest.mark.parametrize("use", ["field", "judge", "adapt"])
+def test_the_order_of_the_labelled_rows_changes_neither_text_nor_pairs(
+    site: RunContext, tmp_path: Path, *, use: Use
+) -> None:
+    rows = pl.DataFrame({"text": TEXTS, "label": [("bad", "good", "fair")[n % 3] for n in range(len(TEXTS))]})
+    made = []
+    for name, table in (("in order", rows), ("shuffled", rows.sample(fraction=1, shuffle=True, seed=1))):
+        table.write_csv(file := tmp_path / f"{name}.csv")
+        labels, texts = label_source(str(file)), tuple(sources([str(file)]))
+        passages = read_passages(site, texts, HoldOutConfig())
+        corpus = learnt(site, passages, labels, use=use, seed=0)
+        pairs = pair_own_labels(site, passages, labels, use=use, seed=0) if use != "judge" else None
+        rows_of = labelled_rows(site.open_store(), passages, labels, use=use)
+        frames = [site.open_store().scan(ref).collect().drop("source") for ref in (passages, corpus, pairs) if ref]
+        made.append([rows_of, *frames])
+    for first, second in zip(*made, strict=True):
+        assert_frame_equal(first, second)
