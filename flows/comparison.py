@@ -10,8 +10,8 @@ from models.evaluation.config import BootstrapConfig
 from storage.artifacts.lookup import find_reports
 from storage.artifacts.refs import EvaluationRef, ReportRef
 from tasks.corpus.evaluation_sets import is_scored_set
+from tasks.evaluation.comparison import compare
 from tasks.evaluation.kinds import available, names_of, tables
-from tasks.evaluation.sts import compare
 from tasks.reporting.comparison import compare_runs, result_vectors, run_names, settings_of
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
@@ -41,7 +41,7 @@ def compared(site: RunContext, reports: tuple[ReportRef, ...]) -> EvaluationRef:
     evaluations = [settings_of(store.manifest(ref))["evaluation"] for ref in reports]
     asked = [names_of(own["sets"]) for own in evaluations]
     shared = [name for name in asked[0] if is_scored_set(name) and all(name in names for names in asked)]
-    sets = available(site, shared).scored if shared else ()
+    sets = available(site, shared).drawn if shared else {}
     vectors = [result_vectors(store, ref) for ref in reports] if sets else []
     bootstrap = BootstrapConfig.model_validate(evaluations[0]["bootstrap"])
     differences = tuple(

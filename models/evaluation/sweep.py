@@ -10,7 +10,7 @@ Shapes: M systems, S seeds, Q = M x S encoders, N questions, R draws.
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -38,20 +38,27 @@ class SetDraws:
     """Scores and bootstrap draws of all systems on one set.
 
     Attributes:
-        name: Name of the set in tables.
+        dataset: Name of the dataset, or of the question about a text.
         metric: Name of the metric.
         group: Sets of one group count as one set in a mean; sets with an empty group are left out of it.
         systems: Scores and draws of each system, with the same draws for all.
+        split: Its split; empty without one.
+        protocol: As in the table `scores`.
+        n: Number of pairs, or questions.
     """
 
-    name: str
+    dataset: str
     metric: str
     group: str
     systems: tuple[BootstrapDraws, ...]
+    split: str = ""
+    protocol: str = "all"
+    n: int = 0
 
-    def named(self, name: str, group: str) -> SetDraws:
-        """Return the same draws under another name and group."""
-        return replace(self, name=name, group=group)
+    @property
+    def name(self) -> str:
+        """Name of the set in tables."""
+        return f"{self.dataset} {self.split}".strip()
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ class SweepResult:
             for label, draws in zip(self.labels, own.systems, strict=True):
                 figure = figure_of([draws], seed=self.seed)
                 row = asdict(figure) | {"sd": figure.sd if figure.seeds > 1 else None} | gains.get(label, _ITSELF)
-                place = {"label": label, "dataset": own.name, "metric": own.metric, "protocol": "all"}
+                place = {"label": label, "dataset": own.name, "metric": own.metric, "protocol": own.protocol}
                 yield place | row | {"reference": reference, "decides": bool(own.group), "verdict": verdict(row)}
 
     def ranking(self, name: str, barred: Collection[str] = ()) -> Ranking:
@@ -181,7 +188,7 @@ def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") ->
     """
     groups = dict.fromkeys(own.group for own in sets if own.group)
     means = [_mean([own.systems for own in sets if own.group == group]) for group in groups]
-    return SetDraws(name, metric, name, _mean(means))
+    return SetDraws(name, metric, name, _mean(means), n=sum(own.n for own in sets if own.group))
 
 
 def outcome_draws(

@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from storage.assets.embedded import EMBEDDED
 from storage.errors import HubError, SourceError
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, rows_of
 from tasks.evaluation.afs import AFS, AfsKind
@@ -21,8 +22,11 @@ from tasks.evaluation.transfer import TransferKind
 from tasks.evaluation.useb import UsebKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from models.evaluation.config import BootstrapConfig
+    from models.evaluation.sweep import SetDraws
+    from tasks.embedding.vectors import Vectors
     from tasks.rendering.paper_tables import PaperTable
     from tasks.stage.run_context import RunContext
 
@@ -67,6 +71,11 @@ class FoundSets:
     def scored(self) -> tuple[ScoredSet, ...]:
         """The sets of pairs with gold scores."""
         return tuple(found for found in self.sets.values() if isinstance(found, ScoredSet))
+
+    @property
+    def drawn(self) -> dict[str, EvaluationSet]:
+        """Name → set, for the sets on which systems are compared; `embedded:` is left out of the names."""
+        return {name.removeprefix(EMBEDDED): found for name, found in self.sets.items() if kind_of(name).is_drawn}
 
     def embedded(self) -> tuple[EvaluationSet, ...]:
         """Return the sets on which frozen vectors are scored."""
@@ -158,6 +167,23 @@ def find_set(site: RunContext, name: str) -> EvaluationSet:
     found: EvaluationSet = kind_of(name).find(site, name)
     rows_of(found)
     return found
+
+
+def draws_of_sets(
+    sets: Iterable[tuple[str, EvaluationSet, int]], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
+) -> list[SetDraws]:
+    """Return bootstrap scores of several systems on sets whose kinds draw them, all systems on the same draws.
+
+    Args:
+        sets: Name, set, and the offset of its seed from the configured one; sets that are averaged need different ones.
+        systems: For each system, the vectors of its encoders, one per seed.
+        config: Number and seed of the draws.
+    """
+    return [
+        drawn
+        for name, wanted, offset in sets
+        for drawn in kind_of(name).draws(wanted, systems, config.model_copy(update={"seed": config.seed + offset}))
+    ]
 
 
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:

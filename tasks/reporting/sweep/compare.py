@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -12,7 +13,7 @@ from models.evaluation.sweep import MEAN, SweepResult, forgetful, mean_of, not_c
 from storage.artifacts.refs import ENCODER, SweepRef
 from storage.artifacts.schemas import SWEEP
 from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.kinds import kind_of
+from tasks.evaluation.kinds import draws_of_sets
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.sections import reproduce_part, settings_part, text_part
@@ -79,12 +80,9 @@ def compare_systems(
 
 def _draws(asked: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
     """Return the draws of every set, and their means: of what decides on own text, else for each metric."""
-    compared: list[SetDraws] = []
-    for name, wanted, seed in asked.compared:
-        config = BootstrapConfig(resamples=resamples, seed=asked.config.seed + seed)
-        compared += kind_of(name).draws(wanted, vectors, config)
+    compared = draws_of_sets(asked.compared, vectors, BootstrapConfig(resamples=resamples, seed=asked.config.seed))
     if (own := asked.own_text) is not None:
-        compared = [found.named(found.name, "") if found.name in own.shown else found for found in compared]
+        compared = [replace(found, group="") if found.name in own.shown else found for found in compared]
         return [mean_of(compared, TEXT), *compared]
     by_metric = {
         metric: [found for found in compared if found.metric == metric]
