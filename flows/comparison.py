@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import run_context_of
+from flows.run_context import command_of, run_context_of
 from models.evaluation.config import BootstrapConfig
 from storage.artifacts.lookup import find_reports
-from storage.artifacts.refs import EvaluationRef, ReportRef
-from tasks.corpus.evaluation_sets import is_scored_set
-from tasks.evaluation.comparison import compare
-from tasks.evaluation.kinds import available, names_of, tables
-from tasks.reporting.comparison import compare_runs, result_vectors, run_names, settings_of
+from storage.artifacts.refs import ReportRef, SweepRef
+from storage.assets.embedded import EMBEDDED
+from tasks.evaluation.kinds import available, kind_of, names_of
+from tasks.reporting.provenance import RunCommand
+from tasks.reporting.sweep.compare import compare_systems
+from tasks.reporting.sweep.inputs import SweepSettings
+from tasks.reporting.sweep.runs import dev_of, run_systems, settings_of
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+_NO_SET = "The runs share no set of pairs or questions, so nothing is drawn on the same ones."
 
 
 def _run_name() -> str:
@@ -22,8 +32,8 @@ def _run_name() -> str:
 
 
 @flow(name="bsl-compare", flow_run_name=_run_name)
-def comparing(runs: list[str], site: RunContext | None = None) -> EvaluationRef:
-    """Compare finished runs on the scored sets that all of them were evaluated on.
+def comparing(runs: list[str], site: RunContext | None = None) -> SweepRef:
+    """Compare finished runs on the sets with bootstrap draws that all of them were evaluated on.
 
     Args:
         runs: Keys of reports or ids of runs, or prefixes of them; each run is compared with the first.
@@ -31,21 +41,37 @@ def comparing(runs: list[str], site: RunContext | None = None) -> EvaluationRef:
     """
     show_logs()
     place = run_context_of(site)
-    return compared(place, tuple(ReportRef(key=ref.key) for ref in find_reports(place.open_store(), runs)))
+    reports = tuple(ReportRef(key=ref.key) for ref in find_reports(place.open_store(), runs))
+    return compared(place, reports, command_of("compare", runs, {}))
 
 
-def compared(site: RunContext, reports: tuple[ReportRef, ...]) -> EvaluationRef:
+def compared(site: RunContext, reports: tuple[ReportRef, ...], command: str = "") -> SweepRef:
     """Return the comparison page of reports; inside a flow run, each line is a task run."""
     store = site.open_store()
-    names = run_names(store, reports)
-    evaluations = [settings_of(store.manifest(ref))["evaluation"] for ref in reports]
-    asked = [names_of(own["sets"]) for own in evaluations]
-    shared = [name for name in asked[0] if is_scored_set(name) and all(name in names for names in asked)]
-    sets = available(site, shared).drawn if shared else {}
-    vectors = [result_vectors(store, ref) for ref in reports] if sets else []
-    bootstrap = BootstrapConfig.model_validate(evaluations[0]["bootstrap"])
-    differences = tuple(
-        compare(site, vectors[0], other, (names[0], name), sets, bootstrap)
-        for other, name in zip(vectors[1:], names[1:], strict=False)
+    systems = run_systems(store, reports)
+    settings = [settings_of(store.manifest(ref)) for ref in reports]
+    names, others = _shared_names(settings)
+    found = available(site, names).drawn if names else {}
+    # A set that selected one of the encoders decides nothing if there is another.
+    chose = {dev_of(own) for own in settings}
+    fair = {name: wanted for name, wanted in found.items() if name not in chose}
+    selected = [name.replace("/", " ") for name in found if name in chose]
+    optimistic = f"{', '.join(selected)} selected an encoder, so its differences are optimistic."
+    asked = SweepSettings(
+        title=f"{len(reports)} runs compared",
+        config=BootstrapConfig.model_validate(settings[0]["evaluation"]["bootstrap"]),
+        sets=fair | found,
+        aside=tuple(selected) if fair else (),
+        others=others,
+        runs=reports,
+        notes=(*([] if found else [_NO_SET]), *([optimistic] if selected else [])),
     )
-    return compare_runs(site, reports, differences, tables())
+    return compare_systems(site, systems, asked, RunCommand(command=command))
+
+
+def _shared_names(settings: Sequence[dict[str, Any]]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    """Return the names of the drawn sets of all runs, and dataset → headline metrics of all sets without draws."""
+    asked = [names_of(own["evaluation"]["sets"]) for own in settings]
+    shared = [name for name in asked[0] if kind_of(name).is_drawn and all(name in names for names in asked)]
+    others = {name.removeprefix(EMBEDDED): kind_of(name) for names in asked for name in names}
+    return shared, {name: kind.headline for name, kind in others.items() if not kind.is_drawn}

@@ -21,6 +21,7 @@ from tasks.reporting.sweep.advice import TEXT, Choice, advice
 from tasks.reporting.sweep.costs import cost_table, faults_of
 from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from tasks.reporting.sweep.page import SweepContent, finding, shown_set, sweep_page
+from tasks.reporting.sweep.runs import result_scores, run_parts
 from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import limit_threads
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 PAGE: Final = "sweep"
 
 
-@stage(ref=SweepRef, version=3)
+@stage(ref=SweepRef, version=4)
 def compare_systems(
     work: StageContext, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand
 ) -> None:
@@ -75,18 +76,20 @@ def compare_systems(
     if choice is not None:
         work.draft.write(choice.costs, "costs")
     work.draft.note({"said": [*filter(None, sentences)], "shown": shown, "faults": {**faults}, "notes": [*notes]})
-    publish(work, sweep_page(content, sentences, _own_parts(work, asked, told)), PAGE)
+    own_parts = [*_run_parts(work, [system.label for system in systems], asked), *_own_parts(work, asked, told)]
+    publish(work, sweep_page(content, sentences, own_parts), PAGE)
 
 
 def _draws(asked: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
     """Return the draws of every set, and their means: of what decides on own text, else for each metric."""
     compared = draws_of_sets(asked.compared, vectors, BootstrapConfig(resamples=resamples, seed=asked.config.seed))
-    if (own := asked.own_text) is not None:
-        compared = [replace(found, group="") if found.name in own.shown else found for found in compared]
+    compared = [replace(found, group="") if found.name in asked.aside else found for found in compared]
+    if asked.own_text is not None:
         return [mean_of(compared, TEXT), *compared]
+    deciding = [found for found in compared if found.group]
     by_metric = {
-        metric: [found for found in compared if found.metric == metric]
-        for metric in dict.fromkeys(found.metric for found in compared)
+        metric: [found for found in deciding if found.metric == metric]
+        for metric in dict.fromkeys(found.metric for found in deciding)
     }
     return [*compared, *(mean_of(sets, MEAN, metric) for metric, sets in by_metric.items() if len(sets) > 1)]
 
@@ -104,6 +107,15 @@ def _choice(
         if system.checkpoints
     }
     return Choice(ranked, forgets, folders, cost_table(work.store, systems, own.corpus, ranked))
+
+
+def _run_parts(work: StageContext, names: Sequence[str], asked: SweepSettings) -> list[Part]:
+    """Write the scores of finished runs; return the sections on the runs, none if the systems are no such runs."""
+    if not asked.runs:
+        return []
+    scores = result_scores(work.store, names, asked.runs)
+    work.draft.write(scores, "scores")
+    return run_parts(work.store, names, asked.runs, scores)
 
 
 def _own_parts(work: StageContext, asked: SweepSettings, told: RunCommand) -> list[Part]:

@@ -14,7 +14,7 @@ def row(label: str, dataset: str, mean: float, gain: tuple[float, float, float, 
     figure = {"metric": "spearman", "protocol": "all", "sd": 0.01, "ci_low": mean - 0.02, "ci_high": mean + 0.02}
     names = ("difference", "difference_low", "difference_high", "p_value")
     differences = dict(zip(names, gain or (None,) * 4, strict=True))
-    place = {"label": label, "dataset": dataset, "mean": mean, "seeds": 3, "reference": "a"}
+    place = {"label": label, "dataset": dataset, "mean": mean, "seeds": 3, "reference": "a", "decides": True}
     return place | figure | differences | {"verdict": verdict(differences)} | other
 
 
@@ -31,7 +31,7 @@ def table():
         )
     ]
     accuracy = {"metric": "accuracy", "protocol": "fast", "sd": None, "ci_low": None, "ci_high": None}
-    return pl.DataFrame([*rows, row("a", "mr all", 0.7, reference=None, **accuracy)], schema=SWEEP)
+    return pl.DataFrame([*rows, row("a", "mr all", 0.7, reference=None, decides=None, **accuracy)], schema=SWEEP)
 
 
 POINTS = [
