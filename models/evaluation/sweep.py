@@ -10,7 +10,7 @@ Shapes: M systems, S seeds, Q = M x S encoders, N questions, R draws.
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from models.evaluation.significance.paired import Difference
 
 MEAN: Final = "mean of sets"
-LEVEL: Final = 0.05
 DRAWS: Final = 80  # per comparison: Holm's smallest p is then 2 / 80 = 0.025, half of 0.05
-_ITSELF: Final = dict.fromkeys(("difference", "difference_low", "difference_high", "p_value"))
+_GAIN: Final = {
+    "difference": "value", "difference_low": "ci_low", "difference_high": "ci_high", "p_value": "p_value",
+    "verdict": "verdict",
+}  # fmt: skip
+"""Column of a row → field of a `Difference`."""
 
 
 @dataclass(frozen=True)
@@ -62,36 +65,16 @@ class SetDraws:
 
 
 @dataclass(frozen=True)
-class MethodResult:
-    """A system compared with the best.
-
-    Attributes:
-        label: Name of the system.
-        behind: Score of the best − score of this system.
-        p_value: Holm-corrected over all pairs of systems.
-    """
-
-    label: str
-    behind: Difference
-    p_value: float
-
-    @property
-    def beaten(self) -> bool:
-        """Whether the best is significantly better."""
-        return self.behind.ci_low > 0 and self.p_value < LEVEL
-
-
-@dataclass(frozen=True)
 class Ranking:
     """The best of the systems that may be chosen.
 
     Attributes:
         best: Label of the best system.
-        others: Comparison of each other system with the best, in the order of the systems.
+        behind: Label of each other system → score of the best − its score; p is Holm-corrected over all pairs.
     """
 
     best: str
-    others: tuple[MethodResult, ...]
+    behind: Mapping[str, Difference]
 
 
 @dataclass(frozen=True)
@@ -128,10 +111,17 @@ class SweepResult:
         for reference, own in itertools.product(references or self.labels[:1], self.sets):
             gains = self._gains(own, reference)
             for label, draws in zip(self.labels, own.systems, strict=True):
-                figure = figure_of([draws], seed=self.seed)
-                row = asdict(figure) | {"sd": figure.sd if figure.seeds > 1 else None} | gains.get(label, _ITSELF)
-                place = {"label": label, "dataset": own.name, "metric": own.metric, "protocol": own.protocol}
-                yield place | row | {"reference": reference, "decides": bool(own.group), "verdict": verdict(row)}
+                gain = gains.get(label)
+                yield {
+                    "label": label,
+                    "dataset": own.name,
+                    "metric": own.metric,
+                    "protocol": own.protocol,
+                    **asdict(figure_of([draws], seed=self.seed)),
+                    "reference": reference,
+                    **{column: gain and getattr(gain, name) for column, name in _GAIN.items()},
+                    "decides": bool(own.group),
+                }
 
     def ranking(self, name: str, barred: Collection[str] = ()) -> Ranking:
         """Return the best system on one set, and its lead over the others.
@@ -140,42 +130,32 @@ class SweepResult:
             name: Name of the set.
             barred: Labels that must not be chosen; must leave at least one system.
         """
-        systems = next(own.systems for own in self.sets if own.name == name)
-        figures = {label: float(draws.figures.mean()) for label, draws in zip(self.labels, systems, strict=True)}
-        best = max((label for label in self.labels if label not in barred), key=figures.__getitem__)
-        pairs = list(itertools.combinations(range(len(systems)), 2))
-        found = [difference_of([systems[one]], [systems[two]], seed=self.seed) for one, two in pairs]
-        corrected = dict(zip(pairs, holm([difference.p_value for difference in found]), strict=True))
-        place = self.labels.index(best)
-        others = [
-            MethodResult(
-                label,
-                difference_of([systems[number]], [systems[place]], seed=self.seed),
-                corrected[min(number, place), max(number, place)],
-            )
-            for number, label in enumerate(self.labels)
-            if number != place
-        ]
-        return Ranking(best, tuple(others))
+        drawn = next(own.systems for own in self.sets if own.name == name)
+        systems = dict(zip(self.labels, drawn, strict=True))
+        best = max((label for label in systems if label not in barred), key=lambda label: systems[label].figures.mean())
+        pairs = list(itertools.combinations(systems, 2))
+        corrected = dict(zip(pairs, holm([self._gain(systems, *pair).p_value for pair in pairs]), strict=True))
+        behind = {label: self._gain(systems, label, best) for label in systems if label != best}
+        return Ranking(
+            best,
+            {
+                label: replace(gain, p_value=corrected[(label, best) if (label, best) in corrected else (best, label)])
+                for label, gain in behind.items()
+            },
+        )
 
-    def _gains(self, own: SetDraws, reference: str) -> dict[str, dict[str, object]]:
-        """Return label → difference from the reference, for all other systems."""
+    def _gains(self, own: SetDraws, reference: str) -> dict[str, Difference]:
+        """Return label → difference from the reference, with corrected p, for all other systems."""
         systems = dict(zip(self.labels, own.systems, strict=True))
-        gains = {
-            label: difference_of([systems[reference]], [draws], seed=self.seed)
-            for label, draws in systems.items()
-            if label != reference
-        }
-        p_values = holm([gain.p_value for gain in gains.values()])
+        gains = {label: self._gain(systems, reference, label) for label in systems if label != reference}
+        corrected = holm([gain.p_value for gain in gains.values()])
         return {
-            label: {
-                "difference": gain.value,
-                "difference_low": gain.ci_low,
-                "difference_high": gain.ci_high,
-                "p_value": p_value,
-            }
-            for (label, gain), p_value in zip(gains.items(), p_values, strict=True)
+            label: replace(gain, p_value=p_value)
+            for (label, gain), p_value in zip(gains.items(), corrected, strict=True)
         }
+
+    def _gain(self, systems: Mapping[str, BootstrapDraws], first: str, second: str) -> Difference:
+        return difference_of([systems[first]], [systems[second]], seed=self.seed)
 
 
 def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") -> SetDraws:
@@ -207,19 +187,6 @@ def outcome_draws(
     ends = np.cumsum([len(answers) for answers in outcomes])[:-1]
     parts = zip(np.split(values_QN.mean(axis=1), ends), np.split(draws_RQ, ends, axis=1), strict=True)
     return tuple(BootstrapDraws(figures_S, draws_RS) for figures_S, draws_RS in parts)
-
-
-def verdict(row: Mapping[str, object]) -> str | None:
-    """Return `above`, `below` or `no` for a row's difference from its reference; None if it has no difference.
-
-    `above` and `below` require that the interval excludes 0 and that the corrected p is below `LEVEL`.
-    """
-    low, high, p_value = (row[name] for name in ("difference_low", "difference_high", "p_value"))
-    if not (isinstance(low, float) and isinstance(high, float) and isinstance(p_value, float)):
-        return None
-    if p_value < LEVEL and low > 0:
-        return "above"
-    return "below" if p_value < LEVEL and high < 0 else "no"
 
 
 def forgetful(rows: Iterable[Mapping[str, Any]], checks: Collection[str], allowed: float) -> dict[str, float]:

@@ -47,14 +47,14 @@ class Estimate:
 
     Attributes:
         mean: Mean over seeds.
-        sd: Standard deviation over seeds (n − 1); NaN with one seed.
+        sd: Standard deviation over seeds (n − 1); None with one seed.
         ci_low: Lower end of the 95 % percentile interval over seeds and pairs.
         ci_high: Upper end.
         seeds: Number of seeds.
     """
 
     mean: float
-    sd: float
+    sd: float | None
     ci_low: float
     ci_high: float
     seeds: int
@@ -108,7 +108,7 @@ def figure_of(sets: Sequence[BootstrapDraws], *, seed: int = 0) -> Estimate:
     """
     figures_S = _mean_figures(sets)
     low, high = percentile_interval(_finite(_distribution(sets, seed)))
-    sd = float(figures_S.std(ddof=1)) if len(figures_S) > 1 else float("nan")
+    sd = float(figures_S.std(ddof=1)) if len(figures_S) > 1 else None
     return Estimate(float(figures_S.mean()), sd, low, high, len(figures_S))
 
 

@@ -106,11 +106,11 @@ def _higher(choice: Choice, rows: Mapping[str, Mapping[str, Any]], best: str) ->
 
 
 def _sureness(ranking: Ranking) -> str:
-    near = [standing for standing in ranking.others if not standing.beaten]
+    near = {label: behind for label, behind in ranking.behind.items() if behind.verdict != "above"}
     if not near:
         return "It is above every other method for sure."
-    names = ", ".join(f"{standing.label} ({100 * -standing.behind.value:+.1f})" for standing in near)
-    beaten = len(ranking.others) - len(near)
+    names = ", ".join(f"{label} ({100 * -behind.value:+.1f})" for label, behind in near.items())
+    beaten = len(ranking.behind) - len(near)
     return f"It cannot be told apart from {names}{f'; it is above the other {beaten} for sure' if beaten else ''}."
 
 

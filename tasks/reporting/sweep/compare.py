@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from models.evaluation.config import BootstrapConfig
-from models.evaluation.reproduction import measured
+from models.evaluation.reproduction import estimate_over_seeds
+from models.evaluation.signature import PLACE
 from models.evaluation.sweep import MEAN, SweepResult, forgetful, mean_of, not_chosen, smallest_p
 from storage.artifacts.refs import ENCODER, SweepRef
 from storage.artifacts.schemas import SWEEP
@@ -141,33 +142,18 @@ def _other_figures(
 ) -> Iterator[dict[str, object]]:
     """Yield figures over seeds of sets without draws, such as accuracies; they are not compared."""
     headlines = [pl.col("dataset").eq(name) & pl.col("metric").is_in(metrics) for name, metrics in wanted.items()]
-    place = ("dataset", "split", "metric", "protocol")
     for system in systems:
         if not system.scores:
             continue
         rows = pl.concat([work.store.scan(ref).collect() for ref in system.scores])
         own = rows.filter(pl.any_horizontal(*headlines, False), pl.col("subset").is_in(["all", "mean"]))
-        for (dataset, split, metric, protocol), seeds in own.group_by(place, maintain_order=True):
+        for (dataset, split, metric, protocol), seeds in own.group_by(PLACE, maintain_order=True):
             ends = [pl.col(end).fill_null(pl.col("value")) for end in ("ci_low", "ci_high")]
-            figure = measured(seeds.select("value", *ends).rows())
-            known = seeds["ci_low"].null_count() == 0 or figure.sd is not None  # else there is no interval
-            low, high = figure.interval if known else (None, None)
-            yield {
-                "label": system.label,
-                "dataset": f"{dataset} {split}",
-                "metric": metric,
-                "protocol": protocol,
-                "mean": figure.mean / 100,
-                "sd": _share(figure.sd),
-                "ci_low": _share(low),
-                "ci_high": _share(high),
-                "seeds": seeds.height,
-            }
-
-
-def _share(figure: float | None) -> float | None:
-    """Return a figure × 100 as a fraction."""
-    return None if figure is None else figure / 100
+            figure = asdict(estimate_over_seeds([seeds.select("value", *ends).rows()]))
+            if seeds["ci_low"].null_count() and seeds.height == 1:
+                figure |= {"ci_low": None, "ci_high": None}
+            place = {"dataset": f"{dataset} {split}", "metric": metric, "protocol": protocol}
+            yield {"label": system.label, **place, **figure}
 
 
 def _without(figures: pl.DataFrame, labels: list[str]) -> pl.DataFrame:

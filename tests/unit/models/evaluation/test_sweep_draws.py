@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from models.evaluation.significance.hierarchical import BootstrapDraws, holm
-from models.evaluation.sweep import MEAN, SetDraws, SweepResult, forgetful, mean_of, outcome_draws, verdict
+from models.evaluation.significance.paired import Difference
+from models.evaluation.sweep import MEAN, SetDraws, SweepResult, forgetful, mean_of, outcome_draws
 
 
 def answers(shift: float, seeds: int = 1, n: int = 400) -> np.ndarray:
@@ -100,18 +101,17 @@ def test_rows_say_above_only_for_what_is_above_after_correction():
     [(0.1, 0.2, 0.01, "above"), (0.1, 0.2, 0.06, "no"), (-0.2, -0.1, 0.01, "below"), (-0.1, 0.2, 0.01, "no")],
 )
 def test_an_interval_alone_or_a_p_alone_is_not_enough(low, high, p, word):
-    assert verdict({"difference_low": low, "difference_high": high, "p_value": p}) == word
+    assert Difference(0.0, low, high, p).verdict == word
 
 
 def test_the_best_is_the_highest_that_may_be_chosen_and_beats_only_what_it_beats():
     names = ["start", "near", "best", "barred"]
     found = ranking(names, drawn(0, 0.095, 0.1, 0.3), barred={"barred"})
     assert found.best == "best"
-    standings = {standing.label: standing for standing in found.others}
-    assert {name: standing.beaten for name, standing in standings.items()} == {
-        "start": True, "near": False, "barred": False,
+    assert {name: behind.verdict for name, behind in found.behind.items()} == {
+        "start": "above", "near": "no", "barred": "below",
     }  # fmt: skip
-    assert standings["barred"].behind.value < 0 < standings["start"].behind.value
+    assert found.behind["barred"].value < 0 < found.behind["start"].value
 
 
 def test_the_best_pays_for_all_pairs():
@@ -120,12 +120,14 @@ def test_the_best_pays_for_all_pairs():
     gaps = [(methods[j].draws - methods[i].draws).ravel() for i in range(4) for j in range(i + 1, 4)]
     raw = [min(1.0, 2 * (min((gap <= 0).sum(), (gap >= 0).sum()) + 1) / 2001) for gap in gaps]
     corrected = holm(raw)
-    assert [standing.p_value for standing in found.others] == pytest.approx([corrected[2], corrected[4], corrected[5]])
+    assert [behind.p_value for behind in found.behind.values()] == pytest.approx(
+        [corrected[2], corrected[4], corrected[5]]
+    )
 
 
 def test_seeds_that_differ_hide_a_difference_that_pairs_alone_would_show():
     quiet = outcome_draws([answers(0), answers(0.01)], np.arange(400), resamples=2000)
     spread = np.array([[-0.2], [0.0], [0.2]])
     loud = outcome_draws([answers(0, 3) + spread, answers(0.01, 3) + spread], np.arange(400), resamples=2000)
-    assert ranking(["a", "b"], quiet).others[0].behind.ci_low > 0
-    assert ranking(["a", "b"], loud).others[0].behind.ci_low < 0
+    assert ranking(["a", "b"], quiet).behind["a"].ci_low > 0
+    assert ranking(["a", "b"], loud).behind["a"].ci_low < 0

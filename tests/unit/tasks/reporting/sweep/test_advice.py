@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from models.evaluation.significance.paired import Difference
-from models.evaluation.sweep import MethodResult, Ranking, not_chosen
+from models.evaluation.sweep import Ranking, not_chosen
 from storage.artifacts.schemas import SWEEP, SWEEP_COSTS
 from tasks.rendering.blocks import Part, Prose
 from tasks.rendering.html import html
@@ -24,7 +24,7 @@ def row(label, mean, gap=None, p=None, verdict=None, dataset=TEXT):
 
 
 def standing(label, gap, p):
-    return MethodResult(label, Difference(gap, gap - 0.01, gap + 0.01, p), p)
+    return {label: Difference(gap, gap - 0.01, gap + 0.01, p)}
 
 
 COSTS = pl.DataFrame(
@@ -58,7 +58,7 @@ def page_of(content):
 
 
 ROWS = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above"), row("SimCSE", 0.44, 0.04, 0.002, "above")]
-RANKED = Ranking("BSL", (standing("as it is", 0.05, 0.001), standing("SimCSE", 0.005, 0.4)))
+RANKED = Ranking("BSL", standing("as it is", 0.05, 0.001) | standing("SimCSE", 0.005, 0.4))
 
 
 def test_the_best_is_named_with_how_sure_and_what_it_costs():
@@ -73,25 +73,25 @@ def test_the_best_is_named_with_how_sure_and_what_it_costs():
 
 def test_a_best_that_beats_nobody_says_so_of_nobody():
     rows = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above")]
-    said = summary_of(content(rows, Ranking("BSL", (standing("as it is", 0.05, 0.4),))))
+    said = summary_of(content(rows, Ranking("BSL", standing("as it is", 0.05, 0.4))))
     assert said[1] == "It cannot be told apart from as it is (-5.0)."
 
 
 def test_what_is_not_above_for_sure_is_not_recommended():
     rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no")]
-    (said,) = summary_of(content(rows, Ranking("BSL", (standing("as it is", 0.005, 0.3),))))
+    (said,) = summary_of(content(rows, Ranking("BSL", standing("as it is", 0.005, 0.3))))
     assert said.startswith("Keep the encoder as it is: nothing is above it for sure; highest is BSL, 40.50")
 
 
 def test_a_start_that_is_best_is_kept():
     rows = [row("as it is", 0.40), row("BSL", 0.35, -0.05, 0.001, "below")]
-    (said,) = summary_of(content(rows, Ranking("as it is", (standing("BSL", 0.05, 0.001),))))
+    (said,) = summary_of(content(rows, Ranking("as it is", standing("BSL", 0.05, 0.001))))
     assert said == "Keep the encoder as it is: no method that may be chosen is higher than its 40.00."
 
 
 def test_what_forgets_is_named_and_not_chosen():
     rows = [*ROWS, row("TF-IDF", 0.50, 0.10, 0.001, "above")]
-    ranked = Ranking("BSL", (*RANKED.others, standing("TF-IDF", -0.05, 0.001)))
+    ranked = Ranking("BSL", {**RANKED.behind, **standing("TF-IDF", -0.05, 0.001)})
     said = summary_of(content(rows, ranked, {"TF-IDF": -0.181}))
     assert said[0].startswith("Use BSL")
     assert said[-1] == (
@@ -103,7 +103,7 @@ def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
     rows = [*ROWS, row("flow", 0.46, 0.06, 0.2, "no")]
     forgets = {"SimCSE": -0.02}
     assert not_chosen(rows, TEXT, forgets) == {"as it is", "SimCSE", "flow"}
-    said = summary_of(content(rows, Ranking("BSL", (*RANKED.others, standing("flow", -0.01, 0.6))), forgets))
+    said = summary_of(content(rows, Ranking("BSL", {**RANKED.behind, **standing("flow", -0.01, 0.6)}), forgets))
     assert said[0].startswith("Use BSL")
     assert "cannot be told apart from SimCSE (-0.5), flow (+1.0)" in said[1]
     assert said[-1] == (

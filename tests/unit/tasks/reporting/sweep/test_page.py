@@ -3,7 +3,8 @@
 import polars as pl
 import pytest
 
-from models.evaluation.sweep import MEAN, verdict
+from models.evaluation.significance.paired import Difference
+from models.evaluation.sweep import MEAN
 from storage.artifacts.schemas import SWEEP
 from tasks.rendering.markdown import markdown
 from tasks.reporting.sweep.page import SweepContent, comparisons, finding, set_rows, shown_set, sweep_chart, sweep_page
@@ -15,7 +16,7 @@ def row(label: str, dataset: str, mean: float, gain: tuple[float, float, float, 
     names = ("difference", "difference_low", "difference_high", "p_value")
     differences = dict(zip(names, gain or (None,) * 4, strict=True))
     place = {"label": label, "dataset": dataset, "mean": mean, "seeds": 3, "reference": "a", "decides": True}
-    return place | figure | differences | {"verdict": verdict(differences)} | other
+    return place | figure | differences | {"verdict": gain and Difference(*gain).verdict} | other
 
 
 @pytest.fixture
