@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from prefect import flow
 from prefect.runtime import flow_run
 
@@ -11,18 +9,13 @@ from flows.run_context import command_of, run_context_of
 from models.evaluation.config import BootstrapConfig
 from storage.artifacts.lookup import find_reports
 from storage.artifacts.refs import ReportRef, SweepRef
-from storage.assets.embedded import EMBEDDED
-from tasks.evaluation.kinds import available, kind_of, names_of
+from tasks.evaluation.kinds import available, kind_of, names_of, shared_names, undrawn
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.sweep.compare import compare_systems
 from tasks.reporting.sweep.inputs import SweepSettings
 from tasks.reporting.sweep.runs import dev_of, run_systems, settings_of
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 _NO_SET = "The runs share no set of pairs or questions, so nothing is drawn on the same ones."
 
@@ -50,28 +43,21 @@ def compared(site: RunContext, reports: tuple[ReportRef, ...], command: str = ""
     store = site.open_store()
     systems = run_systems(store, reports)
     settings = [settings_of(store.manifest(ref)) for ref in reports]
-    names, others = _shared_names(settings)
+    asked = [names_of(own["evaluation"]["sets"]) for own in settings]
+    names = [name for name in shared_names(asked) if kind_of(name).is_drawn]
     found = available(site, names).drawn if names else {}
     # A set that selected one of the encoders decides nothing if there is another.
     chose = {dev_of(own) for own in settings}
     fair = {name: wanted for name, wanted in found.items() if name not in chose}
     selected = [name.replace("/", " ") for name in found if name in chose]
     optimistic = f"{', '.join(selected)} selected an encoder, so its differences are optimistic."
-    asked = SweepSettings(
+    shown = SweepSettings(
         title=f"{len(reports)} runs compared",
         config=BootstrapConfig.model_validate(settings[0]["evaluation"]["bootstrap"]),
         sets=fair | found,
         aside=tuple(selected) if fair else (),
-        others=others,
+        others=undrawn(asked),
         runs=reports,
         notes=(*([] if found else [_NO_SET]), *([optimistic] if selected else [])),
     )
-    return compare_systems(site, systems, asked, RunCommand(command=command))
-
-
-def _shared_names(settings: Sequence[dict[str, Any]]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """Return the names of the drawn sets of all runs, and dataset → headline metrics of all sets without draws."""
-    asked = [names_of(own["evaluation"]["sets"]) for own in settings]
-    shared = [name for name in asked[0] if kind_of(name).is_drawn and all(name in names for names in asked)]
-    others = {name.removeprefix(EMBEDDED): kind_of(name) for names in asked for name in names}
-    return shared, {name: kind.headline for name, kind in others.items() if not kind.is_drawn}
+    return compare_systems(site, systems, shown, RunCommand(command=command))

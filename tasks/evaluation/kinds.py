@@ -201,6 +201,17 @@ def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
+def shared_names(asked: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names that all lists have, in the order of the first."""
+    return [name for name in asked[0] if all(name in names for names in asked)]
+
+
+def undrawn(asked: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Return dataset → its main metrics, for the named sets without draws."""
+    kinds = {name.removeprefix(EMBEDDED): kind_of(name) for names in asked for name in names}
+    return {name: kind.headline for name, kind in kinds.items() if not kind.is_drawn}
+
+
 def kind_of(name: str) -> AnyKind:
     """Return the kind of a set, by the set's name.
 
