@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from models.evaluation.significance.paired import forgets
 from models.evaluation.significance.units import unit_means
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -71,10 +71,12 @@ class Ranking:
     Attributes:
         best: Label of the best system.
         behind: Label of each other system → score of the best − its score; p is Holm-corrected over all pairs.
+        forgets: Label → largest loss on a check set (negative), for systems that lost too much to be chosen.
     """
 
     best: str
     behind: Mapping[str, Difference]
+    forgets: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -123,26 +125,37 @@ class SweepResult:
                     "decides": bool(own.group),
                 }
 
-    def ranking(self, name: str, barred: Collection[str] = ()) -> Ranking:
+    def ranking(self, name: str, checks: Collection[str] = (), allowed: float = 0.0) -> Ranking:
         """Return the best system on one set, and its lead over the others.
 
+        If some systems are above the first and forget nothing, one of these is chosen. Otherwise only the systems that
+        forget are excluded.
+
         Args:
-            name: Name of the set.
-            barred: Labels that must not be chosen; must leave at least one system.
+            name: Name of the set that decides.
+            checks: Names of the sets on which a system must not lose more than allowed, compared with the first.
+            allowed: Largest allowed loss.
         """
-        drawn = next(own.systems for own in self.sets if own.name == name)
-        systems = dict(zip(self.labels, drawn, strict=True))
-        best = max((label for label in systems if label not in barred), key=lambda label: systems[label].figures.mean())
+        by_name, first = {own.name: own for own in self.sets}, self.labels[0]
+        systems = dict(zip(self.labels, by_name[name].systems, strict=True))
+        lost: dict[str, float] = {}
+        for check in checks:
+            for label, gain in self._gains(by_name[check], first).items():
+                if forgets(gain.value, allowed):
+                    lost[label] = min(gain.value, lost.get(label, gain.value))
+        gains = self._gains(by_name[name], first)
+        sure = [label for label, gain in gains.items() if gain.verdict == "above" and label not in lost]
+        candidates = sure or [label for label in self.labels if label not in lost]
+        best = max(candidates, key=lambda label: systems[label].figures.mean())
         pairs = list(itertools.combinations(systems, 2))
-        corrected = dict(zip(pairs, holm([self._gain(systems, *pair).p_value for pair in pairs]), strict=True))
-        behind = {label: self._gain(systems, label, best) for label in systems if label != best}
-        return Ranking(
-            best,
-            {
-                label: replace(gain, p_value=corrected[(label, best) if (label, best) in corrected else (best, label)])
-                for label, gain in behind.items()
-            },
-        )
+        p_values = holm([self._gain(systems, *pair).p_value for pair in pairs])
+        corrected = {frozenset(pair): p_value for pair, p_value in zip(pairs, p_values, strict=True)}
+        behind = {
+            label: replace(self._gain(systems, label, best), p_value=corrected[frozenset((label, best))])
+            for label in systems
+            if label != best
+        }
+        return Ranking(best, behind, lost)
 
     def _gains(self, own: SetDraws, reference: str) -> dict[str, Difference]:
         """Return label → difference from the reference, with corrected p, for all other systems."""
@@ -187,38 +200,6 @@ def outcome_draws(
     ends = np.cumsum([len(answers) for answers in outcomes])[:-1]
     parts = zip(np.split(values_QN.mean(axis=1), ends), np.split(draws_RQ, ends, axis=1), strict=True)
     return tuple(BootstrapDraws(figures_S, draws_RS) for figures_S, draws_RS in parts)
-
-
-def forgetful(rows: Iterable[Mapping[str, Any]], checks: Collection[str], allowed: float) -> dict[str, float]:
-    """Return label → largest loss on a check set, for systems that lost more than allowed.
-
-    Args:
-        rows: Rows of `SweepResult.rows`.
-        checks: Names of the check sets.
-        allowed: Largest allowed loss.
-    """
-    lost: dict[str, float] = {}
-    for row in rows:
-        label, difference = row["label"], row["difference"]
-        if row["dataset"] in checks and difference is not None and forgets(difference, allowed):
-            lost[label] = min(difference, lost.get(label, difference))
-    return lost
-
-
-def not_chosen(rows: Iterable[Mapping[str, Any]], name: str, forgets: Collection[str]) -> set[str]:
-    """Return the labels that must not be chosen.
-
-    If some systems are `above` the reference and forget nothing, only these may be chosen. Otherwise only the systems
-    that forget are excluded.
-
-    Args:
-        rows: Rows of `SweepResult.rows`.
-        name: The set that decides.
-        forgets: Labels that lost too much on a check set.
-    """
-    verdicts = {row["label"]: row["verdict"] for row in rows if row["dataset"] == name}
-    sure = {label for label, found in verdicts.items() if found == "above"} - set(forgets)
-    return set(verdicts) - sure if sure else set(forgets)
 
 
 def enough_draws(resamples: int, comparisons: int) -> int:

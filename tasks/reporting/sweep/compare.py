@@ -10,7 +10,7 @@ import polars as pl
 from models.evaluation.config import BootstrapConfig
 from models.evaluation.reproduction import estimate_over_seeds
 from models.evaluation.signature import PLACE
-from models.evaluation.sweep import MEAN, SweepResult, forgetful, mean_of, not_chosen, smallest_p
+from models.evaluation.sweep import MEAN, SweepResult, mean_of, smallest_p
 from storage.artifacts.refs import ENCODER, SweepRef
 from storage.artifacts.schemas import SWEEP
 from tasks.embedding.vectors import open_vectors
@@ -65,7 +65,7 @@ def compare_systems(
     references = tuple(label for label in asked.references if label in vectors)
     figures = pl.DataFrame([*result.rows(references), *_other_figures(work, systems, asked.others)], schema=SWEEP)
     table = pl.concat([figures, _without(figures, [one.label for one in systems if one.label not in vectors])])
-    choice = _choice(work, systems, result, table, own) if own is not None else None
+    choice = _choice(work, systems, result, own) if own is not None else None
     shown = TEXT if own is not None else shown_set(table, asked.shown)
     notes = [*asked.notes, *(note for system in systems for note in system.notes)]
     if drawn and len(vectors) > 1:
@@ -95,19 +95,15 @@ def _draws(asked: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples
     return [*compared, *(mean_of(sets, MEAN, metric) for metric, sets in by_metric.items() if len(sets) > 1)]
 
 
-def _choice(
-    work: StageContext, systems: Sequence[SweepSystem], result: SweepResult, table: pl.DataFrame, own: OwnTextComparison
-) -> Choice:
-    """Return the best system on the user's text, and the cost and forgetting of each system."""
-    scored = table.drop_nulls("mean").to_dicts()
-    forgets = forgetful(scored, {check.name for check in own.checks}, own.may_forget)
-    ranked = result.ranking(TEXT, not_chosen(scored, TEXT, forgets)) if len(result.labels) > 1 else None
+def _choice(work: StageContext, systems: Sequence[SweepSystem], result: SweepResult, own: OwnTextComparison) -> Choice:
+    """Return the best system on the user's text, and the cost of each system."""
+    ranked = result.ranking(TEXT, [check.name for check in own.checks], own.may_forget)
     folders = {
         system.label: f"{work.store.url}/{system.checkpoints[0].path}/{ENCODER}"
         for system in systems
         if system.checkpoints
     }
-    return Choice(ranked, forgets, folders, cost_table(work.store, systems, own.corpus, ranked))
+    return Choice(ranked, folders, cost_table(work.store, systems, own.corpus, ranked))
 
 
 def _run_parts(work: StageContext, names: Sequence[str], asked: SweepSettings) -> list[Part]:

@@ -26,19 +26,19 @@ def faults_of(store: Store, systems: Sequence[SweepSystem]) -> dict[str, str]:
     return {label: fault for label, fault in found.items() if fault}
 
 
-def cost_table(store: Store, systems: Sequence[SweepSystem], corpus: CorpusRef, ranked: Ranking | None) -> pl.DataFrame:
+def cost_table(store: Store, systems: Sequence[SweepSystem], corpus: CorpusRef, ranked: Ranking) -> pl.DataFrame:
     """Return the table `costs`: steps and seconds of each system, and how far it is behind the best.
 
     Args:
         store: store of the artifacts.
         systems: in the order of the table.
         corpus: the sentences that were translated for views.
-        ranked: the best system; None if only one has figures.
+        ranked: the best system.
     """
     sentences = store.manifest(corpus).rows
     rows = []
     for system in systems:
-        behind, refs = ranked and ranked.behind.get(system.label), system.checkpoints
+        behind, refs = ranked.behind.get(system.label), system.checkpoints
         seconds = sum(_translation_seconds(store, memory) for memory in system.translators) * sentences
         rows.append(
             {
