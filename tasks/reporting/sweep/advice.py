@@ -63,9 +63,7 @@ def cost_rows(choice: Choice) -> list[dict[str, str]]:
             {
                 "system": label,
                 "beside the best": "" if lead is None else f"{lead}, p {p_value(row['behind_p'])}",
-                "check": f"forgets ({100 * choice.ranking.forgets[label]:+.1f})"
-                if label in choice.ranking.forgets
-                else "",
+                "check": f"forgets ({100 * forgets[label]:+.1f})" if label in forgets else "",
                 "steps": f"{row['steps']:,}" if row["steps"] else "",
                 "seconds": "" if row["seconds"] is None else f"{row['seconds']:.0f}",
                 "of translation": "" if row["translation_seconds"] is None else f"{row['translation_seconds']:.0f}",
