@@ -63,7 +63,7 @@ class RowComparison(StageInputs):
     """Whether the recipe depends on the seed."""
 
 
-@stage(ref=ReproductionRef, version=5)
+@stage(ref=ReproductionRef, version=6)
 def reproduce(work: StageContext, reports: tuple[ReportRef, ...], asked: RowComparison) -> None:
     """Compare the figures of a recipe's runs with its published row.
 
