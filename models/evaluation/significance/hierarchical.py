@@ -23,7 +23,7 @@ from models.evaluation.significance.bootstrap import percentile_interval, spearm
 from models.evaluation.significance.paired import Difference, drawn_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -82,22 +82,6 @@ def draws_of(
     columns = [spearman_resamples(gold_N, cosines, resamples=resamples, seed=seed) for cosines in cosines_SN]
     figures = [spearman(cosines, gold_N) for cosines in cosines_SN]
     return BootstrapDraws(np.array(figures), np.stack(columns, axis=1))
-
-
-def draws_of_sets(
-    sets: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]], *, resamples: int, seed: int
-) -> list[BootstrapDraws]:
-    """Return one encoder's draws on several sets, each drawn independently, because their figures are averaged.
-
-    Args:
-        sets: Gold scores and cosines of each set's pairs.
-        resamples: R.
-        seed: Seed of the first set's draws; each next set has the next seed.
-    """
-    return [
-        draws_of(gold_N, cosines_N[None], resamples=resamples, seed=seed + number)
-        for number, (gold_N, cosines_N) in enumerate(sets)
-    ]
 
 
 def figure_of(sets: Sequence[BootstrapDraws], *, seed: int = 0) -> Estimate:

@@ -78,6 +78,8 @@ def test_the_mean_stands_for_all_sets_unless_a_table_printed_one(table):
     assert shown_set(table, None) == MEAN
     assert shown_set(table, "stsb") == "stsb test"
     assert shown_set(table, "sts12") == MEAN
+    selected = pl.DataFrame([row("a", "sickr test", 0.5, decides=False)], schema=SWEEP)
+    assert shown_set(pl.concat([table.filter(dataset="stsb test"), selected]), None) == "stsb test"
     assert shown_set(table.filter(dataset="mr all"), None) == "mr all"
 
 
