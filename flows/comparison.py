@@ -6,6 +6,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.run_context import command_of, run_context_of
+from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig
 from storage.artifacts.lookup import find_reports
 from storage.artifacts.refs import ReportRef, SweepRef
@@ -39,12 +40,24 @@ def comparing(runs: list[str], site: RunContext | None = None) -> SweepRef:
 
 
 def compared(site: RunContext, reports: tuple[ReportRef, ...], command: str = "") -> SweepRef:
-    """Return the comparison page of reports; inside a flow run, each line is a task run."""
+    """Return the comparison page of reports; inside a flow run, each line is a task run.
+
+    Raises:
+        ArtifactMissingError: as `run_systems`.
+        EvaluationError: there is no figure to show side by side.
+    """
     store = site.open_store()
     systems = run_systems(store, reports)
     settings = [settings_of(store.manifest(ref)) for ref in reports]
     asked = [names_of(own["evaluation"]["sets"]) for own in settings]
     names = [name for name in shared_names(asked) if kind_of(name).is_drawn]
+    others = undrawn(asked)
+    if not names and not others:
+        scored = "; ".join(f"{one.label} on {', '.join(own)}" for one, own in zip(systems, asked, strict=True))
+        raise EvaluationError(
+            f"the runs share no set, expected one at least that all were scored on: {scored}. Score their encoders on "
+            f"one: bsl evaluate {' '.join(str(ref) for ref in reports)} --suite sts"
+        )
     found = available(site, names).drawn if names else {}
     # A set that selected one of the encoders decides nothing if there is another.
     chose = {dev_of(own) for own in settings}
@@ -56,7 +69,7 @@ def compared(site: RunContext, reports: tuple[ReportRef, ...], command: str = ""
         config=BootstrapConfig.model_validate(settings[0]["evaluation"]["bootstrap"]),
         sets=fair | found,
         aside=tuple(selected) if fair else (),
-        others=undrawn(asked),
+        others=others,
         runs=reports,
         notes=(*([] if found else [_NO_SET]), *([optimistic] if selected else [])),
     )

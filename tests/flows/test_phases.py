@@ -7,6 +7,7 @@ from flows.config import override
 from flows.pipeline import pipeline
 from flows.recipes import recipe
 from flows.recipes.shared import ALONE
+from models.errors import EvaluationError
 from models.objectives.config import ContrastiveConfig
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.artifacts.store import Store
@@ -70,3 +71,14 @@ def test_runs_are_held_against_each_other_on_the_same_pairs(store, encoder):
     assert "On stsb test, not told apart from A (tiny): B (tiny)." in page
     assert f"| encoder.model | {encoder['model']} |" in text
     assert page.count("<svg") == 1 + 5
+
+
+def test_runs_that_share_no_set_are_refused_with_a_way_to_compare_them(store, alone):
+    site = RunContext(store=store.url, device="cpu", threads=1)
+    (first, *_) = sorted(store.refs("report"), key=lambda ref: store.manifest(ref).created_at)
+    evaluated = {**alone["evaluation"], "sets": ["embedded:stsb/dev"]}
+    second = pipeline("tiny", {**alone, "training": None, "evaluation": evaluated}, site)
+    with pytest.raises(
+        EvaluationError, match=r"share no set.*A \(tiny\) on embedded:stsb/test; B .*bsl evaluate report/"
+    ):
+        comparing([first.path, second.path], site)
