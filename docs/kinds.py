@@ -140,10 +140,10 @@ KINDS: Final = (
     ),
     Kind(
         "evaluation",
-        "What `bsl evaluate` and `bsl compare` end with: figures and comparisons of all encoders or runs.",
+        "What `bsl evaluate` ends with: figures and comparisons of all encoders.",
         ("scores", "comparison"),
         'table.select("model", "dataset", "value").sort("dataset", "value", descending=True)',
-        "`evaluation.html`, `evaluation.md`; of runs `comparison.html`, `comparison.md`",
+        "`evaluation.html`, the page; `evaluation.md`",
     ),
     Kind(
         "reproduction",
@@ -154,7 +154,7 @@ KINDS: Final = (
     ),
     Kind(
         "sweep",
-        "A system's figure on a set over seeds, its interval and its difference to a reference; what a method cost.",
+        "A figure over seeds of a point, a method or a run, its interval and its difference to a reference.",
         ("sweep", "costs"),
         'table.select("label", "dataset", "mean", "difference", "verdict")',
         "`sweep.html`, the page; `sweep.md`",

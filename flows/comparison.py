@@ -5,16 +5,20 @@ from __future__ import annotations
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import run_context_of
+from flows.run_context import command_of, run_context_of
+from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig
 from storage.artifacts.lookup import find_reports
-from storage.artifacts.refs import EvaluationRef, ReportRef
-from tasks.corpus.evaluation_sets import is_scored_set
-from tasks.evaluation.kinds import available, names_of, tables
-from tasks.evaluation.sts import compare
-from tasks.reporting.comparison import compare_runs, result_vectors, run_names, settings_of
+from storage.artifacts.refs import ReportRef, SweepRef
+from tasks.evaluation.kinds import available, kind_of, names_of, shared_names, undrawn
+from tasks.reporting.provenance import RunCommand
+from tasks.reporting.sweep.compare import compare_systems
+from tasks.reporting.sweep.inputs import SweepSettings
+from tasks.reporting.sweep.runs import dev_of, run_systems, settings_of
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
+
+_NO_SET = "The runs share no set of pairs or questions, so nothing is drawn on the same ones."
 
 
 def _run_name() -> str:
@@ -22,8 +26,8 @@ def _run_name() -> str:
 
 
 @flow(name="bsl-compare", flow_run_name=_run_name)
-def comparing(runs: list[str], site: RunContext | None = None) -> EvaluationRef:
-    """Compare finished runs on the scored sets that all of them were evaluated on.
+def comparing(runs: list[str], site: RunContext | None = None) -> SweepRef:
+    """Compare finished runs on the sets with bootstrap draws that all of them were evaluated on.
 
     Args:
         runs: Keys of reports or ids of runs, or prefixes of them; each run is compared with the first.
@@ -31,21 +35,42 @@ def comparing(runs: list[str], site: RunContext | None = None) -> EvaluationRef:
     """
     show_logs()
     place = run_context_of(site)
-    return compared(place, tuple(ReportRef(key=ref.key) for ref in find_reports(place.open_store(), runs)))
+    reports = tuple(ReportRef(key=ref.key) for ref in find_reports(place.open_store(), runs))
+    return compared(place, reports, command_of("compare", runs, {}))
 
 
-def compared(site: RunContext, reports: tuple[ReportRef, ...]) -> EvaluationRef:
-    """Return the comparison page of reports; inside a flow run, each line is a task run."""
+def compared(site: RunContext, reports: tuple[ReportRef, ...], command: str = "") -> SweepRef:
+    """Return the comparison page of reports; inside a flow run, each line is a task run.
+
+    Raises:
+        ArtifactMissingError: as `run_systems`.
+        EvaluationError: there is no figure to show side by side.
+    """
     store = site.open_store()
-    names = run_names(store, reports)
-    evaluations = [settings_of(store.manifest(ref))["evaluation"] for ref in reports]
-    asked = [names_of(own["sets"]) for own in evaluations]
-    shared = [name for name in asked[0] if is_scored_set(name) and all(name in names for names in asked)]
-    sets = available(site, shared).scored if shared else ()
-    vectors = [result_vectors(store, ref) for ref in reports] if sets else []
-    bootstrap = BootstrapConfig.model_validate(evaluations[0]["bootstrap"])
-    differences = tuple(
-        compare(site, vectors[0], other, (names[0], name), sets, bootstrap)
-        for other, name in zip(vectors[1:], names[1:], strict=False)
+    systems = run_systems(store, reports)
+    settings = [settings_of(store.manifest(ref)) for ref in reports]
+    asked = [names_of(own["evaluation"]["sets"]) for own in settings]
+    names = [name for name in shared_names(asked) if kind_of(name).is_drawn]
+    others = undrawn(asked)
+    if not names and not others:
+        scored = "; ".join(f"{one.label} on {', '.join(own)}" for one, own in zip(systems, asked, strict=True))
+        raise EvaluationError(
+            f"the runs share no set, expected one at least that all were scored on: {scored}. Score their encoders on "
+            f"one: bsl evaluate {' '.join(str(ref) for ref in reports)} --suite sts"
+        )
+    found = available(site, names).drawn if names else {}
+    # A set that selected one of the encoders decides nothing if there is another.
+    chose = {dev_of(own) for own in settings}
+    fair = {name: wanted for name, wanted in found.items() if name not in chose}
+    selected = [name.replace("/", " ") for name in found if name in chose]
+    optimistic = f"{', '.join(selected)} selected an encoder, so its differences are optimistic."
+    shown = SweepSettings(
+        title=f"{len(reports)} runs compared",
+        config=BootstrapConfig.model_validate(settings[0]["evaluation"]["bootstrap"]),
+        sets=fair | found,
+        aside=tuple(selected) if fair else (),
+        others=others,
+        runs=reports,
+        notes=(*([] if found else [_NO_SET]), *([optimistic] if selected else [])),
     )
-    return compare_runs(site, reports, differences, tables())
+    return compare_systems(site, systems, shown, RunCommand(command=command))

@@ -12,6 +12,7 @@ from flows.run_context import computed, run_context_of, settled, tell_precision
 from storage.artifacts.refs import EvaluationRef
 from tasks.embedding.embed import TITLE, embed, embed_tfidf
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
+from tasks.evaluation.comparison import compare
 from tasks.evaluation.kinds import available, kind_of, names_of, tables
 from tasks.evaluation.systems import EvaluationSettings, NamedEncoder, System, find_encoder_systems
 from tasks.reporting.evaluation import Missing, summarise
@@ -99,13 +100,12 @@ def frozen_scores(site: RunContext, system: System, found: FoundSets, config: Sc
 def differences(
     site: RunContext, first: System, others: list[System], found: FoundSets, config: ScoringConfig
 ) -> tuple[ComparisonRef, ...]:
-    """Compare each other system with the first, on every kind of set that can compare (other minus first)."""
+    """Compare each other system with the first (other minus first), on the sets of all kinds with draws."""
+    sets = {other: {name: wanted for name, wanted in found.drawn.items() if other.of((wanted,))} for other in others}
     return tuple(
-        comparison
-        for other in others
-        for kind, sets in found.frozen()
-        if (own := other.of(sets))
-        for comparison in kind.compare(site, first, other, own, config)
+        compare(site, first.embeddings, other.embeddings, (first.label, other.label), own, config.bootstrap)
+        for other, own in sets.items()
+        if own
     )
 
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from storage.artifacts.refs import ScoresRef
-    from tasks.evaluation.kinds import FoundSets
     from tasks.evaluation.systems import System
 
 
@@ -93,13 +92,11 @@ class Run:
         system: The last trained encoder, or the untrained one, after the transform if there is one. If the transform
             is fitted on each dataset separately, this is the system of the last dataset.
         scores: All scores of that system.
-        found: The sets that were scored.
     """
 
     report: ReportRef
     system: System
     scores: tuple[ScoresRef, ...]
-    found: FoundSets
 
 
 def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
@@ -168,4 +165,4 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
     # A transform fitted on each dataset gives several systems with the same label.
     own = zip((words, *systems), figures, strict=True)
     outcome = tuple(scores for system, made in own if system.label == systems[-1].label for scores in made)
-    return Run(page, systems[-1], outcome, found)
+    return Run(page, systems[-1], outcome)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from flows.cli.sweep import show_sweep
 from flows.cli.terminal.options import Output, Site
-from flows.cli.terminal.printing import figures_of, print_result
 from flows.cli.terminal.start import begin
 
 
@@ -33,5 +33,5 @@ def compare(
     ref = start.run(comparing, [], runs=names)
     if ref is None:
         return 1
-    print_result(store, ref, output, lambda: figures_of(store, ref))
+    show_sweep(store, ref, output)
     return 0

@@ -94,11 +94,11 @@ def field(
         own_text=OwnTextComparison(
             held_out=shared.text,
             corpus=shared.corpus,
-            learnt_views=learnt_views,
             checks=shared.checks,
             may_forget=chosen.may_forget,
             sources=files,
         ),
+        aside=(*learnt_views, *(check.name for check in shared.checks)),
         notes=_notes(place, shared, learnt_views),
         settings=chosen.model_dump_json(indent=1),
     )

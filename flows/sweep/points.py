@@ -17,7 +17,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from flows.config import difference
-from flows.pipeline import Run, run
+from flows.pipeline import run
 from flows.recipes import recipe
 from flows.run_context import settled
 from models.errors import InterruptedRunError, ModelError, TrainingError, TranslationStoppedError
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 Of = TypeVar("Of")
 Made = TypeVar("Made")
-Outcome: TypeAlias = Run | SweepSystem | ModelError
-"""Result of a run, or its error."""
+Outcome: TypeAlias = SweepSystem | ModelError
+"""Artifacts of a run, or its error."""
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ _ON_POOL = 256  # maximum number of unfinished runs
 class PointJob(Protocol):
     """The work of one run; it is sent to other processes and machines unchanged."""
 
-    def run(self, site: RunContext) -> Run | SweepSystem:
+    def run(self, site: RunContext) -> SweepSystem:
         """Make all artifacts of the run, or find them."""
 
 
@@ -70,9 +70,10 @@ class Job:
         """The changes from the recipe to this configuration, for `flows.config.override`."""
         return difference(recipe(self.recipe), self.config)
 
-    def run(self, site: RunContext) -> Run:
+    def run(self, site: RunContext) -> SweepSystem:
         """Run the configuration to its report."""
-        return run(self.config, site)
+        made = run(self.config, site)
+        return SweepSystem(label="", report=made.report, embeddings=(made.system.embeddings,), scores=made.scores)
 
     def parameters(self, site: RunContext) -> dict[str, Any]:
         """Return the parameters of the run on a work pool, whose workers share store, mirror and kind of device.
@@ -150,7 +151,7 @@ def run_by_seed(
 
 def with_runs(point: SweepSystem, outcomes: Sequence[Outcome]) -> SweepSystem:
     """Return a point with the artifacts of its runs, and the errors of failed runs."""
-    runs = [_artifacts(made) for made in outcomes if not isinstance(made, ModelError)]
+    runs = [made for made in outcomes if isinstance(made, SweepSystem)]
     faults = [f"seed {seed}: {found}" for seed, found in enumerate(outcomes) if isinstance(found, ModelError)]
     own = {
         field: tuple(value for made in runs for value in getattr(made, field))
@@ -159,12 +160,6 @@ def with_runs(point: SweepSystem, outcomes: Sequence[Outcome]) -> SweepSystem:
     shared = {field: getattr(runs[0], field) for field in ("steps", "pace", "translators") if runs}
     notes = tuple(dict.fromkeys(note for made in runs for note in made.notes))
     return point.model_copy(update={**own, **shared, "notes": notes, "faults": tuple(faults)})
-
-
-def _artifacts(made: Run | SweepSystem) -> SweepSystem:
-    if isinstance(made, SweepSystem):
-        return made
-    return SweepSystem(label="", embeddings=(made.system.embeddings,), scores=made.scores)
 
 
 def run_points(attempts: Sequence[PointRun], site: RunContext, lanes: int | None = None) -> list[Outcome]:
@@ -201,7 +196,7 @@ def run_points(attempts: Sequence[PointRun], site: RunContext, lanes: int | None
 def unless_stopped(name: str, outcome: Outcome, site: RunContext) -> Outcome:
     """Return the outcome of a run; an error if its training was stopped, since its figures are those of the start."""
     store = site.open_store()
-    if not isinstance(outcome, Run) or store.defect(outcome.report):  # of a dry run
+    if isinstance(outcome, ModelError) or outcome.report is None or store.defect(outcome.report):  # of a dry run
         return outcome
     figures = store.manifest(outcome.report).figures
     if figures.get("verdict") != STOPPED:
@@ -292,8 +287,9 @@ def _on_pool(attempts: Sequence[PointRun], site: RunContext, at_once: int) -> li
 
 def _order(job: PointJob, planned: Outcome, site: RunContext) -> Order:
     assert isinstance(job, Job)  # a work pool runs only recipes
-    assert isinstance(planned, Run)
-    return Order(job.parameters(site), (planned.report, planned.system.embeddings, *planned.scores))
+    assert isinstance(planned, SweepSystem)
+    assert planned.report is not None
+    return Order(job.parameters(site), (planned.report, *planned.embeddings, *planned.scores))
 
 
 def side_by_side(attempts: Sequence[Of], make: Callable[[Of], Made], lanes: int, off: Event) -> list[Made]:

@@ -15,7 +15,7 @@ from prefect.runtime import flow_run
 from pydantic import Field
 
 from flows.config import Overrides, override
-from flows.pipeline import Run, changed_settings
+from flows.pipeline import changed_settings
 from flows.recipes import recipe
 from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
 from flows.run_context import command_of, run_context_of, tell_precision
@@ -24,8 +24,7 @@ from flows.sweep.points import jobs_of, run_by_seed, unless_stopped, with_runs
 from models.errors import EvaluationError, ModelError
 from models.evaluation.reproduction import MARGIN
 from storage.artifacts.refs import ReproductionRef, SweepRef
-from tasks.corpus.evaluation_sets import ScoredSet
-from tasks.evaluation.kinds import available, frozen_names, kind_of
+from tasks.evaluation.kinds import available, frozen_names, shared_names, undrawn
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.reproduction import RowComparison, reproduce
 from tasks.reporting.sweep.compare import compare_systems
@@ -35,8 +34,6 @@ from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from tasks.corpus.evaluation_sets import EvaluationSet
 
 
 def _run_name() -> str:
@@ -70,7 +67,9 @@ def ablation(
     show_logs()
     place = run_context_of(site)
     asked = grid(name, over or {}, overrides or {}, against or ())
-    available(place, _shared_sets(asked))  # raises before any training if no set is found
+    names = [frozen_names(config.evaluation.sets) for config in asked.configs]
+    drawn = available(place, _shared_names(asked, names)).drawn  # raises before any training if no set is found
+    tests = {name: own for name, own in drawn.items() if getattr(own, "split", "") != "dev"}  # dev selects encoders
     tell_precision(place, asked.configs[0].precisions)
     points = zip(asked.points, asked.recipes, asked.configs, strict=True)
     jobs = {point.label: jobs_of(behind, config, seeds, place) for point, behind, config in points}
@@ -78,16 +77,15 @@ def ablation(
         label: [unless_stopped(f"{label}, seed {seed}", made, place) for seed, made in enumerate(outcomes)]
         for label, outcomes in run_by_seed(jobs, place, lanes).items()
     }
-    every = [made for outcomes in ended.values() for made in outcomes]
-    finished = [made for made in every if isinstance(made, Run)]
-    if not finished:
-        raise next(made for made in every if isinstance(made, ModelError))
+    faults = [made for outcomes in ended.values() for made in outcomes if isinstance(made, ModelError)]
+    if len(faults) == sum(map(len, ended.values())):
+        raise faults[0]
     systems = tuple(with_runs(point, ended[point.label]) for point in asked.points)
     settings = SweepSettings(
         title=f"{asked.title}; {seeds} seed{'s' if seeds > 1 else ''}",
         axis=asked.axis,
-        sets=_compared_sets(finished),
-        others=_other_figures(finished),
+        sets=tests or drawn,
+        others=undrawn(names),
         references=asked.references,
         shown=asked.shown,
         config=asked.configs[0].evaluation.bootstrap,
@@ -105,37 +103,22 @@ def _command(
     return command_of("sweep", [name, *axes, *references], options, list(changed_settings(changes)))
 
 
-def _shared_sets(asked: Grid) -> list[str]:
+def _shared_names(asked: Grid, names: Sequence[Sequence[str]]) -> list[str]:
     """Return the names of the sets that every point is scored on.
 
     Raises:
         EvaluationError: there is no such set.
     """
-    own = {point.label: config.evaluation.sets for point, config in zip(asked.points, asked.configs, strict=True)}
-    names = [frozen_names(sets) for sets in own.values()]
-    shared = [name for name in names[0] if all(name in others for others in names)]
-    if not shared:
-        scored = "; ".join(f"{label} on {', '.join(sets)}" for label, sets in own.items())
-        raise EvaluationError(
-            f"the points share no set, expected one at least that all are scored on: {scored}; give all of them one "
-            "with evaluation.sets"
-        )
-    return shared
-
-
-def _compared_sets(runs: Sequence[Run]) -> dict[str, EvaluationSet]:
-    """Return the sets with draws that all runs have; dev sets only if there are no others, as they select encoders."""
-    shared = set.intersection(*(set(finished.found.sets) for finished in runs))
-    drawn = {name: wanted for name, wanted in runs[0].found.sets.items() if name in shared and kind_of(name).is_drawn}
-    drawn = {name: own for name, own in drawn.items() if all(finished.system.of((own,)) for finished in runs)}
-    tests = {name: own for name, own in drawn.items() if not (isinstance(own, ScoredSet) and own.split == "dev")}
-    return tests or drawn
-
-
-def _other_figures(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
-    """Return dataset → its headline metrics, for sets without draws."""
-    found = {name: wanted for finished in runs for name, wanted in finished.found.sets.items()}
-    return {wanted.dataset: kind_of(name).headline for name, wanted in found.items() if not kind_of(name).is_drawn}
+    if shared := shared_names(names):
+        return shared
+    scored = "; ".join(
+        f"{point.label} on {', '.join(config.evaluation.sets)}"
+        for point, config in zip(asked.points, asked.configs, strict=True)
+    )
+    raise EvaluationError(
+        f"the points share no set, expected one at least that all are scored on: {scored}; give all of them one with "
+        "evaluation.sets"
+    )
 
 
 def _reproduction_name() -> str:
@@ -165,9 +148,12 @@ def reproduction(
     config = override(recipe(name), overrides or {})
     tell_precision(place, config.precisions)
     outcomes = run_by_seed({published: jobs_of(name, config, seeds, place)}, place)[published]
-    if fault := next((outcome for outcome in outcomes if isinstance(outcome, ModelError)), None):
-        raise fault
-    reports = tuple(outcome.report for outcome in outcomes if isinstance(outcome, Run))
+    reports = []
+    for outcome in outcomes:
+        if isinstance(outcome, ModelError):
+            raise outcome
+        assert outcome.report is not None  # of a recipe
+        reports.append(outcome.report)
     why = deviations(config, published)
     cells, draws = cells_of(published, name), len(config.runs(2)) > 1
     comparison = RowComparison(
@@ -179,4 +165,4 @@ def reproduction(
         margin=margin,
         draws=draws,
     )
-    return reproduce(place, reports, comparison)
+    return reproduce(place, tuple(reports), comparison)

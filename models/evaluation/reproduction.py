@@ -8,20 +8,21 @@ Design choices
 - The interval covers seeds only. The published score was measured on the same pairs, so the choice of pairs affects
   both scores. More seeds would not reduce its effect.
 - The published score counts as exact, since papers rarely print its spread. The margin has to cover the spread.
-- `Measured.interval` is another interval: over seeds and pairs, for the score on other pairs. The squares of their
-  half-widths are added.
+- `estimate_over_seeds` has another interval: over seeds and pairs, for the score on other pairs. The squares of their
+  half-widths are added. Scores of every metric and protocol have it; the hierarchical bootstrap needs draws.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import sqrt
+from math import hypot, sqrt
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Final, Literal
 
 from models.errors import EvaluationError
 from models.evaluation.significance.bootstrap import LEVEL
+from models.evaluation.significance.hierarchical import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,37 +32,6 @@ MARGIN: Final = 1.0  # points; seeds of one recipe differ by about that, and mos
 ALPHA: Final = 0.05  # of each one-sided test: probability that a score `MARGIN` off is called REPRODUCED
 MOST: Final = 1000  # upper bound of `seeds_for`
 _ROUNDING: Final = 1e-9
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A score over seeds.
-
-    Attributes:
-        values: Score of each seed, × 100.
-        below: Distance from the score down to the low end of its bootstrap interval, mean over seeds, × 100.
-        above: Distance up to the high end.
-    """
-
-    values: tuple[float, ...]
-    below: float
-    above: float
-
-    @property
-    def mean(self) -> float:
-        """Mean over seeds."""
-        return fmean(self.values)
-
-    @property
-    def sd(self) -> float | None:
-        """Standard deviation over seeds; None for one seed."""
-        return stdev(self.values) if len(self.values) > 1 else None
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % interval over seeds and pairs; with one seed, over pairs only."""
-        half = 0.0 if self.sd is None else half_width(self.sd, len(self.values), LEVEL)
-        return self.mean - (half**2 + self.below**2) ** 0.5, self.mean + (half**2 + self.above**2) ** 0.5
 
 
 @dataclass(frozen=True)
@@ -92,41 +62,28 @@ def _quantile(share: float, freedom: int) -> float:
     return float(t.ppf(share, freedom))
 
 
-def measured(figures: Sequence[tuple[float, float, float]]) -> Measured:
-    """Collect the scores of several seeds.
+def estimate_over_seeds(sets: Sequence[Sequence[tuple[float, float, float]]]) -> Estimate:
+    """Estimate a score over seeds from the interval of each seed, with Student's t; for scores without draws.
 
     Args:
-        figures: For each seed, the score and the low and high end of its bootstrap interval, in [-1, 1].
+        sets: For each of the sets that are averaged and each seed, the score and the low and high end of its bootstrap
+            interval. Draws of different sets are independent.
 
     Raises:
-        EvaluationError: There is no seed.
+        EvaluationError: There is no seed, or sets differ in their number of seeds.
     """
-    if not figures:
-        raise EvaluationError("a figure of 0 seeds, expected 1 or more; run the recipe with a seed at least")
-    return Measured(
-        values=tuple(100 * value for value, _, _ in figures),
-        below=fmean(100 * (value - low) for value, low, _ in figures),
-        above=fmean(100 * (high - value) for value, _, high in figures),
-    )
+    counts = sorted({len(seeds) for seeds in sets})
+    if len(counts) != 1 or counts == [0]:
+        raise EvaluationError(f"an average of sets with {counts} seeds, expected one number above 0; score all alike")
+    values = [fmean(value for value, _, _ in by_set) for by_set in zip(*sets, strict=True)]
+    below = hypot(*(fmean(value - low for value, low, _ in seeds) for seeds in sets)) / len(sets)
+    above = hypot(*(fmean(high - value for value, _, high in seeds) for seeds in sets)) / len(sets)
+    mean, sd = fmean(values), stdev(values) if len(values) > 1 else None
+    half = 0.0 if sd is None else half_width(sd, len(values), LEVEL)
+    return Estimate(mean, sd, mean - hypot(half, below), mean + hypot(half, above), len(values))
 
 
-def average(figures: Sequence[Measured]) -> Measured:
-    """Return the mean score of several sets, whose bootstrap draws are independent.
-
-    Raises:
-        EvaluationError: There are no scores, or sets differ in their number of seeds.
-    """
-    seeds = {len(figure.values) for figure in figures}
-    if len(seeds) != 1:
-        raise EvaluationError(f"an average of sets with {sorted(seeds)} seeds, expected one number; score all alike")
-    return Measured(
-        values=tuple(map(fmean, zip(*(figure.values for figure in figures), strict=True))),
-        below=sum(figure.below**2 for figure in figures) ** 0.5 / len(figures),
-        above=sum(figure.above**2 for figure in figures) ** 0.5 / len(figures),
-    )
-
-
-def compare(figure: Measured, published: float, margin: float = MARGIN, *, draws: bool = True) -> Comparison:
+def compare(figure: Estimate, published: float, margin: float = MARGIN, *, draws: bool = True) -> Comparison:
     """Test whether a score is equivalent to a published one.
 
     REPRODUCED: the whole interval is within the margin of the published score.
@@ -134,17 +91,17 @@ def compare(figure: Measured, published: float, margin: float = MARGIN, *, draws
     INCONCLUSIVE: the interval crosses an end of the margin, or there is no interval.
 
     Args:
-        figure: The score over seeds.
+        figure: The score over seeds, in [-1, 1].
         published: The published score, × 100.
         margin: Points by which equivalent scores may differ.
         draws: Whether the score depends on the seed; if not, one run has the exact score.
     """
     if figure.sd is None and draws:
         return Comparison("INCONCLUSIVE", None, needed=2)
-    sd = figure.sd or 0.0
-    half = half_width(sd, len(figure.values), 1 - 2 * ALPHA) if sd else 0.0
-    interval = figure.mean - half, figure.mean + half
-    gap = figure.mean - published
+    mean, sd = 100 * figure.mean, 100 * (figure.sd or 0.0)
+    half = half_width(sd, figure.seeds, 1 - 2 * ALPHA) if sd else 0.0
+    interval = mean - half, mean + half
+    gap = mean - published
     if abs(gap) + half <= margin + _ROUNDING:
         return Comparison("REPRODUCED", interval)
     if abs(gap) - half > margin:

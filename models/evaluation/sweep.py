@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -21,16 +21,19 @@ from models.evaluation.significance.paired import forgets
 from models.evaluation.significance.units import unit_means
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from models.evaluation.significance.paired import Difference
 
 MEAN: Final = "mean of sets"
-LEVEL: Final = 0.05
 DRAWS: Final = 80  # per comparison: Holm's smallest p is then 2 / 80 = 0.025, half of 0.05
-_ITSELF: Final = dict.fromkeys(("difference", "difference_low", "difference_high", "p_value"))
+_GAIN: Final = {
+    "difference": "value", "difference_low": "ci_low", "difference_high": "ci_high", "p_value": "p_value",
+    "verdict": "verdict",
+}  # fmt: skip
+"""Column of a row → field of a `Difference`."""
 
 
 @dataclass(frozen=True)
@@ -38,40 +41,27 @@ class SetDraws:
     """Scores and bootstrap draws of all systems on one set.
 
     Attributes:
-        name: Name of the set in tables.
+        dataset: Name of the dataset, or of the question about a text.
         metric: Name of the metric.
         group: Sets of one group count as one set in a mean; sets with an empty group are left out of it.
         systems: Scores and draws of each system, with the same draws for all.
+        split: Its split; empty without one.
+        protocol: As in the table `scores`.
+        n: Number of pairs, or questions.
     """
 
-    name: str
+    dataset: str
     metric: str
     group: str
     systems: tuple[BootstrapDraws, ...]
-
-    def named(self, name: str, group: str) -> SetDraws:
-        """Return the same draws under another name and group."""
-        return replace(self, name=name, group=group)
-
-
-@dataclass(frozen=True)
-class MethodResult:
-    """A system compared with the best.
-
-    Attributes:
-        label: Name of the system.
-        behind: Score of the best − score of this system.
-        p_value: Holm-corrected over all pairs of systems.
-    """
-
-    label: str
-    behind: Difference
-    p_value: float
+    split: str = ""
+    protocol: str = "all"
+    n: int = 0
 
     @property
-    def beaten(self) -> bool:
-        """Whether the best is significantly better."""
-        return self.behind.ci_low > 0 and self.p_value < LEVEL
+    def name(self) -> str:
+        """Name of the set in tables."""
+        return f"{self.dataset} {self.split}".strip()
 
 
 @dataclass(frozen=True)
@@ -80,11 +70,13 @@ class Ranking:
 
     Attributes:
         best: Label of the best system.
-        others: Comparison of each other system with the best, in the order of the systems.
+        behind: Label of each other system → score of the best − its score; p is Holm-corrected over all pairs.
+        forgets: Label → largest loss on a check set (negative), for systems that lost too much to be chosen.
     """
 
     best: str
-    others: tuple[MethodResult, ...]
+    behind: Mapping[str, Difference]
+    forgets: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -121,54 +113,62 @@ class SweepResult:
         for reference, own in itertools.product(references or self.labels[:1], self.sets):
             gains = self._gains(own, reference)
             for label, draws in zip(self.labels, own.systems, strict=True):
-                figure = figure_of([draws], seed=self.seed)
-                row = asdict(figure) | {"sd": figure.sd if figure.seeds > 1 else None} | gains.get(label, _ITSELF)
-                place = {"label": label, "dataset": own.name, "metric": own.metric, "protocol": "all"}
-                yield place | row | {"reference": reference, "decides": bool(own.group), "verdict": verdict(row)}
+                gain = gains.get(label)
+                yield {
+                    "label": label,
+                    "dataset": own.name,
+                    "metric": own.metric,
+                    "protocol": own.protocol,
+                    **asdict(figure_of([draws], seed=self.seed)),
+                    "reference": reference,
+                    **{column: gain and getattr(gain, name) for column, name in _GAIN.items()},
+                    "decides": bool(own.group),
+                }
 
-    def ranking(self, name: str, barred: Collection[str] = ()) -> Ranking:
+    def ranking(self, name: str, checks: Collection[str] = (), allowed: float = 0.0) -> Ranking:
         """Return the best system on one set, and its lead over the others.
 
-        Args:
-            name: Name of the set.
-            barred: Labels that must not be chosen; must leave at least one system.
-        """
-        systems = next(own.systems for own in self.sets if own.name == name)
-        figures = {label: float(draws.figures.mean()) for label, draws in zip(self.labels, systems, strict=True)}
-        best = max((label for label in self.labels if label not in barred), key=figures.__getitem__)
-        pairs = list(itertools.combinations(range(len(systems)), 2))
-        found = [difference_of([systems[one]], [systems[two]], seed=self.seed) for one, two in pairs]
-        corrected = dict(zip(pairs, holm([difference.p_value for difference in found]), strict=True))
-        place = self.labels.index(best)
-        others = [
-            MethodResult(
-                label,
-                difference_of([systems[number]], [systems[place]], seed=self.seed),
-                corrected[min(number, place), max(number, place)],
-            )
-            for number, label in enumerate(self.labels)
-            if number != place
-        ]
-        return Ranking(best, tuple(others))
+        If some systems are above the first and forget nothing, one of these is chosen. Otherwise only the systems that
+        forget are excluded.
 
-    def _gains(self, own: SetDraws, reference: str) -> dict[str, dict[str, object]]:
-        """Return label → difference from the reference, for all other systems."""
+        Args:
+            name: Name of the set that decides.
+            checks: Names of the sets on which a system must not lose more than allowed, compared with the first.
+            allowed: Largest allowed loss.
+        """
+        by_name, first = {own.name: own for own in self.sets}, self.labels[0]
+        systems = dict(zip(self.labels, by_name[name].systems, strict=True))
+        lost: dict[str, float] = {}
+        for check in checks:
+            for label, gain in self._gains(by_name[check], first).items():
+                if forgets(gain.value, allowed):
+                    lost[label] = min(gain.value, lost.get(label, gain.value))
+        gains = self._gains(by_name[name], first)
+        sure = [label for label, gain in gains.items() if gain.verdict == "above" and label not in lost]
+        candidates = sure or [label for label in self.labels if label not in lost]
+        best = max(candidates, key=lambda label: systems[label].figures.mean())
+        pairs = list(itertools.combinations(systems, 2))
+        p_values = holm([self._gain(systems, *pair).p_value for pair in pairs])
+        corrected = {frozenset(pair): p_value for pair, p_value in zip(pairs, p_values, strict=True)}
+        behind = {
+            label: replace(self._gain(systems, label, best), p_value=corrected[frozenset((label, best))])
+            for label in systems
+            if label != best
+        }
+        return Ranking(best, behind, lost)
+
+    def _gains(self, own: SetDraws, reference: str) -> dict[str, Difference]:
+        """Return label → difference from the reference, with corrected p, for all other systems."""
         systems = dict(zip(self.labels, own.systems, strict=True))
-        gains = {
-            label: difference_of([systems[reference]], [draws], seed=self.seed)
-            for label, draws in systems.items()
-            if label != reference
-        }
-        p_values = holm([gain.p_value for gain in gains.values()])
+        gains = {label: self._gain(systems, reference, label) for label in systems if label != reference}
+        corrected = holm([gain.p_value for gain in gains.values()])
         return {
-            label: {
-                "difference": gain.value,
-                "difference_low": gain.ci_low,
-                "difference_high": gain.ci_high,
-                "p_value": p_value,
-            }
-            for (label, gain), p_value in zip(gains.items(), p_values, strict=True)
+            label: replace(gain, p_value=p_value)
+            for (label, gain), p_value in zip(gains.items(), corrected, strict=True)
         }
+
+    def _gain(self, systems: Mapping[str, BootstrapDraws], first: str, second: str) -> Difference:
+        return difference_of([systems[first]], [systems[second]], seed=self.seed)
 
 
 def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") -> SetDraws:
@@ -181,7 +181,7 @@ def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") ->
     """
     groups = dict.fromkeys(own.group for own in sets if own.group)
     means = [_mean([own.systems for own in sets if own.group == group]) for group in groups]
-    return SetDraws(name, metric, name, _mean(means))
+    return SetDraws(name, metric, name, _mean(means), n=sum(own.n for own in sets if own.group))
 
 
 def outcome_draws(
@@ -200,51 +200,6 @@ def outcome_draws(
     ends = np.cumsum([len(answers) for answers in outcomes])[:-1]
     parts = zip(np.split(values_QN.mean(axis=1), ends), np.split(draws_RQ, ends, axis=1), strict=True)
     return tuple(BootstrapDraws(figures_S, draws_RS) for figures_S, draws_RS in parts)
-
-
-def verdict(row: Mapping[str, object]) -> str | None:
-    """Return `above`, `below` or `no` for a row's difference from its reference; None if it has no difference.
-
-    `above` and `below` require that the interval excludes 0 and that the corrected p is below `LEVEL`.
-    """
-    low, high, p_value = (row[name] for name in ("difference_low", "difference_high", "p_value"))
-    if not (isinstance(low, float) and isinstance(high, float) and isinstance(p_value, float)):
-        return None
-    if p_value < LEVEL and low > 0:
-        return "above"
-    return "below" if p_value < LEVEL and high < 0 else "no"
-
-
-def forgetful(rows: Iterable[Mapping[str, Any]], checks: Collection[str], allowed: float) -> dict[str, float]:
-    """Return label → largest loss on a check set, for systems that lost more than allowed.
-
-    Args:
-        rows: Rows of `SweepResult.rows`.
-        checks: Names of the check sets.
-        allowed: Largest allowed loss.
-    """
-    lost: dict[str, float] = {}
-    for row in rows:
-        label, difference = row["label"], row["difference"]
-        if row["dataset"] in checks and difference is not None and forgets(difference, allowed):
-            lost[label] = min(difference, lost.get(label, difference))
-    return lost
-
-
-def not_chosen(rows: Iterable[Mapping[str, Any]], name: str, forgets: Collection[str]) -> set[str]:
-    """Return the labels that must not be chosen.
-
-    If some systems are `above` the reference and forget nothing, only these may be chosen. Otherwise only the systems
-    that forget are excluded.
-
-    Args:
-        rows: Rows of `SweepResult.rows`.
-        name: The set that decides.
-        forgets: Labels that lost too much on a check set.
-    """
-    verdicts = {row["label"]: row["verdict"] for row in rows if row["dataset"] == name}
-    sure = {label for label, found in verdicts.items() if found == "above"} - set(forgets)
-    return set(verdicts) - sure if sure else set(forgets)
 
 
 def enough_draws(resamples: int, comparisons: int) -> int:

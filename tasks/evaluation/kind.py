@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 import polars as pl
 
 from models.evaluation.signature import rows_digest, signature
-from storage.artifacts.schemas import COMPARISON, SCORES
+from storage.artifacts.schemas import SCORES
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import versions_of
-from tasks.rendering.score_tables import difference_rows, score_rows
+from tasks.rendering.score_tables import score_rows
 from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.config import BootstrapConfig, ScoringConfig
     from models.evaluation.sweep import SetDraws
-    from storage.artifacts.refs import ComparisonRef, ScoresRef
+    from storage.artifacts.refs import ScoresRef
     from tasks.embedding.vectors import Vectors
     from tasks.evaluation.systems import EvaluationSettings, NamedEncoder, System
     from tasks.rendering.paper_tables import PaperTable
@@ -40,7 +40,7 @@ class Kind(ABC, Generic[S]):
     Attributes:
         fine_tunes: Whether scoring fine-tunes the encoder, which takes hours on a CPU; such sets are in no suite and
             training runs do not score them.
-        is_drawn: Whether `draws` is implemented, so that sweeps compare systems on its sets.
+        is_drawn: Whether `draws` is implemented, so that systems are compared on its sets.
     """
 
     fine_tunes: ClassVar[bool]
@@ -118,17 +118,6 @@ class FrozenKind(Kind[S]):
     def figures(self, sets: tuple[S, ...], vectors: Vectors, config: ScoringConfig, device: str) -> pl.DataFrame:
         """Return signed scores: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature."""
 
-    def compare(
-        self,
-        site: RunContext,  # noqa: ARG002 - for subclasses
-        first: System,  # noqa: ARG002
-        second: System,  # noqa: ARG002
-        sets: tuple[S, ...],  # noqa: ARG002
-        config: ScoringConfig,  # noqa: ARG002
-    ) -> list[ComparisonRef]:
-        """Compare two systems (second minus first) with this kind's cached stages; none if it has no comparison."""
-        return []
-
 
 class TunedKind(Kind[S]):
     """Kind that fine-tunes encoders on a part of the set and scores them on the rest."""
@@ -157,24 +146,6 @@ def publish_scores(work: StageContext, rows: pl.DataFrame, model: str, checkpoin
     scores = named.select(SCORES.names()).cast(SCORES)
     work.draft.write(scores)
     show_table(f"{work.draft.provenance.stage.replace('_', '-')}-table", score_rows(scores), title)
-
-
-def publish_comparison(
-    work: StageContext, rows: Sequence[Mapping[str, object]], names: tuple[str, str], seed: int, title: str
-) -> None:
-    """Write the differences of a second system from a first, and show them.
-
-    Args:
-        work: Context of the comparing stage.
-        rows: Columns of `COMPARISON` without the systems and the seed.
-        names: Names of the first and the second system in tables.
-        seed: Seed of the draws.
-        title: Title of the shown table.
-    """
-    table = pl.DataFrame(rows).with_columns(model=pl.lit(names[1]), reference=pl.lit(names[0]), seed=pl.lit(seed))
-    comparison = table.select(COMPARISON.names()).cast(COMPARISON)
-    work.draft.write(comparison)
-    show_table("comparison-table", difference_rows(comparison), title)
 
 
 _WHOLE = "all"  # subset or split of a score over all of them

@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from storage.assets.embedded import EMBEDDED
 from storage.errors import HubError, SourceError
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, rows_of
 from tasks.evaluation.afs import AFS, AfsKind
@@ -21,8 +22,11 @@ from tasks.evaluation.transfer import TransferKind
 from tasks.evaluation.useb import UsebKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from models.evaluation.config import BootstrapConfig
+    from models.evaluation.sweep import SetDraws
+    from tasks.embedding.vectors import Vectors
     from tasks.rendering.paper_tables import PaperTable
     from tasks.stage.run_context import RunContext
 
@@ -67,6 +71,11 @@ class FoundSets:
     def scored(self) -> tuple[ScoredSet, ...]:
         """The sets of pairs with gold scores."""
         return tuple(found for found in self.sets.values() if isinstance(found, ScoredSet))
+
+    @property
+    def drawn(self) -> dict[str, EvaluationSet]:
+        """Name → set, for the sets on which systems are compared; `embedded:` is left out of the names."""
+        return {name.removeprefix(EMBEDDED): found for name, found in self.sets.items() if kind_of(name).is_drawn}
 
     def embedded(self) -> tuple[EvaluationSet, ...]:
         """Return the sets on which frozen vectors are scored."""
@@ -160,6 +169,23 @@ def find_set(site: RunContext, name: str) -> EvaluationSet:
     return found
 
 
+def draws_of_sets(
+    sets: Iterable[tuple[str, EvaluationSet, int]], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
+) -> list[SetDraws]:
+    """Return bootstrap scores of several systems on sets whose kinds draw them, all systems on the same draws.
+
+    Args:
+        sets: Name, set, and the offset of its seed from the configured one; sets that are averaged need different ones.
+        systems: For each system, the vectors of its encoders, one per seed.
+        config: Number and seed of the draws.
+    """
+    return [
+        drawn
+        for name, wanted, offset in sets
+        for drawn in kind_of(name).draws(wanted, systems, config.model_copy(update={"seed": config.seed + offset}))
+    ]
+
+
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
     """Resolve suites and names of sets as `names_of`; refuse fine-tuning protocols, which training runs do not score.
 
@@ -173,6 +199,17 @@ def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
             f"frozen. Ask for them afterwards: bsl evaluate report/<key> --suite {' '.join(tuned)}"
         )
     return names
+
+
+def shared_names(asked: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names that all lists have, in the order of the first."""
+    return [name for name in asked[0] if all(name in names for names in asked)]
+
+
+def undrawn(asked: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Return dataset → its main metrics, for the named sets without draws."""
+    kinds = {name.removeprefix(EMBEDDED): kind_of(name) for names in asked for name in names}
+    return {name: kind.headline for name, kind in kinds.items() if not kind.is_drawn}
 
 
 def kind_of(name: str) -> AnyKind:

@@ -7,7 +7,7 @@ queries, so no encoder should have been trained on them. `bsl field` asks the sa
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
@@ -20,7 +20,7 @@ from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
 from storage.artifacts.keys import NotInKey
-from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
+from storage.artifacts.refs import EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
 from storage.artifacts.store import Store
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource, sources
@@ -28,7 +28,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.corpus.labels import TRAIN, known_labels, sides_of
 from tasks.corpus.passages import sentences_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
@@ -161,13 +161,6 @@ class OwnTextKind(FrozenKind[AnyText]):
         """Return a figure per question."""
         return own_text_figures(sets, vectors, config.bootstrap)
 
-    def compare(
-        self, site: RunContext, first: System, second: System, sets: tuple[AnyText, ...], config: ScoringConfig
-    ) -> list[ComparisonRef]:
-        """Return differences on the same resamples of documents."""
-        names = (first.label, second.label)
-        return [compare_own_text(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
-
     def draws(self, wanted: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the draws of each question on the same resamples of documents, and of labels.
 
@@ -175,7 +168,7 @@ class OwnTextKind(FrozenKind[AnyText]):
         """
         found = list(question_draws(questions_of(wanted), systems, config))
         if isinstance(wanted, OwnTextSet):
-            return [question.named(f"{wanted.dataset} {question.name}", wanted.dataset) for question in found]
+            return [replace(one, dataset=wanted.dataset, split=one.dataset, group=wanted.dataset) for one in found]
         labels = wanted.labels
         return [*found, *([] if labels is None else [_label_draws(rows_of(wanted)[_LABELS], labels, systems, config)])]
 
@@ -210,28 +203,6 @@ def own_text_figures(sets: tuple[AnyText, ...], vectors: Vectors, config: Bootst
     return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
 
-@stage(ref=ComparisonRef, version=4)
-def compare_own_text(
-    work: StageContext,
-    first: EmbeddingsRef,
-    second: EmbeddingsRef,
-    names: tuple[str, str],
-    sets: tuple[AnyText, ...],
-    config: BootstrapConfig,
-) -> None:
-    """Compare two systems on every question, on the same resamples of documents."""
-    from models.evaluation.significance.hierarchical import difference_of
-
-    both = [[open_vectors(work.store, embeddings)] for embeddings in (first, second)]
-    rows = []
-    for wanted in sets:
-        asked = questions_of(wanted)
-        for question in question_draws(asked, both, config):
-            found = difference_of(*([draws] for draws in question.systems))
-            rows.append(_place(wanted, question.name) | asdict(found) | {"n": len(asked[question.name])})
-    publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}")
-
-
 def _place(wanted: AnyText, question: str) -> dict[str, object]:
     return {"dataset": wanted.dataset, "subset": "all", "split": question, "metric": METRIC, "protocol": "all"}
 
@@ -251,7 +222,7 @@ def question_draws(
     for name, probe in asked.items():
         ranks = [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in systems]
         draws = outcome_draws(ranks, probe.unit, resamples=config.resamples, seed=config.seed)
-        yield SetDraws(name, METRIC, "text", draws)
+        yield SetDraws(name, METRIC, "text", draws, n=len(probe))
 
 
 def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:

@@ -11,13 +11,12 @@ import polars as pl
 
 from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig
-from models.evaluation.sweep import MEAN
-from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS, suites_of
 from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import StageContext, stage
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.config import ScoringConfig
-    from models.evaluation.significance.paired import Difference
     from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
@@ -86,13 +84,6 @@ class StsKind(FrozenKind[ScoredSet]):
         """Return both correlations under the three protocols."""
         return sts_figures(sets, vectors, config.bootstrap)
 
-    def compare(
-        self, site: RunContext, first: System, second: System, sets: tuple[ScoredSet, ...], config: ScoringConfig
-    ) -> list[ComparisonRef]:
-        """Compare two systems on the same draws of pairs."""
-        names = (first.label, second.label)
-        return [compare(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
-
     def draws(self, wanted: ScoredSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return Spearman's ρ of each system on the same draws of the pairs."""
         import numpy as np
@@ -100,17 +91,12 @@ class StsKind(FrozenKind[ScoredSet]):
         from models.evaluation.significance.hierarchical import draws_of
         from models.evaluation.sweep import SetDraws
 
-        gold = read_scored_set(wanted)["score"].to_numpy()
-        drawn = [
-            draws_of(
-                gold,
-                np.stack([cosines_of(encoder, wanted) for encoder in seeds]),
-                resamples=config.resamples,
-                seed=config.seed,
-            )
-            for seeds in systems
-        ]
-        return [SetDraws(wanted.name, "spearman", wanted.name, tuple(drawn))]
+        gold, drawn = read_scored_set(wanted)["score"].to_numpy(), []
+        for seeds in systems:
+            cosines_SN = np.stack([cosines_of(encoder, wanted) for encoder in seeds])
+            with _named(f"{wanted.name}, {seeds[0].name} (first scores = gold, second = cosine)"):
+                drawn.append(draws_of(gold, cosines_SN, resamples=config.resamples, seed=config.seed))
+        return [SetDraws(wanted.dataset, "spearman", wanted.name, tuple(drawn), split=wanted.split, n=len(gold))]
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -164,47 +150,6 @@ def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: Bootstrap
         )
     table = pl.DataFrame([asdict(figure) for figure in figures], schema=[field.name for field in fields(ScoreRow)])
     return signed(table, digests(table, sets), vectors.made, by="cosine")
-
-
-@stage(ref=ComparisonRef, version=2)
-def compare(
-    work: StageContext,
-    first: EmbeddingsRef,
-    second: EmbeddingsRef,
-    names: tuple[str, str],
-    sets: tuple[ScoredSet, ...],
-    config: BootstrapConfig,
-) -> None:
-    """Bootstrap the difference of two systems on each set and on the mean of the test sets, on the same draws."""
-    from models.evaluation.significance.paired import paired_difference
-
-    one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
-    rows = []
-    for scored in sets:
-        gold, cosines = read_scored_set(scored)["score"].to_numpy(), (cosines_of(one, scored), cosines_of(two, scored))
-        place = {"dataset": scored.dataset, "subset": "all", "split": scored.split, "protocol": "all", "n": len(gold)}
-        for metric in ("spearman", "pearson"):
-            with _named(f"{scored.name}, {names[1]} beside {names[0]} (first scores = gold, second = cosine)"):
-                found = paired_difference(*cosines, gold, metric=metric, resamples=config.resamples, seed=config.seed)
-            rows.append({**place, "metric": metric, **asdict(found)})
-    tests = [scored for scored in sets if scored.split == "test"]
-    if len(tests) > 1:
-        place = {"dataset": MEAN, "subset": "all", "split": "test", "protocol": "all", "metric": "spearman"}
-        pairs = sum(read_scored_set(scored).height for scored in tests)
-        rows.append({**place, "n": pairs, **asdict(_mean_difference(one, two, tests, config))})
-    publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}")
-
-
-def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet], config: BootstrapConfig) -> Difference:
-    """Return the difference of the means over sets; each set is drawn independently."""
-    from models.evaluation.significance.hierarchical import difference_of, draws_of_sets
-
-    gold = [read_scored_set(scored)["score"].to_numpy() for scored in sets]
-    cosines = [[cosines_of(vectors, scored) for scored in sets] for vectors in (first, second)]
-    drawn = [
-        draws_of_sets(zip(gold, own, strict=True), resamples=config.resamples, seed=config.seed) for own in cosines
-    ]
-    return difference_of(*drawn)
 
 
 def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.config import BootstrapConfig
-from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.benchmarks import USEB
 from storage.datasets.registry import DATASETS, suites_of
 from storage.errors import SourceError
@@ -16,16 +16,17 @@ from storage.readers.benchmarks.useb import READERS
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, digests, publish_comparison, publish_scores, signed
+from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from models.evaluation.config import ScoringConfig
     from models.evaluation.metrics import Ranking
     from models.evaluation.significance.bootstrap import DrawnScore
+    from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
 
@@ -57,6 +58,8 @@ class UsebSet(EvaluationSet):
 
 class UsebKind(FrozenKind[UsebSet]):
     """USEB's datasets, each scored by the protocol of its script."""
+
+    is_drawn = True
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
@@ -99,12 +102,19 @@ class UsebKind(FrozenKind[UsebSet]):
         """Return the average precision of each set, and the other metrics of its script."""
         return useb_figures(sets, vectors, config.bootstrap)
 
-    def compare(
-        self, site: RunContext, first: System, second: System, sets: tuple[UsebSet, ...], config: ScoringConfig
-    ) -> list[ComparisonRef]:
-        """Compare average precision on the same draws of queries and pairs."""
-        names = (first.label, second.label)
-        return [compare_useb(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
+    def draws(self, wanted: UsebSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
+        """Return the average precision of each system on the same draws of queries and pairs."""
+        import numpy as np
+
+        from models.evaluation.significance.hierarchical import BootstrapDraws
+        from models.evaluation.sweep import SetDraws
+        from models.evaluation.useb import PRECISION, whole
+
+        found = [[whole(_parts(wanted, encoder, config)[PRECISION]) for encoder in seeds] for seeds in systems]
+        values = [np.array([score.value for score in seeds]) for seeds in found]
+        draws = [np.stack([score.draws for score in seeds], axis=1) for seeds in found]
+        drawn = tuple(map(BootstrapDraws, values, draws))
+        return [SetDraws(wanted.dataset, PRECISION, wanted.name, drawn, wanted.split, "useb", found[0][0].n)]
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -125,29 +135,6 @@ def score_useb(
     """Rank USEB's candidates for each query, and classify its pairs as paraphrases, by the cosine of embeddings."""
     figures = useb_figures(sets, open_vectors(work.store, embeddings), config)
     publish_scores(work, figures, model, checkpoint, config.seed, f"USEB of {model}")
-
-
-@stage(ref=ComparisonRef, version=1)
-def compare_useb(
-    work: StageContext,
-    first: EmbeddingsRef,
-    second: EmbeddingsRef,
-    names: tuple[str, str],
-    sets: tuple[UsebSet, ...],
-    config: BootstrapConfig,
-) -> None:
-    """Bootstrap the difference of two systems' average precision on each set, on equal draws of queries and pairs."""
-    from models.evaluation.significance.paired import drawn_difference
-    from models.evaluation.useb import PRECISION, whole
-
-    one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
-    rows = []
-    for wanted in sets:
-        before, after = (whole(_parts(wanted, vectors, config)[PRECISION]) for vectors in (one, two))
-        place = {"dataset": wanted.dataset, "subset": "all", "split": wanted.split, "n": before.n}
-        gain = drawn_difference(after.value - before.value, after.draws - before.draws)
-        rows.append({**place, "metric": PRECISION, "protocol": "useb", **asdict(gain)})
-    publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}, USEB")
 
 
 def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.published import AVERAGE, columns_of, rows_of
-from models.evaluation.reproduction import MOST, average, compare, measured, overall
+from models.evaluation.reproduction import MOST, compare, estimate_over_seeds, overall
 from models.evaluation.signature import joint_signature
 from models.evaluation.verdict import STOPPED
 from storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from models.evaluation.published import PublishedRow
-    from models.evaluation.reproduction import Comparison, Measured
+    from models.evaluation.reproduction import Comparison
+    from models.evaluation.significance.hierarchical import Estimate
     from storage.artifacts.store import Store
     from tasks.rendering.svg import Chart
 
-    Test = Callable[[Measured, float], Comparison]
+    Test = Callable[[Estimate, float], Comparison]
+    Interval = tuple[float, float, float]
 
 PAGE: Final = "reproduction"
 TOKENISED: Final = "-tok"  # suffix of sets in SentEval's tokenised text
@@ -61,7 +63,7 @@ class RowComparison(StageInputs):
     """Whether the recipe depends on the seed."""
 
 
-@stage(ref=ReproductionRef, version=5)
+@stage(ref=ReproductionRef, version=6)
 def reproduce(work: StageContext, reports: tuple[ReportRef, ...], asked: RowComparison) -> None:
     """Compare the figures of a recipe's runs with its published row.
 
@@ -114,10 +116,11 @@ def _lines(
     own = [name for name in values if name != AVERAGE]
     # If only the average is printed, it is over all sets of the table.
     names = own or [name for name in columns_of(published.suite) if name != AVERAGE]
-    measured = {name: _measured(scores, published, name) for name in names}
-    there = [figure for figure in measured.values() if figure is not None]
-    if len(there) == len(measured) > 1:
-        measured[AVERAGE] = average([figure for figure, _ in there]), joint_signature([line for _, line in there])
+    seeds = {name: found for name in names if (found := _seeds(scores, published, name)) is not None}
+    measured = {name: (estimate_over_seeds([rows]), line) for name, (rows, line) in seeds.items()}
+    if len(seeds) == len(names) > 1:
+        every, signatures = zip(*seeds.values(), strict=True)
+        measured[AVERAGE] = estimate_over_seeds(every), joint_signature(signatures)
     lines = [
         {
             "row": row,
@@ -132,8 +135,8 @@ def _lines(
     return pl.DataFrame(lines, schema=REPRODUCTION)
 
 
-def _measured(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple[Measured, str] | None:
-    """Return a cell's figure over seeds and its signature, on SentEval's tokens if the set itself was not scored."""
+def _seeds(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple[list[Interval], str] | None:
+    """Return a cell's figure of each seed and its signature, on SentEval's tokens if the set itself was not scored."""
     dataset, _, split = name.partition("/")
     place = pl.col("subset").is_in(["all", "mean"]) & pl.col("split").is_in([split] if split else ["test", "all"])
     protocol = _OVER_SEEDS.get(published.protocol, published.protocol)
@@ -141,17 +144,22 @@ def _measured(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple
     for form in (dataset, dataset + TOKENISED):
         rows = alike.filter(dataset=form)
         if rows.height:
-            return measured(rows.select("value", "ci_low", "ci_high").rows()), str(rows["signature"][0])
+            return rows.select("value", "ci_low", "ci_high").rows(), str(rows["signature"][0])
     return None
 
 
-def _cells(cell: tuple[Measured, str] | None, published: float, test: Test | None) -> dict[str, object]:
+def _cells(cell: tuple[Estimate, str] | None, published: float, test: Test | None) -> dict[str, object]:
     """Return a cell's measured columns; without a test, or on SentEval's tokens, it is NOT COMPARABLE."""
     if cell is None:
         return {"seeds": 0, "verdict": "NOT COMPARABLE", "signature": ""}
     figure, line = cell
-    low, high = figure.interval
-    spread = {"value": figure.mean, "sd": figure.sd, "ci_low": low, "ci_high": high, "seeds": len(figure.values)}
+    spread = {
+        "value": 100 * figure.mean,
+        "sd": None if figure.sd is None else 100 * figure.sd,
+        "ci_low": 100 * figure.ci_low,
+        "ci_high": 100 * figure.ci_high,
+        "seeds": figure.seeds,
+    }
     if test is None or f"{TOKENISED}/" in line:
         return {**spread, "verdict": "NOT COMPARABLE", "signature": line}
     found = test(figure, published)

@@ -44,7 +44,7 @@ PLACES: Final = {
 }  # fmt: skip
 _LAST: Final = 9
 _ENDS: Final = {  # the kind that each flow makes exactly once, at its end
-    "bsl-pipeline": "report", "bsl-adapt": "report", "bsl-evaluate": "evaluation", "bsl-compare": "evaluation",
+    "bsl-pipeline": "report", "bsl-adapt": "report", "bsl-evaluate": "evaluation", "bsl-compare": "sweep",
     "bsl-field": "sweep", "bsl-ablation": "sweep", "bsl-reproduce": "reproduction",
 }  # fmt: skip
 _ONCE: Final = ("ingest", "nli", "make_views")  # stages that a run of one recipe calls once

@@ -7,6 +7,7 @@ from flows.config import override
 from flows.pipeline import pipeline
 from flows.recipes import recipe
 from flows.recipes.shared import ALONE
+from models.errors import EvaluationError
 from models.objectives.config import ContrastiveConfig
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.artifacts.store import Store
@@ -62,11 +63,22 @@ def test_runs_are_held_against_each_other_on_the_same_pairs(store, encoder):
     """The second run's encoder is the first run's result, so the difference is 0."""
     trained, taken = sorted(store.refs("report"), key=lambda ref: store.manifest(ref).created_at)
     ref = comparing([trained.path, taken.key[:8]], RunContext(store=store.url, device="cpu", threads=1))
-    (difference,) = store.scan(ref, "comparison").collect().filter(metric="spearman").to_dicts()
-    assert (difference["model"], difference["reference"]) == ("B (tiny)", "A (tiny)")
-    assert (difference["value"], difference["ci_low"], difference["ci_high"]) == (0, 0, 0)
+    _, row = store.scan(ref).collect().to_dicts()
+    assert (row["label"], row["reference"], row["dataset"]) == ("B (tiny)", "A (tiny)", "stsb test")
+    assert (row["difference"], row["difference_low"], row["difference_high"]) == (0, 0, 0)
     assert sorted(store.scan(ref, "scores").collect()["model"].unique()) == ["A (tiny)", "B (tiny)"]
-    page, text = (store.fetch(ref) / "comparison.html").read_text(), (store.fetch(ref) / "comparison.md").read_text()
-    assert "B (tiny) is not told apart from A (tiny): Spearman × 100 +0.00" in page
+    page, text = (store.fetch(ref) / "sweep.html").read_text(), (store.fetch(ref) / "sweep.md").read_text()
+    assert "On stsb test, not told apart from A (tiny): B (tiny)." in page
     assert f"| encoder.model | {encoder['model']} |" in text
     assert page.count("<svg") == 1 + 5
+
+
+def test_runs_that_share_no_set_are_refused_with_a_way_to_compare_them(store, alone):
+    site = RunContext(store=store.url, device="cpu", threads=1)
+    (first, *_) = sorted(store.refs("report"), key=lambda ref: store.manifest(ref).created_at)
+    evaluated = {**alone["evaluation"], "sets": ["embedded:stsb/dev"]}
+    second = pipeline("tiny", {**alone, "training": None, "evaluation": evaluated}, site)
+    with pytest.raises(
+        EvaluationError, match=r"share no set.*A \(tiny\) on embedded:stsb/test; B .*bsl evaluate report/"
+    ):
+        comparing([first.path, second.path], site)

@@ -23,7 +23,7 @@ from models.evaluation.significance.bootstrap import percentile_interval, spearm
 from models.evaluation.significance.paired import Difference, drawn_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -47,14 +47,14 @@ class Estimate:
 
     Attributes:
         mean: Mean over seeds.
-        sd: Standard deviation over seeds (n − 1); NaN with one seed.
+        sd: Standard deviation over seeds (n − 1); None with one seed.
         ci_low: Lower end of the 95 % percentile interval over seeds and pairs.
         ci_high: Upper end.
         seeds: Number of seeds.
     """
 
     mean: float
-    sd: float
+    sd: float | None
     ci_low: float
     ci_high: float
     seeds: int
@@ -84,22 +84,6 @@ def draws_of(
     return BootstrapDraws(np.array(figures), np.stack(columns, axis=1))
 
 
-def draws_of_sets(
-    sets: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]], *, resamples: int, seed: int
-) -> list[BootstrapDraws]:
-    """Return one encoder's draws on several sets, each drawn independently, because their figures are averaged.
-
-    Args:
-        sets: Gold scores and cosines of each set's pairs.
-        resamples: R.
-        seed: Seed of the first set's draws; each next set has the next seed.
-    """
-    return [
-        draws_of(gold_N, cosines_N[None], resamples=resamples, seed=seed + number)
-        for number, (gold_N, cosines_N) in enumerate(sets)
-    ]
-
-
 def figure_of(sets: Sequence[BootstrapDraws], *, seed: int = 0) -> Estimate:
     """Estimate a method's score, the mean over sets, which must have the same seeds in the same order.
 
@@ -108,7 +92,7 @@ def figure_of(sets: Sequence[BootstrapDraws], *, seed: int = 0) -> Estimate:
     """
     figures_S = _mean_figures(sets)
     low, high = percentile_interval(_finite(_distribution(sets, seed)))
-    sd = float(figures_S.std(ddof=1)) if len(figures_S) > 1 else float("nan")
+    sd = float(figures_S.std(ddof=1)) if len(figures_S) > 1 else None
     return Estimate(float(figures_S.mean()), sd, low, high, len(figures_S))
 
 

@@ -7,7 +7,7 @@ is far narrower than two separate intervals suggest (Efron and Tibshirani, 1993,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.significance.bootstrap import Metric
+
+_SIGNIFICANT: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,13 @@ class Difference:
     ci_low: float
     ci_high: float
     p_value: float
+
+    @property
+    def verdict(self) -> Literal["above", "below", "no"]:
+        """`above` or `below` if the interval excludes 0 and p, corrected by the caller, is below 0.05; else `no`."""
+        if self.p_value >= _SIGNIFICANT:
+            return "no"
+        return "above" if self.ci_low > 0 else "below" if self.ci_high < 0 else "no"
 
 
 def paired_difference(

@@ -8,7 +8,7 @@ import numpy as np
 
 from models.evaluation.published import AVERAGE
 from models.evaluation.signature import PRINTED
-from models.evaluation.significance.hierarchical import draws_of_sets, figure_of
+from models.evaluation.significance.hierarchical import draws_of, figure_of
 from models.evaluation.sweep import MEAN
 
 if TYPE_CHECKING:
@@ -82,7 +82,11 @@ def _mean_mark(name: str, tests: Sequence[ComparedSet], run: Run) -> Mark:
 
     bootstrap: BootstrapConfig = run.settings.evaluation.bootstrap
     pairs = [(scored.pairs["score"].to_numpy().astype(np.float64), scored.cosines[name]) for scored in tests]
-    figure = figure_of(draws_of_sets(pairs, resamples=bootstrap.resamples, seed=bootstrap.seed))
+    drawn = [
+        draws_of(gold, cosines[None], resamples=bootstrap.resamples, seed=bootstrap.seed + number)
+        for number, (gold, cosines) in enumerate(pairs)
+    ]
+    figure = figure_of(drawn)
     return mark_of(name, role_of(name, run.settings.systems), figure.mean, figure.ci_low, figure.ci_high)
 
 

@@ -24,14 +24,12 @@ class Choice:
     """The best system on the user's text.
 
     Attributes:
-        ranking: the best system and how far the others are behind; None if only one system has figures.
-        forgets: label → change on the checks (negative), for systems that lost too much to be chosen.
+        ranking: the best system, how far the others are behind, and which of them forget.
         folders: label → folder of its encoder, for systems with an encoder.
         costs: the table `costs`.
     """
 
-    ranking: Ranking | None
-    forgets: Mapping[str, float]
+    ranking: Ranking
     folders: Mapping[str, str]
     costs: pl.DataFrame
 
@@ -45,7 +43,7 @@ def advice(table: pl.DataFrame, choice: Choice) -> list[str]:
     """
     rows = {row["label"]: row for row in table.filter(dataset=TEXT).drop_nulls("mean").iter_rows(named=True)}
     start = next(iter(rows))
-    if choice.ranking is None:
+    if not choice.ranking.behind:
         without = f"{choice.costs.height - 1} could not be tried or ended with an error"
         return [f"Keep the encoder as it is: no other method has figures ({without})."]
     best = choice.ranking.best
@@ -57,7 +55,7 @@ def advice(table: pl.DataFrame, choice: Choice) -> list[str]:
 
 def cost_rows(choice: Choice) -> list[dict[str, str]]:
     """Return a row per system: how far behind the best, whether it forgets, steps, seconds."""
-    rows = []
+    rows, forgets = [], choice.ranking.forgets
     for row in choice.costs.iter_rows(named=True):
         label, low, high = row["label"], row["behind_low"], row["behind_high"]
         lead = None if row["behind"] is None else signed(-row["behind"], -high, -low)
@@ -65,7 +63,7 @@ def cost_rows(choice: Choice) -> list[dict[str, str]]:
             {
                 "system": label,
                 "beside the best": "" if lead is None else f"{lead}, p {p_value(row['behind_p'])}",
-                "check": f"forgets ({100 * choice.forgets[label]:+.1f})" if label in choice.forgets else "",
+                "check": f"forgets ({100 * forgets[label]:+.1f})" if label in forgets else "",
                 "steps": f"{row['steps']:,}" if row["steps"] else "",
                 "seconds": "" if row["seconds"] is None else f"{row['seconds']:.0f}",
                 "of translation": "" if row["translation_seconds"] is None else f"{row['translation_seconds']:.0f}",
@@ -88,8 +86,8 @@ def _higher(choice: Choice, rows: Mapping[str, Mapping[str, Any]], best: str) ->
     """Return why systems with higher figures were not chosen: the highest uncertain one, the highest that forgets."""
     above = [label for label, row in rows.items() if row["mean"] > rows[best]["mean"]]
     above.sort(key=lambda label: rows[label]["mean"], reverse=True)
-    unsure = next((label for label in above if label not in choice.forgets), None)
-    forgets = next((label for label in above if label in choice.forgets), None)
+    unsure = next((label for label in above if label not in choice.ranking.forgets), None)
+    forgets = next((label for label in above if label in choice.ranking.forgets), None)
     sentences = []
     if unsure is not None:
         figures = f"{_difference(rows[unsure])}, p {p_value(rows[unsure]['p_value'])}"
@@ -100,17 +98,17 @@ def _higher(choice: Choice, rows: Mapping[str, Mapping[str, Any]], best: str) ->
     if forgets is not None:
         sentences.append(
             f"{forgets} is higher on your text ({_mean(rows[forgets])}), but its figure on the check falls by "
-            f"{-100 * choice.forgets[forgets]:.1f}: it is for this text alone."
+            f"{-100 * choice.ranking.forgets[forgets]:.1f}: it is for this text alone."
         )
     return sentences
 
 
 def _sureness(ranking: Ranking) -> str:
-    near = [standing for standing in ranking.others if not standing.beaten]
+    near = {label: behind for label, behind in ranking.behind.items() if behind.verdict != "above"}
     if not near:
         return "It is above every other method for sure."
-    names = ", ".join(f"{standing.label} ({100 * -standing.behind.value:+.1f})" for standing in near)
-    beaten = len(ranking.others) - len(near)
+    names = ", ".join(f"{label} ({100 * -behind.value:+.1f})" for label, behind in near.items())
+    beaten = len(ranking.behind) - len(near)
     return f"It cannot be told apart from {names}{f'; it is above the other {beaten} for sure' if beaten else ''}."
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from models.evaluation.config import BootstrapConfig
-from models.evaluation.reproduction import measured
-from models.evaluation.sweep import MEAN, SweepResult, forgetful, mean_of, not_chosen, smallest_p
+from models.evaluation.reproduction import estimate_over_seeds
+from models.evaluation.signature import PLACE
+from models.evaluation.sweep import MEAN, SweepResult, mean_of, smallest_p
 from storage.artifacts.refs import ENCODER, SweepRef
 from storage.artifacts.schemas import SWEEP
 from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.kinds import kind_of
+from tasks.evaluation.kinds import draws_of_sets
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.sections import reproduce_part, settings_part, text_part
@@ -20,6 +22,7 @@ from tasks.reporting.sweep.advice import TEXT, Choice, advice
 from tasks.reporting.sweep.costs import cost_table, faults_of
 from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from tasks.reporting.sweep.page import SweepContent, finding, shown_set, sweep_page
+from tasks.reporting.sweep.runs import result_scores, run_parts
 from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import limit_threads
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 PAGE: Final = "sweep"
 
 
-@stage(ref=SweepRef, version=3)
+@stage(ref=SweepRef, version=4)
 def compare_systems(
     work: StageContext, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand
 ) -> None:
@@ -62,7 +65,7 @@ def compare_systems(
     references = tuple(label for label in asked.references if label in vectors)
     figures = pl.DataFrame([*result.rows(references), *_other_figures(work, systems, asked.others)], schema=SWEEP)
     table = pl.concat([figures, _without(figures, [one.label for one in systems if one.label not in vectors])])
-    choice = _choice(work, systems, result, table, own) if own is not None else None
+    choice = _choice(work, systems, result, own) if own is not None else None
     shown = TEXT if own is not None else shown_set(table, asked.shown)
     notes = [*asked.notes, *(note for system in systems for note in system.notes)]
     if drawn and len(vectors) > 1:
@@ -74,38 +77,42 @@ def compare_systems(
     if choice is not None:
         work.draft.write(choice.costs, "costs")
     work.draft.note({"said": [*filter(None, sentences)], "shown": shown, "faults": {**faults}, "notes": [*notes]})
-    publish(work, sweep_page(content, sentences, _own_parts(work, asked, told)), PAGE)
+    own_parts = [*_run_parts(work, [system.label for system in systems], asked), *_own_parts(work, asked, told)]
+    publish(work, sweep_page(content, sentences, own_parts), PAGE)
 
 
 def _draws(asked: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
     """Return the draws of every set, and their means: of what decides on own text, else for each metric."""
-    compared: list[SetDraws] = []
-    for name, wanted, seed in asked.compared:
-        config = BootstrapConfig(resamples=resamples, seed=asked.config.seed + seed)
-        compared += kind_of(name).draws(wanted, vectors, config)
-    if (own := asked.own_text) is not None:
-        compared = [found.named(found.name, "") if found.name in own.shown else found for found in compared]
+    compared = draws_of_sets(asked.compared, vectors, BootstrapConfig(resamples=resamples, seed=asked.config.seed))
+    compared = [replace(found, group="") if found.name in asked.aside else found for found in compared]
+    if asked.own_text is not None:
         return [mean_of(compared, TEXT), *compared]
+    deciding = [found for found in compared if found.group]
     by_metric = {
-        metric: [found for found in compared if found.metric == metric]
-        for metric in dict.fromkeys(found.metric for found in compared)
+        metric: [found for found in deciding if found.metric == metric]
+        for metric in dict.fromkeys(found.metric for found in deciding)
     }
     return [*compared, *(mean_of(sets, MEAN, metric) for metric, sets in by_metric.items() if len(sets) > 1)]
 
 
-def _choice(
-    work: StageContext, systems: Sequence[SweepSystem], result: SweepResult, table: pl.DataFrame, own: OwnTextComparison
-) -> Choice:
-    """Return the best system on the user's text, and the cost and forgetting of each system."""
-    scored = table.drop_nulls("mean").to_dicts()
-    forgets = forgetful(scored, {check.name for check in own.checks}, own.may_forget)
-    ranked = result.ranking(TEXT, not_chosen(scored, TEXT, forgets)) if len(result.labels) > 1 else None
+def _choice(work: StageContext, systems: Sequence[SweepSystem], result: SweepResult, own: OwnTextComparison) -> Choice:
+    """Return the best system on the user's text, and the cost of each system."""
+    ranked = result.ranking(TEXT, [check.name for check in own.checks], own.may_forget)
     folders = {
         system.label: f"{work.store.url}/{system.checkpoints[0].path}/{ENCODER}"
         for system in systems
         if system.checkpoints
     }
-    return Choice(ranked, forgets, folders, cost_table(work.store, systems, own.corpus, ranked))
+    return Choice(ranked, folders, cost_table(work.store, systems, own.corpus, ranked))
+
+
+def _run_parts(work: StageContext, names: Sequence[str], asked: SweepSettings) -> list[Part]:
+    """Write the scores of finished runs; return the sections on the runs, none if the systems are no such runs."""
+    if not asked.runs:
+        return []
+    scores = result_scores(work.store, names, asked.runs)
+    work.draft.write(scores, "scores")
+    return run_parts(work.store, names, asked.runs, scores)
 
 
 def _own_parts(work: StageContext, asked: SweepSettings, told: RunCommand) -> list[Part]:
@@ -131,33 +138,18 @@ def _other_figures(
 ) -> Iterator[dict[str, object]]:
     """Yield figures over seeds of sets without draws, such as accuracies; they are not compared."""
     headlines = [pl.col("dataset").eq(name) & pl.col("metric").is_in(metrics) for name, metrics in wanted.items()]
-    place = ("dataset", "split", "metric", "protocol")
     for system in systems:
         if not system.scores:
             continue
         rows = pl.concat([work.store.scan(ref).collect() for ref in system.scores])
         own = rows.filter(pl.any_horizontal(*headlines, False), pl.col("subset").is_in(["all", "mean"]))
-        for (dataset, split, metric, protocol), seeds in own.group_by(place, maintain_order=True):
+        for (dataset, split, metric, protocol), seeds in own.group_by(PLACE, maintain_order=True):
             ends = [pl.col(end).fill_null(pl.col("value")) for end in ("ci_low", "ci_high")]
-            figure = measured(seeds.select("value", *ends).rows())
-            known = seeds["ci_low"].null_count() == 0 or figure.sd is not None  # else there is no interval
-            low, high = figure.interval if known else (None, None)
-            yield {
-                "label": system.label,
-                "dataset": f"{dataset} {split}",
-                "metric": metric,
-                "protocol": protocol,
-                "mean": figure.mean / 100,
-                "sd": _share(figure.sd),
-                "ci_low": _share(low),
-                "ci_high": _share(high),
-                "seeds": seeds.height,
-            }
-
-
-def _share(figure: float | None) -> float | None:
-    """Return a figure × 100 as a fraction."""
-    return None if figure is None else figure / 100
+            figure = asdict(estimate_over_seeds([seeds.select("value", *ends).rows()]))
+            if seeds["ci_low"].null_count() and seeds.height == 1:
+                figure |= {"ci_low": None, "ci_high": None}
+            place = {"dataset": f"{dataset} {split}", "metric": metric, "protocol": protocol}
+            yield {"label": system.label, **place, **figure}
 
 
 def _without(figures: pl.DataFrame, labels: list[str]) -> pl.DataFrame:

@@ -26,20 +26,19 @@ def faults_of(store: Store, systems: Sequence[SweepSystem]) -> dict[str, str]:
     return {label: fault for label, fault in found.items() if fault}
 
 
-def cost_table(store: Store, systems: Sequence[SweepSystem], corpus: CorpusRef, ranked: Ranking | None) -> pl.DataFrame:
+def cost_table(store: Store, systems: Sequence[SweepSystem], corpus: CorpusRef, ranked: Ranking) -> pl.DataFrame:
     """Return the table `costs`: steps and seconds of each system, and how far it is behind the best.
 
     Args:
         store: store of the artifacts.
         systems: in the order of the table.
         corpus: the sentences that were translated for views.
-        ranked: the best system; None if only one has figures.
+        ranked: the best system.
     """
     sentences = store.manifest(corpus).rows
-    behind = {standing.label: standing for standing in ranked.others} if ranked else {}
     rows = []
     for system in systems:
-        standing, refs = behind.get(system.label), system.checkpoints
+        behind, refs = ranked.behind.get(system.label), system.checkpoints
         seconds = sum(_translation_seconds(store, memory) for memory in system.translators) * sentences
         rows.append(
             {
@@ -47,10 +46,10 @@ def cost_table(store: Store, systems: Sequence[SweepSystem], corpus: CorpusRef, 
                 "steps": system.steps or None,
                 "seconds": _training_seconds(store, refs, system.steps, system.pace),
                 "translation_seconds": seconds if system.translators else None,
-                "behind": standing.behind.value if standing else None,
-                "behind_low": standing.behind.ci_low if standing else None,
-                "behind_high": standing.behind.ci_high if standing else None,
-                "behind_p": standing.p_value if standing else None,
+                "behind": behind and behind.value,
+                "behind_low": behind and behind.ci_low,
+                "behind_high": behind and behind.ci_high,
+                "behind_p": behind and behind.p_value,
                 "checkpoint": refs[0].key if refs else None,
             }
         )

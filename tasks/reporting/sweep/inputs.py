@@ -8,7 +8,7 @@ from pydantic import Field
 
 from models.evaluation.config import BootstrapConfig
 from models.evaluation.sweep import enough_draws
-from storage.artifacts.refs import CorpusRef
+from storage.artifacts.refs import CorpusRef, ReportRef
 from storage.record import Record
 from storage.sources.own_text import TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
@@ -26,19 +26,12 @@ class OwnTextComparison(Record):
     """The held-out text, and labels."""
     corpus: CorpusRef
     """Training sentences."""
-    learnt_views: tuple[str, ...]
-    """Questions made in the same way as a system's training views; shown, but not decisive."""
     checks: tuple[ScoredSet, ...]
     """Scored pairs on which a system must not lose."""
     may_forget: float
     """Maximum drop on the checks."""
     sources: tuple[TextSource, ...]
     """The files."""
-
-    @property
-    def shown(self) -> set[str]:
-        """Names of the figures that decide nothing: those of learnt views, and the checks."""
-        return {*self.learnt_views, *(check.name for check in self.checks)}
 
     @property
     def compared(self) -> list[tuple[str, EvaluationSet, int]]:
@@ -68,6 +61,11 @@ class SweepSettings(StageInputs):
     with figures is used if none is left."""
     shown: str | None = None
     """Set that the chart draws, by its declared name; the mean of all if None."""
+    aside: tuple[str, ...] = ()
+    """Names of figures that are shown but decide nothing and are not part of a mean: those of sets that selected an
+    encoder, of checks, and of questions made in the same way as a system's training views."""
+    runs: tuple[ReportRef, ...] = ()
+    """Reports of the systems, if they are results of finished runs."""
     notes: tuple[str, ...] = ()
     """Notes on the page."""
     settings: str = ""

@@ -36,8 +36,8 @@ _CHOICE: Final = (
     "not; such a system is not chosen."
 )
 _ONE_SEED: Final = (
-    "One seed: another one would move every trained figure by what the intervals do not know. Run again with "
-    "--seeds 3 before a small difference decides anything."
+    "One seed: another one would move every trained figure by what the intervals do not know. Try several seeds "
+    "(--seeds 3 of bsl sweep or bsl field) before a small difference decides anything."
 )
 _PREFERRED: Final = "spearman"
 _FEW: Final = 4  # maximum number of systems named in a sentence
@@ -177,7 +177,7 @@ def shown_set(table: pl.DataFrame, wanted: str | None) -> str:
     own = [name for name in names if wanted is not None and name.split(" ")[0] == wanted]
     own = own or [name for name in names if name == MEAN]
     tests = [name for name in names if not name.endswith(" dev")] or names
-    compared = set(table.drop_nulls("reference")["dataset"])
+    compared = set(table.filter("decides")["dataset"])
     return str((own or [name for name in tests if name in compared] or tests)[-1])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PaceRef, ScoresRef
+from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PaceRef, ReportRef, ScoresRef
 from storage.record import Record
 
 SYSTEMS: Final = "recipe"
@@ -27,6 +27,8 @@ class SweepSystem(Record):
     """The paper's figure × 100; None if none is printed."""
     faults: tuple[str, ...] = ()
     """Why some of its runs have no figures."""
+    report: ReportRef | None = None
+    """Report of a single run of a recipe."""
     embeddings: tuple[EmbeddingsRef, ...] = ()
     """Vectors of all sets, one artifact per seed; empty if no run finished."""
     scores: tuple[ScoresRef, ...] = ()

@@ -39,6 +39,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef, ReportRef
 from storage.artifacts.store import Store
 from storage.errors import SourceError
+from tasks.evaluation.systems import System
 from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.lanes import StoppedError
 from tasks.stage.pool import FailedRunError, PoolError, _fault
@@ -67,7 +68,7 @@ def reported(folder, verdict):
     with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
         (draft.folder / "report.md").write_text("page")
         draft.note({"verdict": verdict, "reason": "the encoder unlearnt by step 3"})
-    return Run(ref, None, None, None)
+    return Run(ref, System("after BSL", "", EmbeddingsRef(key="1" * 64)), ())
 
 
 def test_a_point_whose_training_was_stopped_has_no_figure(tmp_path, monkeypatch):
@@ -86,7 +87,8 @@ def test_a_point_that_is_done_is_told_and_none_of_a_plan(tmp_path, monkeypatch):
     with listening(reader := Reader()):
         with planning():
             run_points([POINT], site)
-        assert run_points([POINT], site) == [there]
+        (ended,) = run_points([POINT], site)
+    assert (ended.report, ended.embeddings) == (there.report, (there.system.embeddings,))
     assert reader.lines == ["momentum 0.5, seed 1: done"]
 
 
@@ -159,7 +161,7 @@ def test_a_point_that_cannot_be_planned_is_not_sent_and_the_others_are(tmp_path,
     attempts = [PointRun("cls", bad), POINT, PointRun("again cls", bad)]
     with planning():
         outcomes = run_points(attempts, site)
-    assert [type(outcome) for outcome in outcomes] == [EncoderError, Run, EncoderError]
+    assert [type(outcome) for outcome in outcomes] == [EncoderError, SweepSystem, EncoderError]
     assert not caplog.records
     assert all(isinstance(outcome, EncoderError) for outcome in run_points(attempts[::2], site))
     assert "again cls is left without a figure: " in caplog.text

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import EvaluationError
-from models.evaluation.reproduction import MOST, average, compare, half_width, measured, overall, seeds_for
+from models.evaluation.reproduction import MOST, compare, estimate_over_seeds, half_width, overall, seeds_for
 
 
 def of(*values: float):
-    """Return a figure of seeds, × 100, whose bootstrap interval extends 0.8 to either side."""
-    return measured([(value / 100, value / 100 - 0.008, value / 100 + 0.008) for value in values])
+    """Return a figure of seeds, given × 100, whose bootstrap interval extends 0.8 to either side."""
+    return estimate_over_seeds([[(value / 100, value / 100 - 0.008, value / 100 + 0.008) for value in values]])
 
 
 @pytest.mark.parametrize(
@@ -93,40 +93,41 @@ def test_with_enough_seeds_a_printed_truth_is_reproduced_and_a_low_one_is_below(
 
 
 def test_seeds_and_pairs_add_as_squares():
-    figure = measured([(0.70, 0.68, 0.71), (0.72, 0.70, 0.73), (0.77, 0.75, 0.78)])
-    assert figure.mean == pytest.approx(73)
-    assert figure.sd == pytest.approx(np.std([70, 72, 77], ddof=1))
+    figure = estimate_over_seeds([[(0.70, 0.68, 0.71), (0.72, 0.70, 0.73), (0.77, 0.75, 0.78)]])
+    assert figure.mean == pytest.approx(0.73)
+    assert figure.sd == pytest.approx(np.std([0.70, 0.72, 0.77], ddof=1))
     margin = 4.3027 * figure.sd / 3**0.5  # Student's t with 2 degrees of freedom
-    assert figure.interval == pytest.approx((73 - np.hypot(margin, 2), 73 + np.hypot(margin, 1)), abs=1e-3)
+    assert figure.ci_low == pytest.approx(0.73 - np.hypot(margin, 0.02), abs=1e-5)
+    assert figure.ci_high == pytest.approx(0.73 + np.hypot(margin, 0.01), abs=1e-5)
 
 
 def test_an_average_is_over_sets_in_each_seed():
-    first = measured([(0.6, 0.57, 0.64), (0.7, 0.67, 0.74)])
-    second = measured([(0.8, 0.76, 0.83), (0.7, 0.66, 0.73)])
-    mean = average([first, second])
-    assert mean.values == pytest.approx((70, 70))
+    first = [(0.6, 0.57, 0.64), (0.7, 0.67, 0.74)]
+    second = [(0.8, 0.76, 0.83), (0.7, 0.66, 0.73)]
+    mean = estimate_over_seeds([first, second])
+    assert (mean.mean, mean.seeds) == (pytest.approx(0.7), 2)
     assert mean.sd == pytest.approx(0)  # one set gains as much as the other loses
-    assert (mean.below, mean.above) == pytest.approx((2.5, 2.5))
+    assert (mean.ci_low, mean.ci_high) == pytest.approx((0.675, 0.725))
     with pytest.raises(EvaluationError, match=r"\[1, 2\] seeds"):
-        average([first, of(70.0)])
+        estimate_over_seeds([first, second[:1]])
 
 
 def test_one_seed_has_the_interval_of_its_pairs():
     figure = of(70.0)
     assert figure.sd is None
-    assert figure.interval == pytest.approx((69.2, 70.8))
+    assert (figure.ci_low, figure.ci_high) == pytest.approx((0.692, 0.708))
 
 
 def test_no_seed_is_refused():
-    with pytest.raises(EvaluationError, match="0 seeds"):
-        measured([])
+    with pytest.raises(EvaluationError, match=r"\[0\] seeds"):
+        estimate_over_seeds([[]])
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=5), st.floats(-100, 100), st.floats(0.1, 5))
 def test_the_side_is_right_and_reproduced_means_within_the_margin(values, published, margin):
-    figure = measured([(value, value, value) for value in values])
+    figure = estimate_over_seeds([[(value, value, value) for value in values]])
     found = compare(figure, published, margin)
-    gap = figure.mean - published
+    gap = 100 * figure.mean - published
     if found.verdict == "REPRODUCED":
         assert abs(gap) <= margin + 1e-6
     elif found.verdict != "INCONCLUSIVE":

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from models.evaluation.significance.hierarchical import BootstrapDraws, holm
-from models.evaluation.sweep import MEAN, SetDraws, SweepResult, forgetful, mean_of, outcome_draws, verdict
+from models.evaluation.significance.paired import Difference
+from models.evaluation.sweep import MEAN, SetDraws, SweepResult, mean_of, outcome_draws
 
 
 def answers(shift: float, seeds: int = 1, n: int = 400) -> np.ndarray:
@@ -34,8 +35,15 @@ def test_documents_of_unlike_sizes_weigh_by_their_questions():
     assert {*np.round(found.draws[np.isfinite(found.draws)], 9)} <= weighed(0.0, 1.0, size=3)
 
 
-def ranking(labels, systems, barred=()):
-    return SweepResult(tuple(labels), (SetDraws("text", "MRR", "text", systems),)).ranking("text", barred)
+def flat(*figures: float) -> tuple[BootstrapDraws, ...]:
+    return tuple(BootstrapDraws(np.array([figure]), np.full((2000, 1), figure)) for figure in figures)
+
+
+def ranking(labels, systems, **checks: tuple[BootstrapDraws, ...]):
+    """Rank on one set; `checks` are systems' draws on the sets where none may lose more than half a point."""
+    own = [SetDraws(name, "spearman", "", drawn) for name, drawn in checks.items()]
+    sets = (SetDraws("text", "MRR", "text", systems), *own)
+    return SweepResult(tuple(labels), sets).ranking("text", list(checks), 0.005)
 
 
 def weighed(one: float, other: float, size: int = 1) -> set[float]:
@@ -66,12 +74,12 @@ def test_the_interval_of_many_documents_is_that_of_the_normal_approximation():
 
 
 def test_groups_count_as_one_each():
-    flat = [BootstrapDraws(np.array([figure]), np.full((5, 1), figure)) for figure in (0.2, 0.4, 0.9, 0.0)]
+    means = flat(0.2, 0.4, 0.9, 0.0)
     proofs = [
-        SetDraws("crop", "MRR", "text", (flat[0],)),
-        SetDraws("title", "MRR", "text", (flat[1],)),
-        SetDraws("labels", "accuracy", "labels", (flat[2],)),
-        SetDraws("stsb", "spearman", "", (flat[3],)),
+        SetDraws("crop", "MRR", "text", (means[0],)),
+        SetDraws("title", "MRR", "text", (means[1],)),
+        SetDraws("labels", "accuracy", "labels", (means[2],)),
+        SetDraws("stsb", "spearman", "", (means[3],)),
     ]
     (found,) = mean_of(proofs).systems
     assert found.figures[0] == pytest.approx((0.3 + 0.9) / 2)
@@ -79,10 +87,20 @@ def test_groups_count_as_one_each():
 
 
 def test_the_figure_decides_what_forgets_and_not_whether_it_is_sure():
-    losses = [("start", "stsb", None), ("sure", "stsb", -0.02), ("unsure", "stsb", -0.006), ("little", "stsb", -0.004),
-              ("sure", "sts12", -0.03), ("little", "crop", -0.9)]  # fmt: skip
-    rows = [{"label": label, "dataset": name, "difference": lost} for label, name, lost in losses]
-    assert forgetful(rows, {"stsb", "sts12"}, 0.005) == {"sure": -0.03, "unsure": -0.006}
+    names = ["start", "sure", "unsure", "little"]
+    found = ranking(names, flat(0, 0, 0, -0.9), stsb=flat(0.5, 0.48, 0.494, 0.496), sts12=flat(0.5, 0.47, 0.5, 0.5))
+    assert found.forgets == {"sure": pytest.approx(-0.03), "unsure": pytest.approx(-0.006)}
+
+
+def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
+    unsure = BootstrapDraws(np.array([0.9]), np.random.default_rng(0).normal(0.9, 1, (2000, 1)))
+    systems = (*flat(0.4, 0.45, 0.5), unsure)
+    names = ["start", "sure", "forgets", "unsure"]
+    check = flat(0.5, 0.5, 0.4, 0.5)
+    assert ranking(names, systems, stsb=check).best == "sure"
+    rest = ranking(["start", "forgets", "unsure"], (systems[0], *systems[2:]), stsb=(check[0], *check[2:]))
+    assert rest.best == "unsure", "nothing is above for sure, so only what forgets is left out"
+    assert ranking(names[:3:2], systems[:3:2], stsb=check[:3:2]).best == "start"
 
 
 def test_rows_say_above_only_for_what_is_above_after_correction():
@@ -100,18 +118,17 @@ def test_rows_say_above_only_for_what_is_above_after_correction():
     [(0.1, 0.2, 0.01, "above"), (0.1, 0.2, 0.06, "no"), (-0.2, -0.1, 0.01, "below"), (-0.1, 0.2, 0.01, "no")],
 )
 def test_an_interval_alone_or_a_p_alone_is_not_enough(low, high, p, word):
-    assert verdict({"difference_low": low, "difference_high": high, "p_value": p}) == word
+    assert Difference(0.0, low, high, p).verdict == word
 
 
 def test_the_best_is_the_highest_that_may_be_chosen_and_beats_only_what_it_beats():
     names = ["start", "near", "best", "barred"]
-    found = ranking(names, drawn(0, 0.095, 0.1, 0.3), barred={"barred"})
+    found = ranking(names, drawn(0, 0.095, 0.1, 0.3), stsb=flat(0.5, 0.5, 0.5, 0.4))
     assert found.best == "best"
-    standings = {standing.label: standing for standing in found.others}
-    assert {name: standing.beaten for name, standing in standings.items()} == {
-        "start": True, "near": False, "barred": False,
+    assert {name: behind.verdict for name, behind in found.behind.items()} == {
+        "start": "above", "near": "no", "barred": "below",
     }  # fmt: skip
-    assert standings["barred"].behind.value < 0 < standings["start"].behind.value
+    assert found.behind["barred"].value < 0 < found.behind["start"].value
 
 
 def test_the_best_pays_for_all_pairs():
@@ -120,12 +137,14 @@ def test_the_best_pays_for_all_pairs():
     gaps = [(methods[j].draws - methods[i].draws).ravel() for i in range(4) for j in range(i + 1, 4)]
     raw = [min(1.0, 2 * (min((gap <= 0).sum(), (gap >= 0).sum()) + 1) / 2001) for gap in gaps]
     corrected = holm(raw)
-    assert [standing.p_value for standing in found.others] == pytest.approx([corrected[2], corrected[4], corrected[5]])
+    assert [behind.p_value for behind in found.behind.values()] == pytest.approx(
+        [corrected[2], corrected[4], corrected[5]]
+    )
 
 
 def test_seeds_that_differ_hide_a_difference_that_pairs_alone_would_show():
     quiet = outcome_draws([answers(0), answers(0.01)], np.arange(400), resamples=2000)
     spread = np.array([[-0.2], [0.0], [0.2]])
     loud = outcome_draws([answers(0, 3) + spread, answers(0.01, 3) + spread], np.arange(400), resamples=2000)
-    assert ranking(["a", "b"], quiet).others[0].behind.ci_low > 0
-    assert ranking(["a", "b"], loud).others[0].behind.ci_low < 0
+    assert ranking(["a", "b"], quiet).behind["a"].ci_low > 0
+    assert ranking(["a", "b"], loud).behind["a"].ci_low < 0

@@ -17,7 +17,7 @@ from storage.datasets.registry import DATASETS
 from storage.sources.model_sources import resolve_model
 from tasks.corpus.evaluation_sets import resolve_scored_set, unique_sentences
 from tasks.embedding.embed import embed
-from tasks.evaluation.sts import compare
+from tasks.evaluation.comparison import compare
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
@@ -91,7 +91,7 @@ def test_a_sentence_without_an_embedding_is_named_with_its_place(site, tmp_path)
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1.0, r"^small-de test, new beside old \(first scores = gold, second = cosine\): all 4 values of the second"),
+        (1.0, r"^small-de test, embeddings/1+ \(first scores = gold, second = cosine\): all 4 values of the second"),
         (np.nan, r"^small-de test, embeddings/.*: the first vector of the pair in row 0 is not finite"),
     ],
 )
@@ -102,6 +102,6 @@ def test_vectors_that_cannot_be_compared_are_named(site, value, message):
         refs.append(EmbeddingsRef(key=64 * str(number)))
         with site.open_store().draft(refs[-1], Provenance(stage_version=1, config={})) as draft:
             draft.write(pl.DataFrame({"sentence_id": ids, "embedding": table.astype(np.float32)}))
-    given = {"first": refs[0], "second": refs[1], "names": ("old", "new"), "sets": sets}
+    given = {"first": refs[0], "second": refs[1], "names": ("old", "new"), "sets": {"small-de/test": sets[0]}}
     with pytest.raises(EvaluationError, match=message):
         compare.run(site, {**given, "config": BootstrapConfig(resamples=100)})

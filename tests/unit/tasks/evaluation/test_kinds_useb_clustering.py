@@ -8,6 +8,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import average_precision_score, homogeneity_completeness_v_measure
 
+from models.corpus.normalize import sentence_ids
 from models.evaluation.config import BootstrapConfig
 from storage.errors import SourceError
 from storage.readers.benchmarks.clustering import CLUSTERS, read_clusters
@@ -15,7 +16,8 @@ from storage.readers.read_report import ReadReport
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of
-from tasks.evaluation.kinds import available, find_set, names_of, tables
+from tasks.embedding.vectors import Vectors
+from tasks.evaluation.kinds import available, find_set, kind_of, names_of, tables
 from tasks.evaluation.python_api import evaluate
 from tasks.rendering.paper_tables import paper_tables
 from tasks.stage.run_context import RunContext
@@ -139,6 +141,20 @@ def test_twitterpara_leaves_the_undecided_out_of_its_precision(found, site):
         assert figures(found, "twitterpara", subset) == pytest.approx(expected)
     assert figures(found, "twitterpara")[PRECISION] == pytest.approx(np.mean(means, axis=0)[0])
     assert table["votes"].to_list()[:6] == [5, 4, 3, 1, 0, 2]
+
+
+@pytest.mark.parametrize("name", ["askubuntu", "twitterpara"])
+def test_systems_are_drawn_on_the_same_queries_and_pairs(found, site, name):
+    wanted = find_set(site, name)
+    texts = wanted.sentences().unique()
+    ids = pl.DataFrame({"text": texts}).select(sentence_ids(pl.col("text"))).to_series().to_list()
+    vectors = Vectors("words", dict(zip(ids, range(len(ids)), strict=True)), {}, Words().encode(texts.to_list()))
+    (drawn,) = kind_of(name).draws(wanted, [[vectors, vectors], [vectors]], DRAWS)
+    assert (drawn.name, drawn.metric, drawn.protocol) == (f"{name} test", PRECISION, "useb")
+    first, second = drawn.systems
+    assert first.figures == pytest.approx([figures(found, name)[PRECISION]] * 2)
+    assert first.draws.shape == (DRAWS.resamples, 2)
+    np.testing.assert_array_equal(first.draws[:, 1], second.draws[:, 0])
 
 
 def test_clustering_is_mtebs_with_a_seed(found):

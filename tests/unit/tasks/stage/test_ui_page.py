@@ -51,7 +51,7 @@ def test_no_two_artifacts_of_a_run_share_a_page(store, told):
         *(made(store, "views", stage) for stage in ("synonym", "mlm", "crop", "crop", "make_views")),
         *(made(store, "scores", stage, model=name) for stage in ("score", "score", "score_transfer", "score_afs")),
         *(made(store, "predictions", "predict_afs", model=name) for _ in range(3)),
-        *(made(store, "comparison", stage, names=["before", name]) for stage in ("compare", "compare", "compare_useb")),
+        *(made(store, "comparison", stage, names=["before", name]) for stage in ("compare", "compare")),
     ]
     keys = [key_of(manifest) for manifest in run]
     assert len(set(keys)) == len(keys)

@@ -32,7 +32,7 @@ def test_one_seed_is_the_paired_bootstrap_of_its_pairs(pairs):
     plain = paired_difference(worse[0], better[0], gold, resamples=300, seed=2)
     first, second = (draws_of(gold, rows[:1], resamples=300, seed=2) for rows in (worse, better))
     assert difference_of([first], [second]) == plain
-    assert math.isnan(figure_of([first]).sd)
+    assert figure_of([first]).sd is None
 
 
 def test_mean_and_deviation_are_over_seeds_of_the_mean_of_sets():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from models.evaluation.significance.paired import Difference
-from models.evaluation.sweep import MethodResult, Ranking, not_chosen
+from models.evaluation.sweep import Ranking
 from storage.artifacts.schemas import SWEEP, SWEEP_COSTS
 from tasks.rendering.blocks import Part, Prose
 from tasks.rendering.html import html
@@ -24,7 +24,11 @@ def row(label, mean, gap=None, p=None, verdict=None, dataset=TEXT):
 
 
 def standing(label, gap, p):
-    return MethodResult(label, Difference(gap, gap - 0.01, gap + 0.01, p), p)
+    return {label: Difference(gap, gap - 0.01, gap + 0.01, p)}
+
+
+def ranked(best, behind):
+    return Ranking(best, behind, {})
 
 
 COSTS = pl.DataFrame(
@@ -43,7 +47,7 @@ OWN = [Part("Your text", [Prose("a <b> c")]), Part("Reproduce", [Prose("bsl fiel
 
 def content(rows, ranking, forgets=None):
     systems = [SweepSystem(label=label) for label in COSTS["label"]]
-    choice = Choice(ranking, forgets or {}, {"BSL": "/store/checkpoint/c/encoder"}, COSTS)
+    choice = Choice(replace(ranking, forgets=forgets or {}), {"BSL": "/store/checkpoint/c/encoder"}, COSTS)
     faults = {"VICReg": "loss is nan at step 3"}
     table = pl.DataFrame(rows, schema=SWEEP)
     return SweepContent("Reviews, from bert", table, systems, "recipe", TEXT, faults, ("noted",), choice)
@@ -58,7 +62,7 @@ def page_of(content):
 
 
 ROWS = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above"), row("SimCSE", 0.44, 0.04, 0.002, "above")]
-RANKED = Ranking("BSL", (standing("as it is", 0.05, 0.001), standing("SimCSE", 0.005, 0.4)))
+RANKED = ranked("BSL", standing("as it is", 0.05, 0.001) | standing("SimCSE", 0.005, 0.4))
 
 
 def test_the_best_is_named_with_how_sure_and_what_it_costs():
@@ -73,26 +77,26 @@ def test_the_best_is_named_with_how_sure_and_what_it_costs():
 
 def test_a_best_that_beats_nobody_says_so_of_nobody():
     rows = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above")]
-    said = summary_of(content(rows, Ranking("BSL", (standing("as it is", 0.05, 0.4),))))
+    said = summary_of(content(rows, ranked("BSL", standing("as it is", 0.05, 0.4))))
     assert said[1] == "It cannot be told apart from as it is (-5.0)."
 
 
 def test_what_is_not_above_for_sure_is_not_recommended():
     rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no")]
-    (said,) = summary_of(content(rows, Ranking("BSL", (standing("as it is", 0.005, 0.3),))))
+    (said,) = summary_of(content(rows, ranked("BSL", standing("as it is", 0.005, 0.3))))
     assert said.startswith("Keep the encoder as it is: nothing is above it for sure; highest is BSL, 40.50")
 
 
 def test_a_start_that_is_best_is_kept():
     rows = [row("as it is", 0.40), row("BSL", 0.35, -0.05, 0.001, "below")]
-    (said,) = summary_of(content(rows, Ranking("as it is", (standing("BSL", 0.05, 0.001),))))
+    (said,) = summary_of(content(rows, ranked("as it is", standing("BSL", 0.05, 0.001))))
     assert said == "Keep the encoder as it is: no method that may be chosen is higher than its 40.00."
 
 
 def test_what_forgets_is_named_and_not_chosen():
     rows = [*ROWS, row("TF-IDF", 0.50, 0.10, 0.001, "above")]
-    ranked = Ranking("BSL", (*RANKED.others, standing("TF-IDF", -0.05, 0.001)))
-    said = summary_of(content(rows, ranked, {"TF-IDF": -0.181}))
+    ranking = ranked("BSL", {**RANKED.behind, **standing("TF-IDF", -0.05, 0.001)})
+    said = summary_of(content(rows, ranking, {"TF-IDF": -0.181}))
     assert said[0].startswith("Use BSL")
     assert said[-1] == (
         "TF-IDF is higher on your text (50.00), but its figure on the check falls by 18.1: it is for this text alone."
@@ -102,8 +106,7 @@ def test_what_forgets_is_named_and_not_chosen():
 def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
     rows = [*ROWS, row("flow", 0.46, 0.06, 0.2, "no")]
     forgets = {"SimCSE": -0.02}
-    assert not_chosen(rows, TEXT, forgets) == {"as it is", "SimCSE", "flow"}
-    said = summary_of(content(rows, Ranking("BSL", (*RANKED.others, standing("flow", -0.01, 0.6))), forgets))
+    said = summary_of(content(rows, ranked("BSL", {**RANKED.behind, **standing("flow", -0.01, 0.6)}), forgets))
     assert said[0].startswith("Use BSL")
     assert "cannot be told apart from SimCSE (-0.5), flow (+1.0)" in said[1]
     assert said[-1] == (
@@ -112,13 +115,8 @@ def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
     )
 
 
-def test_where_nothing_is_above_for_sure_only_what_forgets_is_not_chosen():
-    rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no"), row("flow", 0.5, 0.1, 0.001, "above")]
-    assert not_chosen(rows, TEXT, {"flow": -0.1}) == {"flow"}
-
-
 def test_without_other_figures_the_start_is_kept():
-    (said,) = summary_of(content(ROWS[:1], None))
+    (said,) = summary_of(content(ROWS[:1], ranked("as it is", {})))
     assert said.startswith("Keep the encoder as it is: no other method has figures (3 could not be tried")
 
 
@@ -137,7 +135,7 @@ def test_the_page_has_advice_tables_reasons_and_notes():
 
 
 def test_foreign_text_is_shown_as_it_is():
-    page = markdown(page_of(replace(content([row("as it is", 0.4)], None), title="<b>|x|</b>")))
+    page = markdown(page_of(replace(content([row("as it is", 0.4)], ranked("as it is", {})), title="<b>|x|</b>")))
     assert r"# \<b\>\|x\|\</b\>" in page
 
 

@@ -106,11 +106,8 @@ def test_every_kind_that_runs_are_scored_on_has_a_headline():
 def test_held_out_text_and_its_checks_are_sets_of_the_kinds_with_seeds_of_their_own():
     text = HeldOutSet(passages=PassagesRef(key="1" * 64), trips=None, labels=None, questions=40, store="")
     check = resolve_scored_set(RunContext(), "embedded:stsb/test")
-    own = OwnTextComparison(
-        held_out=text, corpus=CorpusRef(key="2" * 64), learnt_views=("crop",), checks=(check,), may_forget=0, sources=()
-    )
+    own = OwnTextComparison(held_out=text, corpus=CorpusRef(key="2" * 64), checks=(check,), may_forget=0, sources=())
     settings = SweepSettings(title="t", config=BootstrapConfig(resamples=100), own_text=own)
     kinds = [(type(kind_of(name)), wanted, seed) for name, wanted, seed in settings.compared]
     assert kinds == [(OwnTextKind, text, 0), (StsKind, check, 200)]
-    assert own.shown == {"crop", check.name}
     assert settings.resamples(50) == 100, "its settings have enough draws for all pairs"

@@ -3,7 +3,8 @@
 import polars as pl
 import pytest
 
-from models.evaluation.sweep import MEAN, verdict
+from models.evaluation.significance.paired import Difference
+from models.evaluation.sweep import MEAN
 from storage.artifacts.schemas import SWEEP
 from tasks.rendering.markdown import markdown
 from tasks.reporting.sweep.page import SweepContent, comparisons, finding, set_rows, shown_set, sweep_chart, sweep_page
@@ -14,8 +15,8 @@ def row(label: str, dataset: str, mean: float, gain: tuple[float, float, float, 
     figure = {"metric": "spearman", "protocol": "all", "sd": 0.01, "ci_low": mean - 0.02, "ci_high": mean + 0.02}
     names = ("difference", "difference_low", "difference_high", "p_value")
     differences = dict(zip(names, gain or (None,) * 4, strict=True))
-    place = {"label": label, "dataset": dataset, "mean": mean, "seeds": 3, "reference": "a"}
-    return place | figure | differences | {"verdict": verdict(differences)} | other
+    place = {"label": label, "dataset": dataset, "mean": mean, "seeds": 3, "reference": "a", "decides": True}
+    return place | figure | differences | {"verdict": gain and Difference(*gain).verdict} | other
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def table():
         )
     ]
     accuracy = {"metric": "accuracy", "protocol": "fast", "sd": None, "ci_low": None, "ci_high": None}
-    return pl.DataFrame([*rows, row("a", "mr all", 0.7, reference=None, **accuracy)], schema=SWEEP)
+    return pl.DataFrame([*rows, row("a", "mr all", 0.7, reference=None, decides=None, **accuracy)], schema=SWEEP)
 
 
 POINTS = [
@@ -77,6 +78,8 @@ def test_the_mean_stands_for_all_sets_unless_a_table_printed_one(table):
     assert shown_set(table, None) == MEAN
     assert shown_set(table, "stsb") == "stsb test"
     assert shown_set(table, "sts12") == MEAN
+    selected = pl.DataFrame([row("a", "sickr test", 0.5, decides=False)], schema=SWEEP)
+    assert shown_set(pl.concat([table.filter(dataset="stsb test"), selected]), None) == "stsb test"
     assert shown_set(table.filter(dataset="mr all"), None) == "mr all"
 
 

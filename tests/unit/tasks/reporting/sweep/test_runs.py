@@ -6,7 +6,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ReportRef
 from storage.artifacts.store import Store
 from storage.sources.sources import SourceSpec
-from tasks.reporting.comparison import dev_of, differing, settings_of
+from tasks.reporting.sweep.runs import dev_of, differing, settings_of
 from tasks.settings import RunSettings
 
 

@@ -1,4 +1,4 @@
-"""Compare finished runs: the figures, settings and training logs of their reports on one page."""
+"""Finished runs as systems of a comparison: names, results, and the sections on their settings and training."""
 
 from __future__ import annotations
 
@@ -8,83 +8,65 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.evaluation.signature import signed
-from models.evaluation.verdict import telling_row
-from storage.artifacts.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
+from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef, ReportRef, ScoresRef
 from storage.errors import ArtifactMissingError
-from tasks.rendering.blocks import Charts, Folded, Page, Part, Table
-from tasks.rendering.paper_tables import PaperTable, tables_of
+from tasks.evaluation.kinds import tables
+from tasks.rendering.blocks import Charts, Folded, Part, Table
+from tasks.rendering.paper_tables import tables_of
 from tasks.rendering.score_tables import all_scores
-from tasks.reporting.evaluation import difference_part, write_figures
-from tasks.reporting.publish import publish
 from tasks.reporting.run.report import report
-from tasks.stage.cached import StageContext, stage
+from tasks.reporting.sweep.system import SweepSystem
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Sequence
 
     from storage.artifacts.manifest import Manifest
     from storage.artifacts.store import Store
 
-PAGE: Final = "comparison"
 _LETTERS: Final = 40  # maximum letters of a title in a run's name
 _MANY: Final = 15  # maximum number of fields in an open table; a longer one would hide the next sections
 
 
-@stage(ref=EvaluationRef, version=5)
-def compare_runs(
-    work: StageContext,
-    reports: tuple[ReportRef, ...],
-    comparisons: tuple[ComparisonRef, ...],
-    tables: tuple[PaperTable, ...],
-) -> None:
-    """Publish the page of several runs, the scores of their results in one table, and their differences."""
-    from tasks.rendering.charts import system_chart  # matplotlib
+def run_systems(store: Store, reports: Sequence[ReportRef]) -> tuple[SweepSystem, ...]:
+    """Return the result of each run, its last encoder after the transform if there is one, as a system.
 
-    names = run_names(work.store, reports)
-    manifests = dict(zip(names, map(work.store.manifest, reports), strict=True))
-    settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
-    scores = pl.concat(_scores(work.store, name, manifest) for name, manifest in manifests.items())
-    comparison = write_figures(work, scores, comparisons)
-    sentences = findings(comparison, {name: dev_of(own) for name, own in settings.items()})
-    work.draft.note({"said": [*sentences]})
-    parts = [
-        Part("Runs", [Table.of("Runs", [_row(work.store, name, own) for name, own in manifests.items()])]),
-        difference_part(comparison),
-        Part("Different settings", [_setting_table(differing(settings))]),
-        Part("Training", _curves(work.store, manifests)),
-        Part("Scores", [*tables_of(scores, tables, [], ""), all_scores(scores)]),
-    ]
-    publish(work, Page.of_result(f"{len(names)} runs compared", sentences, system_chart(scores), parts), PAGE)
+    Raises:
+        ArtifactMissingError: an artifact is not the report of a recipe's run; or names no vectors of its result.
+    """
+    return tuple(
+        SweepSystem(label=name, embeddings=(_vectors(store, ref),), scores=_own_scores(store, ref))
+        for name, ref in zip(run_names(store, reports), reports, strict=True)
+    )
 
 
-def findings(comparison: pl.DataFrame | None, devs: Mapping[str, str]) -> list[str]:
-    """Return a sentence per run after the first: better, worse or not different, on the deciding set (`telling_row`).
-
-    A set that selected one of the two encoders is used only if there is no other; the sentence then says so.
+def run_parts(store: Store, names: Sequence[str], reports: Sequence[ReportRef], scores: pl.DataFrame) -> list[Part]:
+    """Return the sections on runs: corpus and verdict, settings that differ, training curves, all scores.
 
     Args:
-        comparison: the table `comparison`; None without scored pairs.
-        devs: run → the dataset and split that selected its encoder; empty or absent without one.
+        store: store of the reports.
+        names: name of each run.
+        reports: report of each run.
+        scores: the table `result_scores`.
     """
-    if comparison is None:
-        return ["The runs share no set of scored pairs, so nothing is drawn on the same pairs."]
-    both = comparison.select("reference", "model").unique(maintain_order=True).rows()
-    return [_finding(comparison, systems, {devs.get(name, "") for name in systems}) for systems in both]
+    manifests = dict(zip(names, map(store.manifest, reports), strict=True))
+    settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
+    return [
+        Part("Runs", [Table.of("Runs", [_row(store, name, own) for name, own in manifests.items()])]),
+        Part("Different settings", [_setting_table(differing(settings))]),
+        Part("Training", _curves(store, manifests)),
+        Part("Scores", [*tables_of(scores, tables(), [], ""), all_scores(scores)]),
+    ]
 
 
-def _finding(comparison: pl.DataFrame, systems: tuple[str, ...], chose: Set[str]) -> str:
-    """Return the sentence that compares a run with its reference."""
-    fair = telling_row(comparison, systems, chose)
-    row = fair or telling_row(comparison, systems)
-    assert row is not None  # every comparison contains Spearman
-    low, high = row["ci_low"], row["ci_high"]
-    word = "better than" if low > 0 else "worse than" if high < 0 else "not told apart from"
-    place = f"{row['dataset']} {row['split']}{'' if fair else ', which chose the encoder'}, p {row['p_value']:.3f}"
-    return f"{row['model']} is {word} {row['reference']}: Spearman × 100 {signed(row['value'], low, high)} on {place}."
+def result_scores(store: Store, names: Sequence[str], reports: Sequence[ReportRef]) -> pl.DataFrame:
+    """Return the scores of each run's result, under the run's name."""
+    return pl.concat(
+        store.scan(ref, "scores").filter(model=_result(store.manifest(ref))).collect().with_columns(model=pl.lit(name))
+        for name, ref in zip(names, reports, strict=True)
+    )
 
 
-def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
+def run_names(store: Store, reports: Sequence[ReportRef]) -> list[str]:
     """Return a letter and the shortened title of each run, in their order.
 
     Raises:
@@ -122,20 +104,27 @@ def dev_of(settings: Mapping[str, Any]) -> str:
     return (settings["evaluation"].get("dev") or "").removeprefix("embedded:") if chose else ""
 
 
-def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
-    """Return the vectors of a run's result: its last encoder, after the transform if there is one.
+def _result(manifest: Manifest) -> str:
+    """Return the name of a run's result among the systems of its report."""
+    return str(manifest.figures.get("result"))
 
-    Raises:
-        ArtifactMissingError: the report names no vectors, as it is of an older version or each set has its own.
-    """
+
+def _vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
     manifest = store.manifest(report)
-    entry = manifest.provenance.inputs.get(f"vectors.{manifest.figures.get('result')}")
+    entry = manifest.provenance.inputs.get(f"vectors.{_result(manifest)}")
     if entry is None:
         raise ArtifactMissingError(
             f"{report} names no vectors of its result, as reports do since version 10; run its recipe again, which "
             "makes the report alone"
         )
     return EmbeddingsRef(key=entry.key)
+
+
+def _own_scores(store: Store, report: ReportRef) -> tuple[ScoresRef, ...]:
+    manifest = store.manifest(report)
+    entries = manifest.provenance.inputs.items()
+    refs = [ScoresRef(key=entry.key) for place, entry in entries if place.startswith("scores.")]
+    return tuple(ref for ref in refs if store.manifest(ref).provenance.config.get("model") == _result(manifest))
 
 
 def differing(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
@@ -168,12 +157,6 @@ def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
         "verdict": str(manifest.figures.get("verdict", "not trained")),
         "reason": str(manifest.figures.get("reason", "–")),
     }
-
-
-def _scores(store: Store, name: str, manifest: Manifest) -> pl.DataFrame:
-    """Return the figures of a run's result, under the run's name."""
-    table = store.scan(manifest.ref, "scores").collect()
-    return table.filter(model=str(manifest.figures["result"])).with_columns(model=pl.lit(name))
 
 
 def _setting_table(rows: list[dict[str, str]]) -> Table | Folded:

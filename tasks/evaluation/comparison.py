@@ -1,0 +1,58 @@
+"""Differences between two systems, on the sets of every kind with draws."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.evaluation.config import BootstrapConfig
+from storage.artifacts.refs import ComparisonRef, EmbeddingsRef
+from storage.artifacts.schemas import COMPARISON
+from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
+from tasks.embedding.vectors import open_vectors
+from tasks.evaluation.kinds import draws_of_sets
+from tasks.rendering.score_tables import difference_rows
+from tasks.stage.cached import StageContext, stage
+from tasks.stage.ui import show_table
+
+if TYPE_CHECKING:
+    from models.evaluation.sweep import SetDraws
+
+
+@stage(ref=ComparisonRef, version=3)
+def compare(
+    work: StageContext,
+    first: EmbeddingsRef,
+    second: EmbeddingsRef,
+    names: tuple[str, str],
+    sets: dict[str, EvaluationSet],
+    config: BootstrapConfig,
+) -> None:
+    """Bootstrap the difference of two systems on each set and on the mean of the test sets, on the same draws."""
+    from models.evaluation.sweep import mean_of
+
+    both = [[open_vectors(work.store, vectors)] for vectors in (first, second)]
+    drawn = draws_of_sets([(name, wanted, 0) for name, wanted in sets.items()], both, config)
+    tests = [
+        (name, wanted) for name, wanted in sets.items() if isinstance(wanted, ScoredSet) and wanted.split == "test"
+    ]
+    if len(tests) > 1:
+        apart = [(name, wanted, number) for number, (name, wanted) in enumerate(tests)]
+        drawn.append(replace(mean_of(draws_of_sets(apart, both, config), metric="spearman"), split="test"))
+    table = pl.DataFrame([_row(found) for found in drawn]).with_columns(
+        model=pl.lit(names[1]), reference=pl.lit(names[0]), subset=pl.lit("all"), seed=pl.lit(config.seed)
+    )
+    comparison = table.select(COMPARISON.names()).cast(COMPARISON)
+    work.draft.write(comparison)
+    show_table("comparison-table", difference_rows(comparison), f"{names[1]} less {names[0]}")
+
+
+def _row(found: SetDraws) -> dict[str, object]:
+    """Return the difference of the second system from the first on a set."""
+    from models.evaluation.significance.hierarchical import difference_of
+
+    place = {"dataset": found.dataset, "split": found.split, "metric": found.metric, "protocol": found.protocol}
+    first, second = found.systems
+    return {**place, "n": found.n, **asdict(difference_of([first], [second]))}

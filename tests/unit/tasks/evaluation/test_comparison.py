@@ -1,0 +1,75 @@
+"""Two systems on several sets: the paired bootstrap of each set, and of the mean of the test sets."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from models.evaluation.config import BootstrapConfig
+from models.evaluation.significance.hierarchical import difference_of, draws_of
+from models.evaluation.significance.paired import paired_difference
+from models.evaluation.sweep import MEAN
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import EmbeddingsRef
+from storage.datasets.declaration import Dataset
+from storage.datasets.registry import DATASETS
+from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set, unique_sentences
+from tasks.embedding.vectors import open_vectors
+from tasks.evaluation.comparison import compare
+from tasks.evaluation.sts import cosines_of
+from tasks.stage.run_context import RunContext
+
+PAIRS = 60
+DRAWN = BootstrapConfig(resamples=200, seed=3)
+NAMES = ("one/test", "one/dev", "two/test")
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A mirror of two sets with random gold scores; one of them has a dev split."""
+    generator = np.random.default_rng(0)
+    for name, splits in (("one", ("test", "dev")), ("two", ("test",))):
+        declared = Dataset(name=name, licence="-", citation="-", splits={s: s for s in splits}, score_range=(0, 5))
+        monkeypatch.setitem(DATASETS, name, declared)
+        (tmp_path / name).mkdir()
+        for split in splits:
+            sides = {f"sentence{side}": [f"{name} {split} {side} {n}" for n in range(PAIRS)] for side in (1, 2)}
+            table = pl.DataFrame({**sides, "score": generator.uniform(0, 5, PAIRS)})
+            table.write_parquet(tmp_path / name / f"{split}.parquet")
+    return RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path), device="cpu", threads=1)
+
+
+def test_differences_are_paired_on_each_set_and_the_mean_leaves_out_dev(site):
+    sets, store, refs = {name: resolve_scored_set(site, name) for name in NAMES}, site.open_store(), []
+    ids = unique_sentences(tuple(sets.values()))["sentence_id"]
+    for number in range(2):
+        refs.append(EmbeddingsRef(key=64 * str(number)))
+        vectors = np.random.default_rng(number).normal(size=(len(ids), 4)).astype(np.float32)
+        with store.draft(refs[-1], Provenance(stage_version=1, config={})) as draft:
+            draft.write(pl.DataFrame({"sentence_id": ids, "embedding": vectors}))
+    asked = {"first": refs[0], "second": refs[1], "names": ("old", "new"), "sets": sets, "config": DRAWN}
+    rows = store.scan(compare.run(site, asked)).collect().rows(named=True)
+    assert [(row["dataset"], row["split"], row["n"]) for row in rows] == [
+        ("one", "test", PAIRS), ("one", "dev", PAIRS), ("two", "test", PAIRS), (MEAN, "test", 2 * PAIRS),
+    ]  # fmt: skip
+    assert {(row["model"], row["reference"], row["metric"], row["subset"]) for row in rows} == {
+        ("new", "old", "spearman", "all")
+    }
+
+    both = [open_vectors(store, ref) for ref in refs]
+    gold = {name: read_scored_set(own)["score"].to_numpy() for name, own in sets.items()}
+    cosines = {name: [cosines_of(vectors, own) for vectors in both] for name, own in sets.items()}
+    expected = [
+        paired_difference(*cosines[name], gold[name], resamples=DRAWN.resamples, seed=DRAWN.seed) for name in NAMES
+    ]
+    tests = [name for name in NAMES if name.endswith("test")]
+    drawn = [
+        [
+            draws_of(gold[name], cosines[name][place][None], resamples=DRAWN.resamples, seed=DRAWN.seed + number)
+            for number, name in enumerate(tests)
+        ]
+        for place in range(2)
+    ]
+    for row, found in zip(rows, [*expected, difference_of(*drawn)], strict=True):
+        assert (row["value"], row["ci_low"], row["ci_high"], row["p_value"]) == (
+            found.value, found.ci_low, found.ci_high, found.p_value,
+        )  # fmt: skip
