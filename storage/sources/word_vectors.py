@@ -112,13 +112,16 @@ def _bare(line: bytes) -> bytes:
 
 def _block(path: Path, lines: list[bytes], start: int, width: int) -> tuple[list[str], NDArray[np.float32]]:
     names, numbers = [], []
-    for place, line in enumerate(map(_bare, lines)):
+    for number, line in enumerate(map(_bare, lines), start):
         name, *rest = line.rsplit(b" ", width)
         if len(rest) != width or not name:
+            raise SourceError(f"{path}, line {number}: {_shown(line)}, expected a word and {width} numbers; {_CHECK}")
+        try:
+            names.append(name.decode())
+        except UnicodeDecodeError as error:
             raise SourceError(
-                f"{path}, line {start + place}: {_shown(line)}, expected a word and {width} numbers; {_CHECK}"
-            )
-        names.append(name)
+                f"{path}, line {number}: the word {name!r} is not UTF-8, expected text; save the file as UTF-8"
+            ) from error
         numbers.append(line[len(name) + 1 :])
     table = _numbers(b" ".join(numbers), len(lines) * width)
     if table is None:
@@ -126,7 +129,7 @@ def _block(path: Path, lines: list[bytes], start: int, width: int) -> tuple[list
         raise SourceError(
             f"{path}, line {start + bad}: {_shown(lines[bad])}, expected a word and {width} finite numbers; {_CHECK}"
         )
-    return [_word(path, name, start + place) for place, name in enumerate(names)], table.reshape(-1, width)
+    return names, table.reshape(-1, width)
 
 
 def _numbers(text: bytes, count: int) -> NDArray[np.float32] | None:
@@ -138,15 +141,6 @@ def _numbers(text: bytes, count: int) -> NDArray[np.float32] | None:
         except (ValueError, DeprecationWarning):
             return None
     return table if len(table) == count and np.isfinite(table).all() else None
-
-
-def _word(path: Path, name: bytes, line: int) -> str:
-    try:
-        return name.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise SourceError(
-            f"{path}, line {line}: the word {name!r} is not UTF-8, expected text; save the file as UTF-8"
-        ) from error
 
 
 def _shown(line: bytes) -> str:
@@ -177,20 +171,16 @@ def find_wordnet(files: tuple[str, ...], folders: tuple[Path, ...] | None = None
     Raises:
         SourceError: it was not found, or files are missing; the message has the command that installs it.
     """
-    tried = tuple(_folders()) if folders is None else folders
-    folder = next((folder for folder in tried if (folder / _MARK).is_file()), None)
+    if folders is None:
+        import nltk.data
+
+        folders = (*(Path(place) / "corpora" / "wordnet" for place in nltk.data.path), *_SYSTEM)
+    folder = next((folder for folder in folders if (folder / _MARK).is_file()), None)
     remedy = "install it by `apt-get install wordnet-base` or `python -m nltk.downloader wordnet` (then unzip it)"
     if folder is None:
-        raise SourceError(f"no WordNet database ({_MARK}) in {', '.join(map(str, tried))}; {remedy}")
+        raise SourceError(f"no WordNet database ({_MARK}) in {', '.join(map(str, folders))}; {remedy}")
     if missing := [name for name in files if not (folder / name).is_file()]:
         raise SourceError(f"{folder} holds a WordNet database without {', '.join(missing)}; {remedy}")
     digests = "".join(f"{name}\0{file_sha256(folder / name)}\0" for name in files)
     return ResolvedWordNet(folder=folder, identity=f"sha256:{hashlib.sha256(digests.encode()).hexdigest()}")
 
-
-def _folders() -> Iterator[Path]:
-    import nltk.data
-
-    for place in nltk.data.path:
-        yield Path(place) / "corpora" / "wordnet"
-    yield from _SYSTEM
