@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
+from storage.readers.blocks import Block, line_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,13 +58,13 @@ def columns(path: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
+def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield frames of the wanted columns, all strings.
 
     Rejected: lines that are not UTF-8 or not one JSON object, and objects without a string for each text column.
     Blank lines are skipped.
     """
-    for block in line_blocks(path, report, block_bytes):
+    for block in line_blocks(path, report):
         frame = pl.concat(_pieces(block, path, wanted, report))
         report.records += frame.height
         yield frame

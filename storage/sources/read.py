@@ -13,9 +13,9 @@ import polars as pl
 from storage.errors import SourceError
 from storage.hub.datasets import table_files
 from storage.readers.columns import SCORED_SHAPES, SHAPES, Columns, known_shape, require
-from storage.readers.formats import columns_of, format_of, read_table, require_header
+from storage.readers.formats import columns_of, format_of, read_table
 from storage.readers.read_report import NAME_COLUMNS
-from storage.readers.text_columns import first_records, is_prose
+from storage.readers.text_columns import first_records, is_prose, require_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

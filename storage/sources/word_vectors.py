@@ -183,4 +183,3 @@ def find_wordnet(files: tuple[str, ...], folders: tuple[Path, ...] | None = None
         raise SourceError(f"{folder} holds a WordNet database without {', '.join(missing)}; {remedy}")
     digests = "".join(f"{name}\0{file_sha256(folder / name)}\0" for name in files)
     return ResolvedWordNet(folder=folder, identity=f"sha256:{hashlib.sha256(digests.encode()).hexdigest()}")
-
