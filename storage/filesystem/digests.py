@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from storage.errors import SourceError
+from storage.filesystem.urls import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,10 +47,8 @@ def source_sha256(path: str) -> str:
     Raises:
         SourceError: the file cannot be read.
     """
-    try:
+    with reachable(path):
         return version_content(*fsspec.url_to_fs(path)).sha256
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
 
 
 def joint_sha256(paths: Iterable[str]) -> str:

@@ -33,8 +33,6 @@ _UNPACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", 
 """First bytes that Polars mistakes for compressed data; `x^` is among them."""
 _NUL: Final = "\x00"  # Polars replaces half a surrogate pair by this character
 
-_Row = tuple[str | None, ...]
-
 
 def columns(path: str) -> tuple[str, ...]:
     """Return the keys of the first objects.
@@ -118,7 +116,9 @@ def _slow(block: Block, path: str, wanted: Columns, report: ReadReport) -> pl.Da
     rows = []
     for number, line in _numbered(block):
         try:
-            rows.append(_row(_parse(line), wanted))
+            record = _parse(line)
+            texts = [_text(record, name) for name in wanted.texts]
+            rows.append((*texts, *(_other(record.get(name)) for name in wanted.others)))
         except ValueError as error:
             report.reject(path, number, str(error), line)
     return pl.DataFrame(rows, schema=_schema(wanted), orient="row")
@@ -154,10 +154,6 @@ def _parse(line: bytes) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{_kind(value)}, expected an object")  # noqa: TRY004 - one kind of error here
     return value
-
-
-def _row(record: dict[str, object], wanted: Columns) -> _Row:
-    return (*(_text(record, name) for name in wanted.texts), *(_other(record.get(name)) for name in wanted.others))
 
 
 def _text(record: dict[str, object], name: str) -> str:

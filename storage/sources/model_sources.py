@@ -136,13 +136,11 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
         name = spec.removeprefix(EMBEDDED)
         return ResolvedModel(place=embedded_path(name), identity=f"{spec}@{embedded_manifest(name).digest}")
     place = Path(at_home(spec))
-    try:
+    with reachable(f"{spec:.200}"):  # it may be an invalid file name, or an unreadable folder
         if place.is_dir():
             return _local(place)
-        if spec.endswith(GRAPH) and place.is_file():
-            return _graph(place)
-    except OSError as error:  # an invalid file name, or an unreadable folder
-        raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
+        if spec.endswith(GRAPH) and place.is_file():  # the folder around it contributes the settings
+            return ResolvedModel(place=place.resolve(), identity=f"{_local(settings_of(place)).identity}/{place.name}")
     if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
         return ResolvedModel(identity=f"sha256:{copy.digest}", mirrored=copy)
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
@@ -219,11 +217,6 @@ def _local(folder: Path) -> ResolvedModel:
     _check_model(str(folder), (path.name for path in folder.iterdir()))
     files = folder_sha256s(*fsspec.url_to_fs(str(folder)))
     return ResolvedModel(place=folder.resolve(), identity=f"sha256:{content_sha256(files)}")
-
-
-def _graph(path: Path) -> ResolvedModel:
-    """Return an ONNX graph as a model; the folder around it contributes the settings."""
-    return ResolvedModel(place=path.resolve(), identity=f"{_local(settings_of(path)).identity}/{path.name}")
 
 
 def settings_of(place: Path) -> Path:

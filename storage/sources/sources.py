@@ -154,7 +154,10 @@ def resolve_sources(
         table = _hub_table(spec, declared, mirror).model_copy(update={"home": home})
         table = table.model_copy(update={"revision": pinned("dataset", table.hub_id, table.revision, table.cache)})
     own = declared.original_format if declared and (originals or (table and table.archive)) else None
-    groups = {own: files} if own or not files else _by_format(files, spec.format)
+    groups: dict[Format | None, tuple[str, ...]] = {own: files}
+    if files and not own:
+        kinds = {path: spec.format or format_of(path) for path in files}
+        groups = {kind: tuple(path for path in files if kinds[path] == kind) for kind in sorted({*kinds.values()})}
     named = spec.name or (spec.dataset or stem_of(files[0])).removeprefix(EMBEDDED)
     return tuple(
         ResolvedSource(
@@ -170,11 +173,6 @@ def resolve_sources(
         )
         for kind, same in groups.items()
     )
-
-
-def _by_format(paths: tuple[str, ...], given: Format | None) -> dict[Format | None, tuple[str, ...]]:
-    kinds = sorted({given or format_of(path) for path in paths})
-    return {kind: tuple(path for path in paths if kind == (given or format_of(path))) for kind in kinds}
 
 
 def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:

@@ -88,7 +88,8 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         first = list(islice(file, SEEN + 1))
         header = _HEADER.fullmatch(first[0].strip()) if first else None
         lines = first[1:] if header else first
-        width = int(header[2]) if header else _agreed_width(lines)
+        counts = Counter(len(_bare(line).split(b" ")) - 1 for line in lines)
+        width = int(header[2]) if header else max(counts, key=counts.__getitem__, default=0)
         if not lines or width == 0:
             raise SourceError(f"{path}: contains no words, expected a word and its numbers in each line; {_CHECK}")
         start, words = 2 if header else 1, 0
@@ -99,11 +100,6 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
             lines = list(islice(file, BLOCK))
     if header and int(header[1]) != words:
         raise SourceError(f"{path}: {words} words, its first line says {int(header[1])}; {_CHECK}")
-
-
-def _agreed_width(lines: list[bytes]) -> int:
-    counts = Counter(len(line.split(b" ")) - 1 for line in map(_bare, lines))
-    return counts.most_common(1)[0][0] if counts else 0
 
 
 def _bare(line: bytes) -> bytes:
