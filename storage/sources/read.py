@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 LABELS: Final = ("entailment", "neutral", "contradiction")  # their positions are the Hub's label numbers
 _UNLABELLED: Final = ("-", "-1", "")
-_CODES: Final[dict[str, int]] = {
-    **{name: code for code, name in enumerate(LABELS)},
-    **{str(code): code for code in range(len(LABELS))},
-}
+_CODES: Final = {spelled: code for code, name in enumerate(LABELS) for spelled in (name, str(code))}
 STS: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64})
 
 
