@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from storage.filesystem.urls import reachable
+from storage.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,8 +47,10 @@ def source_sha256(path: str) -> str:
     Raises:
         SourceError: the file cannot be read.
     """
-    with reachable(path):
+    try:
         return version_content(*fsspec.url_to_fs(path)).sha256
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
 
 
 def joint_sha256(paths: Iterable[str]) -> str:
