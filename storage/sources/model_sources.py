@@ -136,11 +136,13 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
         name = spec.removeprefix(EMBEDDED)
         return ResolvedModel(place=embedded_path(name), identity=f"{spec}@{embedded_manifest(name).digest}")
     place = Path(at_home(spec))
-    with reachable(f"{spec:.200}"):  # it may be an invalid file name, or an unreadable folder
+    try:
         if place.is_dir():
             return _local(place)
         if spec.endswith(GRAPH) and place.is_file():  # the folder around it contributes the settings
             return ResolvedModel(place=place.resolve(), identity=f"{_local(settings_of(place)).identity}/{place.name}")
+    except OSError as error:  # an invalid file name, or an unreadable folder
+        raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
     if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
         return ResolvedModel(identity=f"sha256:{copy.digest}", mirrored=copy)
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
