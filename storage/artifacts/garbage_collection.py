@@ -19,7 +19,7 @@ from storage.filesystem.names import MANIFEST
 from storage.filesystem.os_errors import reading, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from storage.artifacts.manifest import Manifest
@@ -31,7 +31,6 @@ _LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
 _ROOTS = ("report", "evaluation", "reproduction", "sweep", "study", "field")  # earlier versions made the last two
 _ARTIFACT = re.compile(r"[a-z0-9_]+(/[a-z0-9-]+)?/[0-9a-f]{64}")
 _FILE = re.compile(r"(?P<kind>[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})??)/(?P<key>[0-9a-f]{64})/(?P<name>.+)")
-_PLACED = re.compile(r"([0-9a-f]{32})/.+")
 _STILL_AT_WORK = timedelta(days=1)  # a stage may compute that long between two files
 _STILL_LENT = timedelta(days=30)  # an object is written once and may be in use for as long as a run's shards take
 
@@ -147,47 +146,32 @@ def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[
 
 
 def _forgotten_uploads(store: Store, before: datetime) -> list[str]:
-    """Return the names of object-store files that no manifest lists and that were uploaded before a time.
-
-    Raises:
-        StoreReadError: the store cannot be listed.
-    """
+    """Return the names of object-store files that no manifest lists and that were uploaded before a time."""
     if store.local is not None:
         return []  # a local folder appears whole, by a rename
+    folders: defaultdict[ArtifactRef, set[str]] = defaultdict(set)
     with reading(store.url):
         try:
             paths = [path.removeprefix(f"{store.root}/") for path in store.fs.find(store.root)]
         except FileNotFoundError:
             return []
-        return [name for name in _unnamed(store, paths) if store.fs.modified(f"{store.root}/{name}") < before]
-
-
-def _unnamed(store: Store, paths: Iterable[str]) -> Iterator[str]:
-    """Yield the files in artifact folders that no manifest lists; none for an unreadable manifest."""
-    folders: defaultdict[ArtifactRef, set[str]] = defaultdict(set)
-    for path in paths:
-        if file := _FILE.fullmatch(path):
+        for file in filter(None, map(_FILE.fullmatch, paths)):
             folders[ArtifactRef(kind=file["kind"], key=file["key"])].add(file["name"])
-    for ref, names in folders.items():
-        uploads = {_place(name) for name in names - {MANIFEST}}
-        if MANIFEST not in names or len(uploads) > 1:
-            yield from (f"{ref.path}/{name}" for name in sorted(names - _named(store, ref, names)))
+        unlisted = (f"{ref.path}/{name}" for ref, names in folders.items() for name in _unlisted(store, ref, names))
+        return [name for name in unlisted if store.fs.modified(f"{store.root}/{name}") < before]
 
 
-def _place(name: str) -> str:
-    return found[1] if (found := _PLACED.fullmatch(name)) else ""
-
-
-def _named(store: Store, ref: ArtifactRef, names: set[str]) -> set[str]:
+def _unlisted(store: Store, ref: ArtifactRef, names: set[str]) -> list[str]:
+    """Return the names that an artifact's manifest does not list; none if it cannot be read."""
     try:
         manifest = store.manifest(ref)
     except ArtifactMissingError:
-        return set()
+        return sorted(names)
     except StoreReadError:
         raise
     except StorageError:
-        return names  # its files are unknown, so keep all
-    return {MANIFEST, *map(manifest.where, manifest.files)}
+        return []
+    return sorted(names - {MANIFEST, *map(manifest.where, manifest.files)})
 
 
 def collect(

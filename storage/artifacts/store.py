@@ -27,7 +27,7 @@ from storage.artifacts.listing import artifact_refs
 from storage.artifacts.manifest import Manifest, Provenance, parse_manifest
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.schemas import check_schema
-from storage.artifacts.verification import STAGING, fault_of, local_copy, local_manifest, put
+from storage.artifacts.verification import fault_of, local_copy, local_manifest, put
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError, StoreWriteError
 from storage.filesystem.atomic import renamed, sync
 from storage.filesystem.names import MANIFEST
@@ -192,7 +192,7 @@ class Store:
     def workspace(self) -> Iterator[Path]:
         """Make a temporary local folder; garbage collection deletes it if the process is killed."""
         with writing(self.workplace):
-            folder = _made(self.workplace / STAGING / uuid.uuid4().hex)
+            folder = _made(self.workplace / ".staging" / uuid.uuid4().hex)
         try:
             yield folder
         finally:

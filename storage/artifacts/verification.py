@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,7 +26,7 @@ import fsspec
 from storage.artifacts.manifest import MOST_BYTES, describe_files
 from storage.artifacts.schemas import tables_of
 from storage.errors import CorruptArtifactError
-from storage.filesystem.atomic import renamed
+from storage.filesystem.atomic import whole
 from storage.filesystem.digests import version_content
 from storage.filesystem.names import MANIFEST, irregular
 from storage.filesystem.os_errors import reading
@@ -35,8 +34,6 @@ from storage.filesystem.os_errors import reading
 if TYPE_CHECKING:
     from storage.artifacts.manifest import FileEntry, Manifest
 
-STAGING: Final = ".staging"
-"""Folder of unfinished work, where garbage collection finds the files of killed processes."""
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
 
 
@@ -149,11 +146,8 @@ def local_copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, ca
     folder = cache / manifest.ref.path / manifest.digest[:16]
     if not _is_copy(folder, manifest):
         shutil.rmtree(folder, ignore_errors=True)
-        for needed in (folder.parent, cache / STAGING):
-            needed.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache / STAGING) as staging:
-            _copy(fs, place, manifest, Path(staging) / "files")
-            renamed(Path(staging) / "files", folder)
+        with whole(folder, first_stays=True) as made:
+            _copy(fs, place, manifest, made)
     with suppress(OSError):  # the copy may belong to another user
         os.utime(folder)  # the time of last use, for garbage collection
     return folder

@@ -12,6 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from storage.errors import AssetError
+
 EMBEDDED: Final = "embedded:"  # prefix of an embedded asset's name in recipes
 MANIFEST: Final = "manifest.json"
 
@@ -35,8 +37,6 @@ def embedded_folder(name: str, root: Path | None = None) -> Path:
     folder = root or assets_root()
     if name in (known := embedded_names(folder)):
         return folder / name
-    from storage.errors import AssetError
-
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" (did you mean '{EMBEDDED}{near[0]}'?)" if near else ""
     raise AssetError(
@@ -59,8 +59,6 @@ def embedded_path(name: str, root: Path | None = None) -> Path:
     """
     folder = embedded_folder(name, root)
     if problem := _problem(folder):
-        from storage.errors import AssetError
-
         raise AssetError(f"{folder}/{problem}; reinstall bsl-pipeline")
     return folder
 

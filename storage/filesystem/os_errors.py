@@ -59,7 +59,8 @@ def _explained(
     except passing:
         raise
     except Exception as error:
-        cause = known.get(_number_of(error), f"{_told(error)}; check that the store can {should}")
+        reason = str(error).strip() or type(error).__name__
+        cause = known.get(_number_of(error), f"{reason}; check that the store can {should}")
         raise kind(f"{what}: {cause}") from error
 
 
@@ -82,7 +83,3 @@ def _number_of(error: Exception) -> int:
         return error.errno
     spelled = re.search(r"os error (\d+)", str(error))
     return int(spelled[1]) if spelled else 0
-
-
-def _told(error: Exception) -> str:
-    return str(error).strip() or type(error).__name__

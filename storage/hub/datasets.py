@@ -19,7 +19,7 @@ from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, SourceError
 from storage.filesystem.atomic import whole
 from storage.hub.faults import cause, retried
-from storage.hub.repositories import COMMIT, Listing, ask, fetch, listing, snapshot
+from storage.hub.repositories import Listing, ask, fetch, listing, snapshot
 from storage.record import Record
 
 if TYPE_CHECKING:
@@ -71,18 +71,6 @@ class HubTable(Record):
         return self.home / "hub" if self.home else None
 
 
-def pin_table(table: HubTable) -> HubTable:
-    """Return the table with its revision resolved to a commit; a full commit needs no Hub.
-
-    Raises:
-        SourceError: the Hub has no such dataset, or does not answer and the cache has none.
-    """
-    if table.revision and COMMIT.fullmatch(table.revision):
-        return table
-    commit = listing("dataset", table.hub_id, table.revision, table.cache).commit
-    return table.model_copy(update={"revision": commit})
-
-
 def table_files(table: HubTable) -> tuple[str, ...]:
     """Return local files with a table's rows, in order; they are fetched and prepared if the cache lacks them.
 
@@ -98,7 +86,8 @@ def table_files(table: HubTable) -> tuple[str, ...]:
 def check_table(table: HubTable) -> bool:
     """Return whether a table is in the cache; if not, check that the Hub has the split."""
     if table.archive is not None:
-        return _is_here(table)
+        listing("dataset", table.hub_id, table.revision, table.cache)
+        return _archive(table).exists() or all((_unpacked(table) / name).is_file() for name in table.packed)
     if (folder := _prepared(table)) is not None:
         _arrow_files(table, folder)
         return True
@@ -226,27 +215,25 @@ def _cache(table: HubTable) -> str | None:
 def _unpacked_files(table: HubTable) -> tuple[Path, ...]:
     """Return local copies of the files that a table needs from its archive; fetch and unpack them if needed."""
     listed = listing("dataset", table.hub_id, table.revision, table.cache)
-    archive, address = str(table.archive), f"{table.hub_id}@{listed.commit[:12]}: {table.archive}"
-    if archive not in listed.files:
+    address = f"{table.hub_id}@{listed.commit[:12]}: {table.archive}"
+    if table.archive not in listed.files:
         raise HubError(f"{address}: the repository has no such file", "give the set's own files by a mirror")
-    folder = _folder_of_unpacked(table, listed.commit)
+    folder = _unpacked(table)
     lacking = [name for name in table.packed if not (folder / name).is_file()]
     if lacking:
-        _unpack(fetch("dataset", table.hub_id, listed, [archive], table.cache) / archive, lacking, folder, address)
+        fetch("dataset", table.hub_id, listed, [table.archive], table.cache)
+        _unpack(_archive(table), lacking, folder, address)
     return tuple(folder / name for name in table.packed)
 
 
-def _is_here(table: HubTable) -> bool:
-    """Return whether a table's archive or its files are local; if not, check that the Hub has the repository."""
-    commit = listing("dataset", table.hub_id, table.revision, table.cache).commit
-    packed = snapshot("dataset", table.hub_id, commit, table.cache) / str(table.archive)
-    folder = _folder_of_unpacked(table, commit)
-    return packed.exists() or all((folder / name).is_file() for name in table.packed)
+def _archive(table: HubTable) -> Path:
+    return snapshot("dataset", table.hub_id, str(table.revision), table.cache) / str(table.archive)
 
 
-def _folder_of_unpacked(table: HubTable, commit: str) -> Path:
-    repository = snapshot("dataset", table.hub_id, commit, table.cache).parents[1]
-    return repository / ".bsl" / commit / str(table.archive)
+def _unpacked(table: HubTable) -> Path:
+    """Return the folder with the files of a table's archive, next to the commit's snapshot."""
+    snapshots = snapshot("dataset", table.hub_id, str(table.revision), table.cache).parent
+    return snapshots.parent / ".bsl" / str(table.revision) / str(table.archive)
 
 
 def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> None:

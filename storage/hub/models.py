@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final
 
 from storage.artifacts.keys import NotInKey
-from storage.errors import HubError, SourceError
-from storage.hub.repositories import COMMIT, Listing, fetch, last_commit, listing, snapshot
+from storage.errors import SourceError
+from storage.hub.repositories import Listing, fetch, listing, snapshot
 from storage.record import Record
 
 if TYPE_CHECKING:
@@ -67,23 +67,6 @@ class HubModel(Record):
             if settings and any(_is_weights(path.name) for path in self._snapshot.rglob("*")):
                 return None
             raise
-
-
-def pin_model(hub_id: str, revision: str | None, cache: Path | None = None) -> str:
-    """Resolve a model's revision to a commit; a full commit is returned unchanged.
-
-    Raises:
-        SourceError: the Hub has no such model, or does not answer and the cache has none.
-    """
-    if revision and COMMIT.fullmatch(revision):
-        return revision
-    try:
-        return listing("model", hub_id, revision, cache).commit
-    except SourceError as error:
-        commit = last_commit("model", hub_id, revision, cache)  # any program may have fetched it
-        if commit is None or type(error) is HubError or not snapshot("model", hub_id, commit, cache).is_dir():
-            raise
-        return commit
 
 
 def model_files(names: Iterable[str]) -> tuple[str, ...]:

@@ -44,13 +44,13 @@ class Listing(NamedTuple):
     files: dict[str, TreeCacheEntry]
 
 
-def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = None) -> Listing:
-    """Return a repository's files at a revision; a commit in the cache needs no Hub.
+def pinned(kind: Kind, name: str, revision: str | None, cache: Path | None = None) -> str:
+    """Return the commit of a revision; without the Hub, the commit that it meant last, by any program's cache.
 
     Args:
         kind: `model` or `dataset`.
         name: `organisation/name`.
-        revision: commit, branch or tag; `main` if None.
+        revision: commit, branch or tag; `main` if None. A full commit is returned unchanged.
         cache: the Hub's cache; HF_HUB_CACHE if None.
 
     Raises:
@@ -58,27 +58,26 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
         SourceError: HF_HUB_OFFLINE forbids the request, and the cache has none.
     """
     wanted = revision or "main"
-    if COMMIT.fullmatch(wanted) and (known := _known(kind, name, wanted, cache)) is not None:
-        return known
-    try:
-        found = ask(kind, name, wanted, cache)
-    except SourceError as error:
-        known = _known(kind, name, last_commit(kind, name, wanted, cache), cache)
-        if known is None or (isinstance(error, HubError) and not isinstance(error, HubSilentError)):
-            raise
-        logger.warning("%s@%s is taken as %s, which it meant last: %s", name, wanted, known.commit, error.finding)
-        return known
-    if not COMMIT.fullmatch(wanted):
-        with whole(_folder(kind, name, cache) / "refs" / wanted) as made:
-            made.write_text(found.commit, encoding="utf-8")
-    return found
-
-
-def last_commit(kind: Kind, name: str, revision: str | None, cache: Path | None = None) -> str | None:
-    """Return the commit that a revision resolved to last time; a full commit is returned unchanged."""
-    wanted = revision or "main"
+    if COMMIT.fullmatch(wanted):
+        return wanted
     ref = _folder(kind, name, cache) / "refs" / wanted
-    return wanted if COMMIT.fullmatch(wanted) else ref.read_text().strip() if ref.is_file() else None
+    try:
+        commit = ask(kind, name, wanted, cache).commit
+    except SourceError as error:
+        if not ref.is_file() or (isinstance(error, HubError) and not isinstance(error, HubSilentError)):
+            raise
+        commit = ref.read_text().strip()
+        logger.warning("%s@%s is taken as %s, which it meant last: %s", name, wanted, commit, error.finding)
+        return commit
+    with whole(ref) as made:
+        made.write_text(commit, encoding="utf-8")
+    return commit
+
+
+def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = None) -> Listing:
+    """Return a repository's files at a revision; arguments and errors as for `pinned`. A known commit needs no Hub."""
+    commit = pinned(kind, name, revision, cache)
+    return _known(kind, name, commit, cache) or ask(kind, name, commit, cache)
 
 
 def snapshot(kind: Kind, name: str, commit: str, cache: Path | None = None) -> Path:
@@ -156,12 +155,12 @@ def ask(kind: Kind, name: str, revision: str, cache: Path | None = None) -> List
     return Listing(str(info.sha), entries)
 
 
-def _known(kind: Kind, name: str, commit: str | None, cache: Path | None) -> Listing | None:
+def _known(kind: Kind, name: str, commit: str, cache: Path | None) -> Listing | None:
     """Return a commit's listing from the cache, written by any program; None if it has none."""
     from huggingface_hub._tree_cache import read_tree_cache
 
-    entries = read_tree_cache(str(_folder(kind, name, cache)), commit) if commit else None
-    return None if entries is None else Listing(str(commit), entries)
+    entries = read_tree_cache(str(_folder(kind, name, cache)), commit)
+    return None if entries is None else Listing(commit, entries)
 
 
 def _fits(listed: TreeCacheEntry, path: Path) -> bool:

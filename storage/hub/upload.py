@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import HubError, SourceError
 from storage.hub.faults import cause, judged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from pathlib import Path
 
 _REMEDIES: Final = {
@@ -16,7 +17,6 @@ _REMEDIES: Final = {
     403: "set HF_TOKEN to a token that may write there, or name an organisation of your own",
     409: "name a new repository, for nothing is overwritten",
 }
-T = TypeVar("T")
 
 
 def check_repository(name: str) -> None:
@@ -53,33 +53,30 @@ def push(folder: Path, name: str, *, public: bool) -> str:
     """
     from huggingface_hub import HfApi  # slow to import
 
-    api, later = HfApi(), f"hf upload {name} {folder}{'' if public else ' --private'}"
-    _asked(name, later, lambda: api.create_repo(name, private=not public))
-    made = _asked(
-        name, later, lambda: api.upload_folder(repo_id=name, folder_path=folder, commit_message="Exported by bsl")
-    )
+    api = HfApi()
+    later = f"the exported folder is still there: hf upload {name} {folder}{'' if public else ' --private'}"
+    with _explained(name, later):
+        api.create_repo(name, private=not public)
+        made = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Exported by bsl")
     return str(made.commit_url)
 
 
-def _asked(name: str, later: str, call: Callable[[], T]) -> T:
-    """Return the result of a call, retried only by the client itself."""
+@contextmanager
+def _explained(name: str, later: str) -> Iterator[None]:
+    """Turn an error of the client, which retries by itself, into one with a remedy."""
     from huggingface_hub import errors
 
     try:
-        return call()
+        yield
     except Exception as error:  # as in `faults`
         inner = cause(error)
         if isinstance(inner, errors.OfflineModeIsEnabled):
-            fault = SourceError(f"{name}: HF_HUB_OFFLINE forbids asking the Hub", f"unset it; {_made(later)}")
+            fault = SourceError(f"{name}: HF_HUB_OFFLINE forbids asking the Hub", f"unset it; {later}")
         elif isinstance(inner, errors.HfHubHTTPError) and (status := inner.response.status_code) in _REMEDIES:
             why = (inner.server_message or str(inner)).strip().splitlines()[0]
             finding = f"{name}: the Hub refuses the upload ({status}: {why})"
-            fault = HubError(finding, f"{_REMEDIES[status]}; {_made(later)}")
+            fault = HubError(finding, f"{_REMEDIES[status]}; {later}")
         else:
             judgement = judged(name, inner)
-            fault = type(judgement)(judgement.finding, f"see whether it is a fault of the moment; {_made(later)}")
+            fault = type(judgement)(judgement.finding, f"see whether it is a fault of the moment; {later}")
         raise fault from error
-
-
-def _made(later: str) -> str:
-    return f"the exported folder is still there: {later}"

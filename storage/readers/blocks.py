@@ -99,8 +99,8 @@ def read_text(path: str) -> str:
         raise SourceError(f"{path} is not UTF-8 ({error}); copy it again") from error
 
 
-def line_blocks(path: str, report: ReadReport | None, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
-    """Yield the lines of a file, in blocks of about `block_bytes`; a UTF-8 byte order mark is removed.
+def line_blocks(path: str, report: ReadReport | None, block_bytes: int | None = None) -> Iterator[Block]:
+    """Yield the lines of a file in blocks of about `block_bytes`, without a UTF-8 byte order mark.
 
     Raises:
         SourceError: as for `open_bytes`; or the file is packed or UTF-16; or a line exceeds `MAX_LINE_BYTES`.
@@ -108,7 +108,7 @@ def line_blocks(path: str, report: ReadReport | None, block_bytes: int = BLOCK_B
     with open_bytes(path, report) as (stream, raw):
         line, size, earlier = 1, 0, report.bytes_read if report else 0
         waiting: list[bytes] = []  # pieces of an unfinished line; joined once, to avoid quadratic time on long lines
-        while content := stream.read(block_bytes):
+        while content := stream.read(block_bytes or BLOCK_BYTES):
             if line == 1 and not waiting:
                 _require_text(path, content)
             if report is not None:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, Block, line_blocks
-from storage.readers.read_report import NAME_COLUMNS
+from storage.readers.blocks import MAX_LINE_BYTES, Block, line_blocks
 
 if TYPE_CHECKING:
     import _csv
@@ -35,10 +34,6 @@ _LONE_RETURN: Final = re.compile(r"\r(?!\n)")
 _RETURN: Final = "\udc0d"
 _SEPARATORS: Final = (";", "\t", "|")  # of a header without a comma
 _QUOTED: Final = re.compile('"[^"]*"')
-_SENTENCE_END: Final = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
-_NAME_WORDS: Final = 4  # words of a column name; a longer name is more likely data
-_NAME_CHARS: Final = 40
-_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d%?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")  # also dates
 
 
 def columns(path: str, *, quoted: bool) -> tuple[str, ...]:
@@ -57,9 +52,7 @@ def columns(path: str, *, quoted: bool) -> tuple[str, ...]:
     return _header(path, first, quoted=quoted)[0]
 
 
-def read(
-    path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES, *, quoted: bool
-) -> Iterator[pl.DataFrame]:
+def read(path: str, wanted: Columns, report: ReadReport, *, quoted: bool) -> Iterator[pl.DataFrame]:
     """Yield frames of the wanted columns, all strings.
 
     Records that are not UTF-8, or whose number of fields differs from the header's, are rejected.
@@ -67,7 +60,7 @@ def read(
     Raises:
         SourceError: as for `columns`, or an unclosed quote turns the rest of the file into one field.
     """
-    blocks = line_blocks(path, report, block_bytes)
+    blocks = line_blocks(path, report)
     first = next(blocks, None)
     if first is None:
         return
@@ -82,42 +75,6 @@ def read(
         yield pl.DataFrame(columns, schema=dict.fromkeys(wanted.names, pl.String))
         if len(rows) < _ROWS:
             return
-
-
-def require_names(path: str, sample: pl.DataFrame) -> None:
-    """Refuse column names that are data, as in a file without a header line.
-
-    Args:
-        path: the file, for the message.
-        sample: its first records.
-
-    Raises:
-        SourceError: a name reads like a text, is a number, or is also a value in its column.
-    """
-    # pandas numbers the columns of a table without names, after a blank name for the index.
-    named = [name for name in sample.columns if name]
-    if named == [str(number) for number in range(len(named))]:
-        return
-    for name in sample.columns:
-        why = _why_no_name(name, sample)
-        if why:
-            lines = ", or name the file .txt, which is read a sentence a line" if sample.width == 1 else ""
-            raise SourceError(
-                f"{path}: line 1 would be taken as the header, but {name[:60]!r} {why}; expected a name such "
-                f"as 'text'; add a header line{lines}; if it is the header, name the column of text {NAME_COLUMNS}"
-            )
-
-
-def _why_no_name(name: str, sample: pl.DataFrame) -> str:
-    """Return why a name is a value of the first record; empty if it may be a name."""
-    if len(name.split()) > _NAME_WORDS or len(name) > _NAME_CHARS or _SENTENCE_END.search(name):
-        return "reads like a text"
-    if _NUMBER.fullmatch(name):
-        return "is a number or a date"
-    # In concatenated tables the header appears again as a record, which does not make it data.
-    again = pl.all_horizontal(pl.col(other) == other for other in sample.columns)
-    own = sample.filter(~again.fill_null(value=False))[name]
-    return "is also a value in its column" if name and (own == name).any() else ""
 
 
 def _header(path: str, block: Block, *, quoted: bool) -> tuple[tuple[str, ...], str, Block]:

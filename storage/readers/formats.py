@@ -113,21 +113,6 @@ def _columns(path: str, kind: Format) -> tuple[str, ...] | pa.Schema:
     return columns if isinstance(columns, tuple) else columns(path)
 
 
-def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
-    """Refuse column names that are data, in formats whose first line is the header.
-
-    Args:
-        path: the file.
-        kind: its format.
-        sample: its first records.
-
-    Raises:
-        SourceError: a column name is data.
-    """
-    if FORMATS[kind].headed:
-        csv.require_names(path, sample)
-
-
 def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield the wanted columns of a file in frames of bounded size; `report` counts unreadable records.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
+from storage.readers.blocks import Block, line_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,8 +32,6 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _UNPACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 """First bytes that Polars mistakes for compressed data; `x^` is among them."""
 _NUL: Final = "\x00"  # Polars replaces half a surrogate pair by this character
-
-_Row = tuple[str | None, ...]
 
 
 def columns(path: str) -> tuple[str, ...]:
@@ -58,13 +56,13 @@ def columns(path: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
+def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield frames of the wanted columns, all strings.
 
     Rejected: lines that are not UTF-8 or not one JSON object, and objects without a string for each text column.
     Blank lines are skipped.
     """
-    for block in line_blocks(path, report, block_bytes):
+    for block in line_blocks(path, report):
         frame = pl.concat(_pieces(block, path, wanted, report))
         report.records += frame.height
         yield frame
@@ -118,7 +116,9 @@ def _slow(block: Block, path: str, wanted: Columns, report: ReadReport) -> pl.Da
     rows = []
     for number, line in _numbered(block):
         try:
-            rows.append(_row(_parse(line), wanted))
+            record = _parse(line)
+            texts = [_text(record, name) for name in wanted.texts]
+            rows.append((*texts, *(_other(record.get(name)) for name in wanted.others)))
         except ValueError as error:
             report.reject(path, number, str(error), line)
     return pl.DataFrame(rows, schema=_schema(wanted), orient="row")
@@ -154,10 +154,6 @@ def _parse(line: bytes) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"{_kind(value)}, expected an object")  # noqa: TRY004 - one kind of error here
     return value
-
-
-def _row(record: dict[str, object], wanted: Columns) -> _Row:
-    return (*(_text(record, name) for name in wanted.texts), *(_other(record.get(name)) for name in wanted.others))
 
 
 def _text(record: dict[str, object], name: str) -> str:

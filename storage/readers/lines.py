@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
+from storage.readers.blocks import Block, line_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +22,9 @@ COLUMN: Final = "text"
 VIEW_COLUMNS: Final = (COLUMN, "view")
 
 
-def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
+def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield frames of the column `text`, one row per line, also for empty lines; non-UTF-8 lines are rejected."""
-    for block in line_blocks(path, report, block_bytes):
+    for block in line_blocks(path, report):
         try:
             texts = block.content.removesuffix(b"\n").decode().split("\n")
         except UnicodeDecodeError:
@@ -34,11 +34,9 @@ def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOC
         yield frame.select(pl.col(name).str.strip_suffix("\r") for name in wanted.names)
 
 
-def read_view_pairs(
-    path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES
-) -> Iterator[pl.DataFrame]:
+def read_view_pairs(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield frames of `text` and `view`, as wanted; lines that are not UTF-8 or have one field are rejected."""
-    for block in line_blocks(path, report, block_bytes):
+    for block in line_blocks(path, report):
         rows = []
         for number, line in _decoded(block, path, report):
             fields = line.removesuffix("\r").split("\t")[: len(VIEW_COLUMNS)]

@@ -71,7 +71,9 @@ class ReadReport:
         if self.rejected > max_bad_share * total:
             raise SourceError(
                 f"{self.name}: {self.rejected:,} of {total:,} records ({self.rejected / total:.2%}) cannot be read, "
-                f"more than max_bad_share = {max_bad_share:.2%} allows: {self._first()}; {self._remedy()}"
+                f"more than max_bad_share = {max_bad_share:.2%} allows: "
+                f"{'; '.join(map(str, self.bad[:SHOWN_EXAMPLES]))}"
+                f"{'; …' if self.rejected > SHOWN_EXAMPLES else ''}; {self._remedy()}"
             )
 
     def _remedy(self) -> str:
@@ -83,7 +85,3 @@ class ReadReport:
             f"correct them, name the right columns {NAME_COLUMNS}, or in a recipe give `ingest.sources[].format` or "
             "raise `ingest.max_bad_share`"
         )
-
-    def _first(self) -> str:
-        shown = "; ".join(str(record) for record in self.bad[:SHOWN_EXAMPLES])
-        return f"{shown}; …" if self.rejected > SHOWN_EXAMPLES else shown

@@ -1,4 +1,4 @@
-"""Find the columns of text in a file, from its first records."""
+"""Find the columns of text in a file, and names that are data, from its first records."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.columns import Columns
-from storage.readers.formats import read_table, readable_columns
-from storage.readers.read_report import ReadReport
+from storage.readers.formats import FORMATS, read_table, readable_columns
+from storage.readers.read_report import NAME_COLUMNS, ReadReport
 
 if TYPE_CHECKING:
     from storage.readers.formats import Format
@@ -20,6 +20,10 @@ PROSE_WORDS: Final = 3.0  # a text column has more words per record
 _PROSE_UNIQUE: Final = 0.2
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")  # Thai, Japanese, Chinese
+_SENTENCE_END: Final = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
+_NAME_WORDS: Final = 4  # words of a column name; a longer name is more likely data
+_NAME_CHARS: Final = 40
+_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d%?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")  # also dates
 
 
 def is_prose(values: pl.Series) -> bool:
@@ -46,5 +50,41 @@ def first_records(path: str, kind: Format) -> pl.DataFrame:
         if report.rejected:
             report.check(0.0)  # raises an error that lists the first unreadable lines
         raise SourceError(f"{path} contains no record; give a file with at least one, or leave it out")
-    strings = [name for name, dtype in first.schema.items() if not dtype.is_nested()]
-    return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).select(pl.col(strings).cast(pl.String))
+    return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).cast(pl.String)
+
+
+def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
+    """Refuse column names that are data, in formats whose first line is the header.
+
+    Args:
+        path: the file, for the message.
+        kind: its format.
+        sample: its first records.
+
+    Raises:
+        SourceError: a name reads like a text, is a number, or is also a value in its column.
+    """
+    # pandas numbers the columns of a table without names, after a blank name for the index.
+    named = [name for name in sample.columns if name]
+    if not FORMATS[kind].headed or named == [str(number) for number in range(len(named))]:
+        return
+    for name in sample.columns:
+        why = _why_no_name(name, sample)
+        if why:
+            lines = ", or name the file .txt, which is read a sentence a line" if sample.width == 1 else ""
+            raise SourceError(
+                f"{path}: line 1 would be taken as the header, but {name[:60]!r} {why}; expected a name such "
+                f"as 'text'; add a header line{lines}; if it is the header, name the column of text {NAME_COLUMNS}"
+            )
+
+
+def _why_no_name(name: str, sample: pl.DataFrame) -> str:
+    """Return why a name is a value of the first record; empty if it may be a name."""
+    if len(name.split()) > _NAME_WORDS or len(name) > _NAME_CHARS or _SENTENCE_END.search(name):
+        return "reads like a text"
+    if _NUMBER.fullmatch(name):
+        return "is a number or a date"
+    # In concatenated tables the header appears again as a record, which does not make it data.
+    again = pl.all_horizontal(pl.col(other) == other for other in sample.columns)
+    own = sample.filter(~again.fill_null(value=False))[name]
+    return "is also a value in its column" if name and (own == name).any() else ""

@@ -11,9 +11,9 @@ from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
 from storage.readers.columns import Columns, known_shape
-from storage.readers.formats import Format, columns_of, format_of, read_table, readable_columns, require_header
+from storage.readers.formats import Format, columns_of, format_of, read_table, readable_columns
 from storage.readers.read_report import ReadReport
-from storage.readers.text_columns import SAMPLE, is_prose
+from storage.readers.text_columns import SAMPLE, is_prose, require_header
 from storage.record import Record
 from storage.sources.own_text import TITLES
 

@@ -17,7 +17,8 @@ from storage.filesystem.atomic import whole
 from storage.filesystem.digests import content_sha256, folder_sha256s
 from storage.filesystem.names import is_inside, perhaps_path
 from storage.filesystem.urls import at_home, reachable
-from storage.hub.models import HubModel, pin_model
+from storage.hub.models import HubModel
+from storage.hub.repositories import pinned
 from storage.record import Record
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class MirroredModel(Record):
     address: str
     digest: str
     """sha256 of the files' names and contents."""
+    names: tuple[str, ...]
+    """The files, relative to the address; none leads out of it."""
     cache: Path | None = None
     """Folder of the copy; `~/.cache/bsl` if None."""
 
@@ -50,14 +53,11 @@ class MirroredModel(Record):
             return Path(root).resolve()
         if not self._copy.is_dir():
             with reachable(self.address), whole(self._copy, first_stays=True) as made:
-                files = _mirrored_files(self.address)
-                if content_sha256(files) != self.digest:
-                    raise SourceError(f"{self.address} has changed since it was found; run again")
-                for name in files:
+                for name in self.names:
                     (made / name).parent.mkdir(parents=True, exist_ok=True)
                     fs.get_file(f"{root}/{name}", str(made / name))
-                if folder_sha256s(fsspec.filesystem("file"), str(made)) != files:
-                    raise SourceError(f"{self.address} has changed while it was copied; run again")
+                if content_sha256(folder_sha256s(fsspec.filesystem("file"), str(made))) != self.digest:
+                    raise SourceError(f"{self.address} has changed since it was found; run again")
         return self._copy
 
     def check(self) -> bool:
@@ -119,7 +119,7 @@ def resolve_model(
     """
     if (found := _here(spec, revision, mirror, cache)) is not None:
         return found
-    model = HubModel(hub_id=spec, commit=pin_model(spec, revision))
+    model = HubModel(hub_id=spec, commit=pinned("model", spec, revision))
     try:
         model.check()
     except SourceError as error:
@@ -139,8 +139,8 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
     try:
         if place.is_dir():
             return _local(place)
-        if spec.endswith(GRAPH) and place.is_file():
-            return _graph(place)
+        if spec.endswith(GRAPH) and place.is_file():  # the folder around it contributes the settings
+            return ResolvedModel(place=place.resolve(), identity=f"{_local(settings_of(place)).identity}/{place.name}")
     except OSError as error:  # an invalid file name, or an unreadable folder
         raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
     if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
@@ -168,23 +168,16 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
         if not fs.isdir(folder):
             return None
         address = str(fs.unstrip_protocol(folder))
-        files = _mirrored_files(address)
+        files = folder_sha256s(fs, folder)
     _check_model(address, files)
+    if outside := [name for name in files if not is_inside(name)]:  # an object store accepts any name
+        raise SourceError(
+            f"{address}: the name {outside[0]!r:.80} of a file leads out of the folder, expected a relative one "
+            "without empty parts, . and ..; delete the file, and ask who wrote it"
+        )
     if revision is not None:
         logger.warning("%s is taken on trust as revision %s", address, revision)
-    return MirroredModel(address=address, digest=content_sha256(files), cache=cache)
-
-
-def _mirrored_files(address: str) -> dict[str, str]:
-    """Return each file's sha256 by its relative name."""
-    files = folder_sha256s(*fsspec.url_to_fs(address))
-    for name in files:
-        if not is_inside(name):  # an object store accepts any name
-            raise SourceError(
-                f"{address}: the name {name!r:.80} of a file leads out of the folder, expected a relative one without "
-                "empty parts, . and ..; delete the file, and ask who wrote it"
-            )
-    return files
+    return MirroredModel(address=address, digest=content_sha256(files), names=tuple(files), cache=cache)
 
 
 def _check_model(address: str, names: Iterable[str]) -> None:
@@ -226,11 +219,6 @@ def _local(folder: Path) -> ResolvedModel:
     _check_model(str(folder), (path.name for path in folder.iterdir()))
     files = folder_sha256s(*fsspec.url_to_fs(str(folder)))
     return ResolvedModel(place=folder.resolve(), identity=f"sha256:{content_sha256(files)}")
-
-
-def _graph(path: Path) -> ResolvedModel:
-    """Return an ONNX graph as a model; the folder around it contributes the settings."""
-    return ResolvedModel(place=path.resolve(), identity=f"{_local(settings_of(path)).identity}/{path.name}")
 
 
 def settings_of(place: Path) -> Path:

@@ -21,15 +21,8 @@ from storage.filesystem.digests import joint_sha256
 from storage.filesystem.names import perhaps_path
 from storage.filesystem.urls import reachable, without_password
 from storage.readers.columns import SHAPES, Columns, known_shape, require
-from storage.readers.formats import (
-    Format,
-    columns_of,
-    format_of,
-    is_readable,
-    read_table,
-    require_header,
-)
-from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose
+from storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
+from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose, require_header
 from storage.record import Record
 from storage.sources.paths import listed
 from storage.sources.read import local_files

@@ -13,9 +13,9 @@ import polars as pl
 from storage.errors import SourceError
 from storage.hub.datasets import table_files
 from storage.readers.columns import SCORED_SHAPES, SHAPES, Columns, known_shape, require
-from storage.readers.formats import columns_of, format_of, read_table, require_header
+from storage.readers.formats import columns_of, format_of, read_table
 from storage.readers.read_report import NAME_COLUMNS
-from storage.readers.text_columns import first_records, is_prose
+from storage.readers.text_columns import first_records, is_prose, require_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 LABELS: Final = ("entailment", "neutral", "contradiction")  # their positions are the Hub's label numbers
 _UNLABELLED: Final = ("-", "-1", "")
-_CODES: Final[dict[str, int]] = {
-    **{name: code for code, name in enumerate(LABELS)},
-    **{str(code): code for code in range(len(LABELS))},
-}
+_CODES: Final = {spelled: code for code, name in enumerate(LABELS) for spelled in (name, str(code))}
 STS: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64})
 
 

@@ -36,9 +36,6 @@ TABLE: Final = Path(__file__).with_name("subsets.parquet")
 SICK_TEST: Final = Path(__file__).with_name("sick_test.parquet")
 _NO_LETTER: Final = r"[^\p{L}\p{N}]"  # so that tokenised and raw text, straight and curly quotes are equal
 
-_SICK: Final = "sickr"
-"""The dataset whose Hub copy also contains train and trial pairs."""
-
 
 def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.DataFrame:
     """Return the pairs in order: `subset` ("" if the copy has none), `sentence1`, `sentence2`, `score`.
@@ -50,7 +47,7 @@ def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.
     declared = DATASETS[dataset]
     low, high = declared.score_range or (0.0, 5.0)
     pairs = read_scored_pairs(source, ReadReport(f"{dataset} {split}"), low, high)
-    if dataset == _SICK and pairs.height != declared.rows[split]:
+    if dataset == "sickr" and pairs.height != declared.rows[split]:
         pairs = sick_test(pairs)
     require_rows(dataset, split, pairs.height)
     if declared.divided and (pairs["subset"] == "").all():

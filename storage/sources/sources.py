@@ -19,7 +19,8 @@ from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
 from storage.filesystem.urls import Address, reachable
-from storage.hub.datasets import HubTable, pin_table
+from storage.hub.datasets import HubTable
+from storage.hub.repositories import pinned
 from storage.readers.benchmarks.sts import parts_of
 from storage.readers.formats import Format, format_of
 from storage.record import Record
@@ -148,9 +149,15 @@ def resolve_sources(
         found = _files(spec, mirror)
         originals = () if found or spec.path else _originals(spec, declared, mirror)
     files = found or originals
-    table = None if files else pin_table(_hub_table(spec, declared, mirror).model_copy(update={"home": home}))
+    table = None
+    if not files:
+        table = _hub_table(spec, declared, mirror).model_copy(update={"home": home})
+        table = table.model_copy(update={"revision": pinned("dataset", table.hub_id, table.revision, table.cache)})
     own = declared.original_format if declared and (originals or (table and table.archive)) else None
-    groups = {own: files} if own or not files else _by_format(files, spec.format)
+    groups: dict[Format | None, tuple[str, ...]] = {own: files}
+    if files and not own:
+        kinds = {path: spec.format or format_of(path) for path in files}
+        groups = {kind: tuple(path for path in files if kinds[path] == kind) for kind in sorted({*kinds.values()})}
     named = spec.name or (spec.dataset or stem_of(files[0])).removeprefix(EMBEDDED)
     return tuple(
         ResolvedSource(
@@ -166,11 +173,6 @@ def resolve_sources(
         )
         for kind, same in groups.items()
     )
-
-
-def _by_format(paths: tuple[str, ...], given: Format | None) -> dict[Format | None, tuple[str, ...]]:
-    kinds = sorted({given or format_of(path) for path in paths})
-    return {kind: tuple(path for path in paths if kind == (given or format_of(path))) for kind in kinds}
 
 
 def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:

@@ -88,7 +88,8 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         first = list(islice(file, SEEN + 1))
         header = _HEADER.fullmatch(first[0].strip()) if first else None
         lines = first[1:] if header else first
-        width = int(header[2]) if header else _agreed_width(lines)
+        counts = Counter(len(_bare(line).split(b" ")) - 1 for line in lines)
+        width = int(header[2]) if header else max(counts, key=counts.__getitem__, default=0)
         if not lines or width == 0:
             raise SourceError(f"{path}: contains no words, expected a word and its numbers in each line; {_CHECK}")
         start, words = 2 if header else 1, 0
@@ -101,24 +102,22 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         raise SourceError(f"{path}: {words} words, its first line says {int(header[1])}; {_CHECK}")
 
 
-def _agreed_width(lines: list[bytes]) -> int:
-    counts = Counter(len(line.split(b" ")) - 1 for line in map(_bare, lines))
-    return counts.most_common(1)[0][0] if counts else 0
-
-
 def _bare(line: bytes) -> bytes:
     return line.rstrip(b"\r\n ")
 
 
 def _block(path: Path, lines: list[bytes], start: int, width: int) -> tuple[list[str], NDArray[np.float32]]:
     names, numbers = [], []
-    for place, line in enumerate(map(_bare, lines)):
+    for number, line in enumerate(map(_bare, lines), start):
         name, *rest = line.rsplit(b" ", width)
         if len(rest) != width or not name:
+            raise SourceError(f"{path}, line {number}: {_shown(line)}, expected a word and {width} numbers; {_CHECK}")
+        try:
+            names.append(name.decode())
+        except UnicodeDecodeError as error:
             raise SourceError(
-                f"{path}, line {start + place}: {_shown(line)}, expected a word and {width} numbers; {_CHECK}"
-            )
-        names.append(name)
+                f"{path}, line {number}: the word {name!r} is not UTF-8, expected text; save the file as UTF-8"
+            ) from error
         numbers.append(line[len(name) + 1 :])
     table = _numbers(b" ".join(numbers), len(lines) * width)
     if table is None:
@@ -126,7 +125,7 @@ def _block(path: Path, lines: list[bytes], start: int, width: int) -> tuple[list
         raise SourceError(
             f"{path}, line {start + bad}: {_shown(lines[bad])}, expected a word and {width} finite numbers; {_CHECK}"
         )
-    return [_word(path, name, start + place) for place, name in enumerate(names)], table.reshape(-1, width)
+    return names, table.reshape(-1, width)
 
 
 def _numbers(text: bytes, count: int) -> NDArray[np.float32] | None:
@@ -138,15 +137,6 @@ def _numbers(text: bytes, count: int) -> NDArray[np.float32] | None:
         except (ValueError, DeprecationWarning):
             return None
     return table if len(table) == count and np.isfinite(table).all() else None
-
-
-def _word(path: Path, name: bytes, line: int) -> str:
-    try:
-        return name.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise SourceError(
-            f"{path}, line {line}: the word {name!r} is not UTF-8, expected text; save the file as UTF-8"
-        ) from error
 
 
 def _shown(line: bytes) -> str:
@@ -177,20 +167,15 @@ def find_wordnet(files: tuple[str, ...], folders: tuple[Path, ...] | None = None
     Raises:
         SourceError: it was not found, or files are missing; the message has the command that installs it.
     """
-    tried = tuple(_folders()) if folders is None else folders
-    folder = next((folder for folder in tried if (folder / _MARK).is_file()), None)
+    if folders is None:
+        import nltk.data
+
+        folders = (*(Path(place) / "corpora" / "wordnet" for place in nltk.data.path), *_SYSTEM)
+    folder = next((folder for folder in folders if (folder / _MARK).is_file()), None)
     remedy = "install it by `apt-get install wordnet-base` or `python -m nltk.downloader wordnet` (then unzip it)"
     if folder is None:
-        raise SourceError(f"no WordNet database ({_MARK}) in {', '.join(map(str, tried))}; {remedy}")
+        raise SourceError(f"no WordNet database ({_MARK}) in {', '.join(map(str, folders))}; {remedy}")
     if missing := [name for name in files if not (folder / name).is_file()]:
         raise SourceError(f"{folder} holds a WordNet database without {', '.join(missing)}; {remedy}")
     digests = "".join(f"{name}\0{file_sha256(folder / name)}\0" for name in files)
     return ResolvedWordNet(folder=folder, identity=f"sha256:{hashlib.sha256(digests.encode()).hexdigest()}")
-
-
-def _folders() -> Iterator[Path]:
-    import nltk.data
-
-    for place in nltk.data.path:
-        yield Path(place) / "corpora" / "wordnet"
-    yield from _SYSTEM

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
-from storage.artifacts.garbage_collection import collect, leftovers, unused_copies
+from storage.artifacts.garbage_collection import collect, unused_copies
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef, ViewsRef
 from storage.artifacts.store import Store
@@ -111,7 +111,7 @@ def test_a_copy_under_way_lies_where_collection_finds_what_is_left_of_it(store, 
     fetched, under_way = store.fs.get_file, []
 
     def observed(*where):
-        under_way.extend(store.workplace.glob(".staging/*"))
+        under_way.extend((store.workplace / REF.path).iterdir())
         fetched(*where)
 
     monkeypatch.setattr(store.fs, "get_file", observed)
@@ -120,7 +120,7 @@ def test_a_copy_under_way_lies_where_collection_finds_what_is_left_of_it(store, 
     assert not folder.exists()
     folder.mkdir()  # the state after kill -9
     aged(folder, 2)
-    assert leftovers(store, timedelta(days=1)) == [folder]
+    assert unused_copies(store, timedelta(days=1)) == [folder]
 
 
 def test_changed_object_is_refused(store):

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.readers import csv
+from storage.readers import blocks, csv
 from storage.readers.columns import Columns
 from storage.readers.formats import columns_of
 from storage.readers.read_report import ReadReport
@@ -109,10 +109,11 @@ def test_a_csv_is_parted_by_what_its_header_has_for_commas(write, report, separa
 
 @pytest.mark.parametrize("separator", [",", ";"])
 @pytest.mark.parametrize("block_bytes", [1, 7, 40, 1 << 20])
-def test_records_are_the_same_in_any_blocks(write, report, block_bytes, separator):
+def test_records_are_the_same_in_any_blocks(write, report, monkeypatch, block_bytes, separator):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", block_bytes)
     rows = [(f'text, {number}; "q"\nsecond line', f"b{number}") for number in range(30)]
     path = write("a.csv", pl.DataFrame(rows, schema=["a", "b"], orient="row").write_csv(separator=separator))
-    assert pl.concat(csv.read(path, Columns(("a", "b")), report, block_bytes, quoted=True)).rows() == rows
+    assert pl.concat(csv.read(path, Columns(("a", "b")), report, quoted=True)).rows() == rows
 
 
 @pytest.mark.parametrize(

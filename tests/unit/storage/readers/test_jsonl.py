@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.readers import jsonl
+from storage.readers import blocks, jsonl
 from storage.readers.columns import Columns
 from storage.readers.formats import columns_of
 from storage.readers.read_report import ReadReport
@@ -97,12 +97,14 @@ def test_both_parsers_spell_labels_alike_and_take_the_first_of_a_repeated_key(wr
 
 
 @pytest.mark.parametrize("block_bytes", [60, 500, 1 << 20])
-def test_the_result_is_the_same_in_any_blocks(write, block_bytes):
+def test_the_result_is_the_same_in_any_blocks(write, monkeypatch, block_bytes):
     rows = [
         b"{" if number % 50 == 7 else record(f"s {number}", "5" if number % 9 == 0 else "t") for number in range(400)
     ]
     path, whole, cut = write("a.jsonl", b"\n".join(rows)), ReadReport("test"), ReadReport("test")
-    assert pl.concat(jsonl.read(path, PAIR, cut, block_bytes)).equals(pl.concat(jsonl.read(path, PAIR, whole)))
+    in_one = pl.concat(jsonl.read(path, PAIR, whole))
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", block_bytes)
+    assert pl.concat(jsonl.read(path, PAIR, cut)).equals(in_one)
     assert where(cut) == where(whole)
     assert (cut.records, cut.rejected) == (392, 8)
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.readers import lines
+from storage.readers import blocks, lines
 from storage.readers.columns import Columns
 from storage.readers.read_report import ReadReport
 from storage.sources.read import read_beside, read_source
@@ -50,11 +50,12 @@ def test_an_empty_file_has_no_record(write, report):
 
 
 @pytest.mark.parametrize("start", ["x^2", "x\x01 y", "x^"])
-def test_a_line_that_looks_packed_is_read_as_it_is(write, report, start):
+def test_a_line_that_looks_packed_is_read_as_it_is(write, report, monkeypatch, start):
     """Polars takes `x^` for zlib's magic bytes, and returns `2` for `x^2`."""
     assert texts(write("a.txt", f"{start}\nb\n"), report) == [start, "b"]
     assert texts(write("a.csv", f"text,n\n{start},1\nb,2\n"), ReadReport("csv")) == [start, "b"]
-    frames = lines.read(write("b.txt", f"aaa\n{start}\nb\n"), Columns(("text",)), ReadReport("blocks"), block_bytes=4)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 4)
+    frames = lines.read(write("b.txt", f"aaa\n{start}\nb\n"), Columns(("text",)), ReadReport("blocks"))
     assert pl.concat(frames)["text"].to_list() == ["aaa", start, "b"]
 
 
