@@ -59,7 +59,8 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
 
     Args:
         recipe_name: A published row or one of the project's recipes; `bsl recipes` describes them.
-        overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`; all others stay.
+        overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`; a field left at None keeps
+            the recipe's value.
         site: Store, mirror and device, where they differ from the worker's BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
     """
     show_logs()
