@@ -18,6 +18,7 @@ from docs.kinds import kind_pages
 from docs.recipes import recipe_pages
 
 HERE: Final = Path(__file__).parent
+PICTURES: Final = HERE / "pictures"
 ROOT: Final = HERE.parent
 START: Final = "README.md"
 DOCUMENTS: Final = ("ARCHITECTURE.md", "FIDELITY.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -39,6 +40,7 @@ def assemble(folder: Path) -> None:
     shutil.copyfile(HERE / "conf.py", folder / "conf.py")
     for drawn in (CHART, MEMORY):
         shutil.copyfile(drawn, folder / drawn.name)
+    shutil.copytree(PICTURES, folder / PICTURES.name)
     for guide in GUIDES:
         text = (HERE / f"{guide}.md").read_text(encoding="utf-8")
         (folder / f"{guide}.md").write_text(text.replace("](../", "]("), encoding="utf-8")

@@ -12,7 +12,7 @@ from prefect.runtime import flow_run
 from flows.config import form_of, override
 from flows.evaluation import differences, encoder_system, frozen_scores
 from flows.recipes.adaptation import LABELS, STSB, AdaptConfig
-from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
+from flows.run_context import Site, command_of, computed, run_context_of, settled, tell_precision
 from models.errors import EncoderError
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import CorpusRef, PairsRef, ReportRef, ViewsRef
@@ -28,7 +28,6 @@ from tasks.evaluation.systems import NamedEncoder
 from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationSettings, adaptation
 from tasks.reporting.provenance import RunCommand
 from tasks.stage.log_context import show_logs
-from tasks.stage.run_context import RunContext
 from tasks.training.train import train
 from tasks.views.augment import augment
 from tasks.views.pairs import pair_own, pair_own_labels
@@ -37,6 +36,7 @@ SETTINGS = "settings.json"  # file with the page's section *the complete setting
 if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
     from models.training.config import TrainingConfig
+    from tasks.stage.run_context import RunContext
 
     AdaptOverrides = dict[str, Any]
 else:
@@ -58,7 +58,7 @@ def adapt(
     encoder: str | None = None,
     labels: str | None = None,
     config: AdaptOverrides | None = None,
-    site: RunContext | None = None,
+    site: Site | None = None,
     labels_only_judge: bool = False,
 ) -> ReportRef:
     """Adapt an encoder to your text; return the new encoder if it is better on held-out text, else the original.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
+from pydantic_core import core_schema
 
 from models.evaluation.published import rows_of
 from models.objectives.config import OBJECTIVE_CONFIGS, AnyObjective
@@ -17,7 +18,7 @@ from storage.filesystem.urls import shown
 from tasks.settings import RunSettings
 
 if TYPE_CHECKING:
-    from pydantic import GetJsonSchemaHandler
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema, ErrorDetails
 
@@ -148,17 +149,24 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
         model: The model to copy.
         first: Fields that Prefect's run form shows first.
     """
+    chosen = _name_of(model)
     fields: dict[str, Any] = {}
     for name in dict.fromkeys((*first, *model.model_fields)):
         field = model.model_fields[name]
-        kind = field.annotation
-        fields[name] = (_overridable(kind) | None, Field(None, description=field.description))
+        default = chosen if name == "name" else None  # the choice of an objective in the form sends its name
+        fields[name] = (_overridable(field.annotation) | None, Field(default, description=field.description))
     return create_model(
         f"{model.__name__}Overrides",
-        __config__=ConfigDict(frozen=True, extra="forbid"),
+        __config__=ConfigDict(frozen=True, extra="forbid", title=chosen or "Change"),  # the label of its button
         __doc__=model.__doc__,
         **fields,
     )
+
+
+def _name_of(model: type[BaseModel]) -> str | None:
+    """Return the fixed name of an objective or a transform; None for other settings."""
+    field = model.model_fields.get("name")
+    return str(field.default) if field is not None and get_origin(field.annotation) is Literal else None
 
 
 def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union or another form
@@ -174,13 +182,32 @@ def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a u
 
 
 @dataclass(frozen=True)
-class _Form:
-    """Makes Prefect's run form show every field of a model as optional; the value stays a plain mapping."""
+class Form:
+    """Makes Prefect's run form show every field of a model as optional, and drops the fields that it left unchanged.
+
+    The form sends all fields of the model, null where nothing was entered. In any other mapping null is a value: for
+    example `--set training.collapse=null`.
+    """
 
     model: type[BaseModel]
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+        return core_schema.no_info_before_validator_function(self._changes, handler(source))
+
     def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return handler(self.model.__pydantic_core_schema__)
+
+    def _changes(self, given: object) -> object:
+        sent = isinstance(given, Mapping) and given.keys() >= self.model.model_fields.keys()
+        return _without_nulls(given) if sent else given
+
+
+def _without_nulls(section: Any) -> Any:  # noqa: ANN401 - a section or a value
+    """Return a section without nulls and without inner sections of nulls only."""
+    if not isinstance(section, Mapping):
+        return section
+    inner = {name: _without_nulls(value) for name, value in section.items()}
+    return {name: value for name, value in inner.items() if value is not None and value != {}}
 
 
 def form_of(model: type[BaseModel], first: Sequence[str] = ()) -> Any:  # noqa: ANN401 - a type for annotations
@@ -190,13 +217,15 @@ def form_of(model: type[BaseModel], first: Sequence[str] = ()) -> Any:  # noqa: 
         model: The configuration.
         first: Fields that Prefect's run form shows first.
     """
-    return Annotated[dict[str, Any], _Form(partial(model, first))]
+    return Annotated[dict[str, Any], Form(partial(model, first))]
 
 
 if TYPE_CHECKING:
     Overrides = dict[str, Any]
 else:
-    Overrides = form_of(PipelineConfig, first=("ingest", "encoder", "training"))
+    Overrides = form_of(
+        PipelineConfig, first=("ingest", "encoder", "training", "augment", "pairs", "evaluation", "transform")
+    )
 
 
 def override(config: C, *changes: Mapping[str, Any]) -> C:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import computed, run_context_of, settled, tell_precision
+from flows.run_context import Site, computed, run_context_of, settled, tell_precision
 from storage.artifacts.refs import EvaluationRef
 from tasks.embedding.embed import TITLE, embed, embed_tfidf
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
@@ -17,7 +17,6 @@ from tasks.evaluation.kinds import available, kind_of, names_of, tables
 from tasks.evaluation.systems import EvaluationSettings, NamedEncoder, System, find_encoder_systems
 from tasks.reporting.evaluation import Missing, summarise
 from tasks.stage.log_context import show_logs
-from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from models.evaluation.config import ScoringConfig
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from storage.artifacts.refs import ComparisonRef, CorpusRef, ScoresRef
     from tasks.evaluation.kinds import FoundSets
     from tasks.settings import RunSettings
+    from tasks.stage.run_context import RunContext
 
 
 def _run_name() -> str:
@@ -35,7 +35,7 @@ def _run_name() -> str:
 
 @flow(name="bsl-evaluate", flow_run_name=_run_name)
 def evaluation(
-    models: list[str], suite: list[str], config: EvaluationSettings | None = None, site: RunContext | None = None
+    models: list[str], suite: list[str], config: EvaluationSettings | None = None, site: Site | None = None
 ) -> EvaluationRef:
     """Score encoders on the papers' sets.
 

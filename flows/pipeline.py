@@ -14,7 +14,7 @@ from prefect.runtime import flow_run
 from flows.config import Overrides, PipelineConfig, override
 from flows.evaluation import differences, frozen_scores, run_systems
 from flows.recipes import RecipeName, recipe
-from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
+from flows.run_context import Site, command_of, computed, run_context_of, settled, tell_precision
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.ingest import ingest, locate_sources, nli
@@ -26,7 +26,6 @@ from tasks.reporting.provenance import RunCommand
 from tasks.reporting.run.content import ReportSettings, RunArtifacts
 from tasks.reporting.run.report import report
 from tasks.stage.log_context import show_logs
-from tasks.stage.run_context import RunContext
 from tasks.training.distributed import require_equal_shares
 from tasks.training.teachers import check_teaching, find_teachers, teach
 from tasks.training.train import train
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from storage.artifacts.refs import ScoresRef
     from tasks.evaluation.systems import System
+    from tasks.stage.run_context import RunContext
 
 
 def _run_name() -> str:
@@ -53,12 +53,13 @@ def _run_name() -> str:
 
 
 @flow(name="bsl-pipeline", flow_run_name=_run_name)
-def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: RunContext | None = None) -> ReportRef:
+def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: Site | None = None) -> ReportRef:
     """Run a recipe, from raw sentences to the report of its evaluated encoder.
 
     Args:
         recipe_name: A published row or one of the project's recipes; `bsl recipes` describes them.
-        overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`; all others stay.
+        overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`; a field left at None keeps
+            the recipe's value.
         site: Store, mirror and device, where they differ from the worker's BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
     """
     show_logs()

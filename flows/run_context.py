@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from flows.config import Form, partial
 from models.runtime import precision
 from storage.filesystem.urls import Address
 from tasks.stage.device import device_of
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from models.runtime.precision import Computed, Precision
+
+
+if TYPE_CHECKING:
+    Site = RunContext
+else:
+    Site = Annotated[RunContext, Form(partial(RunContext))]  # in Prefect's form, an empty field is the worker's setting
 
 
 class _RunContextSettings(RunContext, BaseSettings):

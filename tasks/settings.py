@@ -61,7 +61,7 @@ class RunSettings(BaseModel):
     more_teachers: tuple[EncoderConfig, ...] = ()
     """Further teachers; the similarity of two sentences is then the mean over all teachers."""
     training: TrainingConfig | None
-    """Objective of the last training, its optimizer and schedule; None scores the encoder without training."""
+    """Objective of the last training, its optimizer and schedule; `--set training=null` trains nothing."""
     evaluation: EvaluationConfig
     """The evaluation sets."""
     transform: TransformConfig | None = None

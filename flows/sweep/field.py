@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import command_of, run_context_of, settled, tell_precision
+from flows.run_context import Site, command_of, run_context_of, settled, tell_precision
 from flows.sweep.method_runs import MethodInputs, MethodRun, StartEncoder, inapplicable, start_encoder_of
 from flows.sweep.method_settings import FieldSettings, augmentation
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
@@ -28,7 +28,6 @@ from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.log_context import show_logs
 from tasks.stage.progress import warn
-from tasks.stage.run_context import RunContext
 from tasks.views.augment import augment
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     from storage.artifacts.refs import PassagesRef, ViewsRef
     from storage.sources.own_text import TextSource
+    from tasks.stage.run_context import RunContext
 
 CHECKS: Final = ("embedded:stsb/test",)
 
@@ -51,7 +51,7 @@ def field(
     encoder: str = "embedded:bert-mini",
     labels: str | None = None,
     settings: FieldSettings | None = None,
-    site: RunContext | None = None,
+    site: Site | None = None,
 ) -> SweepRef:
     """Try every method on a text; report the one to use, its certainty and its cost.
 

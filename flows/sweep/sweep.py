@@ -18,7 +18,7 @@ from flows.config import Overrides, override
 from flows.pipeline import changed_settings
 from flows.recipes import recipe
 from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
-from flows.run_context import command_of, run_context_of, tell_precision
+from flows.run_context import Site, command_of, run_context_of, tell_precision
 from flows.sweep.grid import Grid, grid
 from flows.sweep.points import jobs_of, run_by_seed, unless_stopped, with_runs
 from models.errors import EvaluationError, ModelError
@@ -30,7 +30,6 @@ from tasks.reporting.reproduction import RowComparison, reproduce
 from tasks.reporting.sweep.compare import compare_systems
 from tasks.reporting.sweep.inputs import SweepSettings
 from tasks.stage.log_context import show_logs
-from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +47,7 @@ def ablation(
     overrides: Overrides | None = None,
     against: list[str] | None = None,
     lanes: Annotated[int, Field(ge=1)] | None = None,
-    site: RunContext | None = None,
+    site: Site | None = None,
 ) -> SweepRef:
     """Run a grid of configurations, and compare them.
 
@@ -130,7 +129,7 @@ def reproduction(
     row: str,
     seeds: Annotated[int, Field(ge=1)] = 1,
     overrides: Overrides | None = None,
-    site: RunContext | None = None,
+    site: Site | None = None,
     margin: Annotated[float, Field(gt=0)] = MARGIN,
 ) -> ReproductionRef:
     """Run the recipe of a published row, and compare its figures with the row.

@@ -28,7 +28,7 @@ BAD_SHARE = 0.01  # maximum share of unreadable records in a source
 @stage(ref=PassagesRef, version=8)
 def read_passages(work: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, split their records into sentences and hold documents out."""
-    show_table("own-files", [source.summary for source in sources], "What the columns of your files were taken to hold")
+    show_table("own-files", [source.summary for source in sources], "Your files and the columns read from them")
     left_out = LeftOut()
     table = pl.concat(list(sentences_of(sources, config, left_out)))
     parts = hold_out(table, config, left_out)

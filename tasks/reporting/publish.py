@@ -39,7 +39,7 @@ def publish(work: StageContext, page: Page, name: str) -> None:
     for block in page.lead:
         if isinstance(block, Charts):
             for chart in block.drawn:
-                show_chart(f"{name}-{chart.name}", chart.standalone(), chart.label)
+                show_chart(chart.name, chart.standalone(), chart.label)
 
 
 def page_of(store: Store, ref: ArtifactRef) -> Path:

@@ -80,7 +80,7 @@ class StagePage:
         manifest = store.manifest(ref)
         key = key_of(manifest)
         text = page_text(title_of(manifest, what), self.sections, lineage_of(store, manifest))
-        size = plain(f"{manifest.ref}: {_size(manifest)}")
+        size = plain(f"{_size(manifest)} · {manifest.ref}")  # the list of artifacts cuts the end
         shown(f"page of {ref}", lambda: create_markdown_artifact(markdown=text, key=key, description=size))
         for name, url, description in self.pictures:
             own, caption = f"{key}-{_slug(name)}", plain(description)
@@ -197,7 +197,7 @@ def lineage_of(store: Store, manifest: Manifest) -> str:
 
 
 def _size(manifest: Manifest) -> str:
-    tables = [f"{table.rows:,} rows of {name}" for name, table in manifest.tables.items()]
+    tables = [f"{table.rows:,} rows of {name.replace('_', ' ')}" for name, table in manifest.tables.items()]
     return " · ".join([*tables, f"{sized(manifest.size)} in {manifest.duration_s:.1f} s"])
 
 

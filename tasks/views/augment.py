@@ -70,7 +70,7 @@ def make_views(
     *,
     original: bool,
 ) -> None:
-    """Translate sentences missing in the memories, combine the views of all methods, and filter them."""
+    """Translate sentences that no translation memory has, combine the views of all methods, and filter them."""
     sentences, bits = work.store.scan(corpus), bits_for(work.store.manifest(corpus).rows)
     rewritings = [work.store.scan(part) for part in parts]
     costs: list[JsonValue] = []
@@ -114,12 +114,17 @@ class _Told:
 
 
 def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
-    counts = drops.with_columns(share=(100 * pl.col("share")).round(2).cast(pl.String) + " %").drop("source", "text")
-    show_table("view-drops", counts.to_dicts(), "What became of each sentence on its way")
+    drops = drops.with_columns(pl.col("outcome").str.replace_all("_", " "))
+    counts = (
+        drops.with_columns(share=(100 * pl.col("share")).round(2).cast(pl.String) + " %")
+        .drop("source", "text")
+        .rename({"n": "sentences"})
+    )
+    show_table("view-drops", counts.to_dicts(), "Dropped sentences")
     # One view per row, as four columns would exceed the page.
     samples = view_samples(views, SAMPLE_ROWS).to_dicts()
     rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items() if text]
-    show_table("view-samples", rows, "A random sample, view below view")
+    show_table("view-samples", rows, "A random sample of sentences and their views")
     lost = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
-    examples = lost.select("method", "outcome", "source", became="text").to_dicts()
-    show_table("view-examples", examples, "Examples of what was dropped")
+    examples = lost.select("method", "outcome", "source", result="text").to_dicts()
+    show_table("view-examples", examples, "Examples of dropped sentences")

@@ -97,7 +97,9 @@ def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSour
     made = scored_pairs(pairs, 1.0, "labels", 0)
     work.draft.write(made)
     work.draft.note({"labels": rows.height, "pairs": made.height})
-    show_table("label-pairs", made.head(20).select("text_1", "text_2", "score").to_dicts(), "What the labels teach")
+    show_table(
+        "label-pairs", made.head(20).select("text_1", "text_2", "score").to_dicts(), "The first pairs made from labels"
+    )
 
 
 @stage(ref=PairsRef, version=1)

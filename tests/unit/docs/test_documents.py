@@ -13,7 +13,7 @@ import pytest
 import yaml
 from cyclopts import CycloptsError
 
-from docs.build import ROOT, assemble
+from docs.build import PICTURES, ROOT, assemble
 from docs.chart import CHART, MEMORY, chart, costs, marks, memory_chart
 from docs.kinds import KINDS, STORE, Kind
 from flows.cli.main import main, parsed, refusal
@@ -173,3 +173,10 @@ def test_three_lines_of_polars_open_each_kind(
     )
     exec(kind.snippet, {})
     assert "shape:" in capsys.readouterr().out
+
+
+def test_pictures_are_small_and_each_is_shown_with_its_description() -> None:
+    pictures = {path.name: path.stat().st_size for path in PICTURES.iterdir()}
+    shown = [found for page in PAGES for found in re.findall(r"!\[(.+)\]\(pictures/(.+)\)", page.read_text("utf-8"))]
+    assert {name for _, name in shown} == set(pictures)
+    assert max(pictures.values()) <= 120_000

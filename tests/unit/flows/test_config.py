@@ -6,10 +6,12 @@ from prefect.utilities.schema_tools.validation import ValidationError, validate
 from pydantic import TypeAdapter
 
 from flows.cli.terminal.overrides import configured
-from flows.config import Overrides, override
+from flows.config import Overrides, PipelineConfig, override
 from flows.pipeline import pipeline
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
+from models.encoder.config import EncoderConfig
 from models.objectives.config import VICRegConfig
+from models.training.config import TrainingConfig
 from models.transforms.config import FlowConfig, WhiteningConfig
 from tests.every import every
 
@@ -141,3 +143,25 @@ def test_what_trains_nothing_does_not_begin_to_by_a_rate_alone(change):
         override(recipe("bert-avg"), {"training": {"lr": 1e-4}})
     trained = configured("bert-avg", [*change, "training.objective=simcse"])
     assert (trained.training.lr, trained.training.objective.name) == (1e-4, "simcse")
+
+
+def test_fields_that_the_form_leaves_empty_have_the_recipe_s_value():
+    # As Prefect's form sends it: every field of an opened section, null where nothing was entered.
+    sent = dict.fromkeys(PipelineConfig.model_fields)
+    sent["training"] = dict.fromkeys(TrainingConfig.model_fields) | {"lr": 0.5}
+    sent["encoder"] = dict.fromkeys(EncoderConfig.model_fields)
+    changes = TypeAdapter(Overrides).validate_python(sent)
+    assert changes == {"training": {"lr": 0.5}}
+    assert override(recipe("tiny"), changes) == override(recipe("tiny"), {"training": {"lr": 0.5}})
+
+
+def test_a_null_that_is_given_alone_is_a_value():
+    given = {"training": {"collapse": None}, "evaluation": None}
+    assert TypeAdapter(Overrides).validate_python(given) == given
+
+
+def test_an_objective_chosen_in_the_form_sends_its_name():
+    definitions = TypeAdapter(Overrides).json_schema()["$defs"]
+    chosen = definitions["VICRegConfigOverrides"]
+    assert (chosen["title"], chosen["properties"]["name"]["default"]) == ("vicreg", "vicreg")
+    assert definitions["TrainingConfigOverrides"]["title"] == "Change"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from pydantic import TypeAdapter
 
-from flows.run_context import run_context_of
+from flows.run_context import Site, run_context_of
 from tasks.stage.device import DeviceError, cores, device_of
 from tasks.stage.run_context import RunContext
 
@@ -56,3 +57,11 @@ def test_an_explicit_value_precedes_a_variable_which_precedes_the_default(monkey
         mirror="/other", keep_snapshots=5
     )
     assert RunContext() == RunContext(mirror=None, keep_snapshots=2)  # a worker ignores the variables
+
+
+def test_fields_that_the_form_leaves_empty_are_the_worker_s(monkeypatch):
+    monkeypatch.setenv("BSL_STORE", "s3://bucket/store")
+    sent = dict.fromkeys(RunContext.model_fields) | {"device": "cpu"}  # as Prefect's form sends it
+    site = run_context_of(TypeAdapter(Site).validate_python(sent))
+    assert (site.store, site.device) == ("s3://bucket/store", "cpu")
+    assert TypeAdapter(Site).json_schema()["properties"]["store"]["default"] is None
