@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import difflib
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -36,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     141: the reader of a pipe, such as `head`, closed it.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    # Otherwise Python searches all imported objects for garbage when the process ends, which takes up to 1.3 s.
+    atexit.register(gc.freeze)
     if not words:
         print(FIRST_STEPS)
         return 0

@@ -47,6 +47,18 @@ def test_a_slip_is_told_in_a_line(capsys, call, told):
     assert capsys.readouterr() == ("", told)
 
 
+def test_the_end_of_a_command_does_not_search_its_objects_for_garbage():
+    # Registered before the command, so that it runs after the command's own.
+    code = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 10_000))
+from flows.cli.main import main
+main([])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True"
+
+
 def test_what_ends_a_stage_is_not_told_with_a_traceback_of_prefect():
     """The verb prints one line instead; this package's own warnings stay."""
     told = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=True).stderr
