@@ -1,4 +1,4 @@
-"""The base class of this package's pydantic models."""
+"""The base class of pydantic models, also of all settings in `models`."""
 
 from __future__ import annotations
 

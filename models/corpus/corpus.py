@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.corpus.normalize import NormalizeConfig, normalize, sentence_ids
 from models.corpus.statistics import CorpusStatistics, Tally
 from models.errors import EmptyCorpusError, SentenceIdCollisionError
 from models.runtime.partitions import MEMORY_BYTES, Partitions, equal_frames
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,10 +34,8 @@ _ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "origin":
 _BITS: Final = 6  # 64 ranges: 10 M sentences make parts of about 20 MB
 
 
-class CorpusConfig(BaseModel):
+class CorpusConfig(Record):
     """Configuration of a corpus, apart from its sources."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     normalize: NormalizeConfig = NormalizeConfig()
     """Bounds on the length of sentences."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from models.corpus.normalize import normalize, sentence_ids
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,10 +18,8 @@ ENTAILMENT: Final = 0
 COLUMNS: Final = ("premise_id", "hypothesis_id", "label")
 
 
-class NliStatistics(BaseModel):
+class NliStatistics(Record):
     """Counts of labelled pairs: `read = kept + outside + duplicates`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     read: int
     """Pairs with a label."""

@@ -21,7 +21,9 @@ from typing import Final
 
 import polars as pl
 from polars_hash import NonCryptographicHashingNameSpace
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from storage.record import Record
 
 # U+00A1 to U+02FF has no white space, no control characters, and nothing that NFC would change or compose.
 _NEEDS_WORK: Final = r"[^ -~\u00a1-\u02ff]|  |^ | $"
@@ -30,10 +32,8 @@ _INVISIBLE: Final = r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]"
 _SPACES: Final = r"\s*[^\S ]\s*| {2,}"
 
 
-class NormalizeConfig(BaseModel):
+class NormalizeConfig(Record):
     """Bounds on the length of a sentence, after normalisation."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     min_chars: int = Field(1, ge=1)
     """Shortest sentence in characters (Unicode code points)."""

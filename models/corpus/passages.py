@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.corpus.normalize import normalize, sentence_ids, split_sentences
 from models.errors import EmptyCorpusError
 from models.runtime.seeded_order import scattered
+from storage.record import Record
 
 Part = Literal["train", "report"]
 
@@ -54,10 +55,8 @@ _CHARACTER: Final = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
 _A_CHARACTER: Final = 3  # letters of an alphabet with as much information as one such character
 
 
-class HoldOutConfig(BaseModel):
+class HoldOutConfig(Record):
     """Held-out share of a text, and limits on sentences and their length."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     share: float = Field(0.3, gt=0, lt=0.9)
     """Share of the sentences to hold out as the part `report`, in whole documents."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
+
+from storage.record import Record
 
 SAMPLE_ROWS = 20
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 HISTOGRAM_EDGES = (1, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
 
 
-class LengthBin(BaseModel):
+class LengthBin(Record):
     """A bar of the length histogram."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     low: int
     """Minimal number of characters in this bin."""
@@ -23,20 +22,16 @@ class LengthBin(BaseModel):
     """Number of published sentences in this bin."""
 
 
-class SampleSentence(BaseModel):
+class SampleSentence(Record):
     """A sample sentence of a corpus."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str
     source: str
     lang: str
 
 
-class CorpusStatistics(BaseModel):
+class CorpusStatistics(Record):
     """Counts from sentences read to sentences published; `read` is the sum of the next five fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     read: int
     """Sentences read; a pair counts as two."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.runtime.precision import Precision
+from storage.record import Record
 
 ProbeProtocol = Literal["senteval", "fast"]
 
 
-class ProbeConfig(BaseModel):
+class ProbeConfig(Record):
     """SentEval's settings for published results: kfold 10, nhid 0, Adam, batch 64, tenacity 5, epoch size 4."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     protocols: tuple[ProbeProtocol, ...] = Field(("senteval", "fast"), min_length=1)
     """`senteval`: Adam with early stopping, as SentEval computes it; `fast`: exact L2 logistic regression on the same
@@ -36,10 +35,8 @@ class ProbeConfig(BaseModel):
     """`fast`: a fit is solved when the gradient's norm, divided by max(1, norm of the weights), is at most this."""
 
 
-class BootstrapConfig(BaseModel):
+class BootstrapConfig(Record):
     """The bootstrap of confidence intervals."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     resamples: int = Field(1000, ge=100, le=100_000)
     """Draws for each 95 % interval."""
@@ -52,10 +49,8 @@ FOLDS_OF: Final[dict[Supervision, int]] = {"10-fold": 10, "10-fold-disjoint": 10
 AfsProtocol = Literal["unsupervised", "10-fold", "10-fold-disjoint", "cross-topic"]
 
 
-class ScoringConfig(BaseModel):
+class ScoringConfig(Record):
     """Precision of an encoder's vectors, and how scores are computed from them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     precision: Precision = "auto"
     """Precision of the encoder; bf16 changes scores by hundredths of a point. `auto`: bf16 on devices with native bf16

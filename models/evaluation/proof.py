@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.evaluation.config import BootstrapConfig
 from models.evaluation.labels import Labelled, per_row, row_draws
 from models.evaluation.retrieval import Retrieval, reciprocal_ranks
 from models.evaluation.significance.hierarchical import difference_of
 from models.evaluation.sweep import outcome_draws
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,10 +32,8 @@ Role = Literal["counts", "guard", "shown"]
 LABELS: Final = "labels"
 
 
-class AdaptationEvaluationConfig(BaseModel):
+class AdaptationEvaluationConfig(Record):
     """Configuration of the evaluation of an adapted encoder."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     questions: int = Field(1000, ge=30)
     """Maximal number of questions of a kind."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from models.errors import TrainingError
 from models.runtime.named_config import named
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class ObjectiveSettings(BaseModel):
+class ObjectiveSettings(Record):
     """Settings of one objective, and its name and source in reports."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     title: ClassVar[str]
     """Name in reports."""

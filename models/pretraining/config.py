@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.encoder.config import EncoderConfig
 from models.objectives.config import DistilConfig
@@ -12,12 +12,11 @@ from models.pretraining.masked_lm import EncoderShape
 from models.pretraining.translation import TranslationModelConfig
 from models.runtime.precision import Precision
 from models.training.config import TrainingConfig
+from storage.record import Record
 
 
-class LearningConfig(BaseModel):
+class LearningConfig(Record):
     """Optimizer, schedule and budget of one pre-training run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     optimizer: Literal["adamw", "muon"] = "muon"
     """AdamW for everything, or Muon (orthogonalised momentum) for hidden matrices and AdamW for the rest."""
@@ -42,10 +41,8 @@ class LearningConfig(BaseModel):
     fp32."""
 
 
-class EncoderRecipe(BaseModel):
+class EncoderRecipe(Record):
     """A masked LM."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     learning: LearningConfig = LearningConfig(steps=6000, warmup_steps=100, seed=1)
     """Optimizer and budget."""
@@ -59,14 +56,12 @@ class EncoderRecipe(BaseModel):
     """Shape and batches."""
 
 
-class TranslatorRecipe(BaseModel):
+class TranslatorRecipe(Record):
     """A translator between English and other languages."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     learning: LearningConfig = LearningConfig(steps=8000, seed=1)
     """Optimizer and budget."""
-    shares: dict[str, float] = {"de": 1.0, "fr": 1.0, "es": 0.3, "tr": 0.25, "ar": 1.0}
+    shares: dict[str, float] = Field({"de": 1.0, "fr": 1.0, "es": 0.3, "tr": 0.25, "ar": 1.0})
     """Share of each language's pairs drawn in an epoch; other languages are not learnt."""
     near: float = Field(default=1.0, ge=0)
     """Factor on the share of the pairs most similar to captions, which are 30 % of each language."""
@@ -82,10 +77,8 @@ class TranslatorRecipe(BaseModel):
     """Shape and batches."""
 
 
-class StudentRecipe(BaseModel):
+class StudentRecipe(Record):
     """A sentence encoder, initialised from the masked LM, that learns the vectors of a larger one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     teacher: EncoderConfig = EncoderConfig(
         model="sentence-transformers/all-MiniLM-L6-v2", normalize=True, max_length=128

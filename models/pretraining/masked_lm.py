@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
 from models.objectives.language_modeling.masked_lm import Masking
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,10 +67,8 @@ def pad(rows: list[np.ndarray], value: int) -> np.ndarray:
 IGNORED = -100
 
 
-class EncoderShape(BaseModel):
+class EncoderShape(Record):
     """Shape of the encoder and of its training batches."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     layers: int = Field(default=4, ge=1)
     """Transformer layers."""

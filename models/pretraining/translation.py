@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import sacrebleu
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
@@ -23,6 +23,7 @@ from models.objectives.language_modeling.head import linear_cross_entropy
 from models.pretraining.corpora import fingerprint
 from models.pretraining.masked_lm import length_batches, pad
 from models.translation.filters import loops
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,10 +35,8 @@ LONGEST = 100  # tokens per side
 RATIO = 4.0  # limit of the ratio of both lengths, with three tokens added to each
 
 
-class TranslationModelConfig(BaseModel):
+class TranslationModelConfig(Record):
     """Shape of the translator and of its training batches."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     encoder_layers: int = Field(default=3, ge=1)
     """Encoder layers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from models.objectives.config import (
     BSLConfig,
@@ -16,12 +16,11 @@ from models.objectives.config import (
     SoftmaxConfig,
 )
 from models.runtime.precision import Precision
+from storage.record import Record
 
 
-class CollapseConfig(BaseModel):
+class CollapseConfig(Record):
     """Thresholds for a collapsed run, compared with the evaluation before the first step."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     max_dev_drop: float = Field(default=0.15, gt=0, le=2)
     """Dev Spearman (in [-1, 1]) may fall this far below the starting encoder."""
@@ -33,10 +32,8 @@ class CollapseConfig(BaseModel):
     """Evaluations in a row that must look collapsed to stop the run; at the last evaluation, one is enough."""
 
 
-class TrainingConfig(BaseModel):
+class TrainingConfig(Record):
     """Optimiser, schedule, data order and selection of one training run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     objective: ObjectiveConfig = BSLConfig()
     """Loss and its networks; a bare name uses the objective's defaults."""

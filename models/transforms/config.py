@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from models.runtime.named_config import named
+from storage.record import Record
 
 
-class TransformSettings(BaseModel):
+class TransformSettings(Record):
     """Settings of a post-hoc transform.
 
     Attributes:
         folds: Whether the transform is a matrix, which can be folded into an encoder (`Transform.linear`).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     folds: ClassVar[bool] = False
 

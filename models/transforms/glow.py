@@ -13,7 +13,6 @@ changes, H width of its hidden layers, P parameters.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Literal
 
 import torch
@@ -58,34 +57,22 @@ class ActNorm(nn.Module):
         return y_BW
 
 
-class Mixing(nn.Module, ABC):
-    """A linear map of the channels, so that consecutive couplings change different channels."""
-
-    @abstractmethod
-    def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Return the mixed channels, (B, W)."""
-
-    @abstractmethod
-    def log_determinant(self) -> torch.Tensor:
-        """Return log |∂y/∂x|, a scalar."""
-
-
-class Reversal(Mixing):
+class Reversal(nn.Module):
     """Reversed order of channels, without parameters: `"permutation": true` of config_l3_d3_w32.json."""
 
     def __init__(self, width: int, generator: torch.Generator) -> None:  # noqa: ARG002 - as the other mixing
         super().__init__()
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """See `Mixing.forward`."""
+        """Return the mixed channels, (B, W)."""
         return x_BW.flip(-1)
 
     def log_determinant(self) -> torch.Tensor:
-        """Return 0."""
+        """Return log |∂y/∂x|, 0."""
         return torch.zeros(())
 
 
-class Convolution(Mixing):
+class Convolution(nn.Module):
     """Glow's learnt 1×1 convolution, y = P L (U + diag(σ e^s)) x, initialised as a random rotation.
 
     Permutation P and signs σ are fixed; L has ones on its diagonal, and U has zeros.
@@ -106,13 +93,13 @@ class Convolution(Mixing):
         self.log_W = nn.Parameter(diagonal_W.abs().log().float())
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """See `Mixing.forward`."""
+        """Return the mixed channels, (B, W)."""
         lower_WW = self.lower_WW.tril(-1) + torch.eye(len(self.log_W), dtype=self.log_W.dtype)
         upper_WW = self.upper_WW.triu(1) + (self.sign * self.log_W.exp()).diag()
         return (x_BW @ upper_WW.T @ lower_WW.T)[:, self.order]
 
     def log_determinant(self) -> torch.Tensor:
-        """See `Mixing.log_determinant`."""
+        """Return log |∂y/∂x|, a scalar."""
         total: torch.Tensor = self.log_W.sum()
         return total
 
@@ -121,6 +108,7 @@ MIXINGS: Final[dict[Literal["reversal", "convolution"], type[Reversal | Convolut
     "reversal": Reversal,
     "convolution": Convolution,
 }
+"""Linear maps of the channels, so that consecutive couplings change different channels."""
 
 
 class Coupling(nn.Module):
@@ -167,7 +155,7 @@ class Step(nn.Module):
     def __init__(self, width: int, config: FlowConfig, generator: torch.Generator) -> None:
         super().__init__()
         self.norm = ActNorm(width)
-        self.mixing: Mixing = MIXINGS[config.mixing](width, generator)
+        self.mixing = MIXINGS[config.mixing](width, generator)
         self.coupling = Coupling(width, config.hidden, generator)
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:

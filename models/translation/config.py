@@ -12,7 +12,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,10 +27,8 @@ TRANSLATION_VERSION = 3
 """Increase this in a commit that changes translations; it is part of every translator's fingerprint."""
 
 
-class Pin(BaseModel):
+class Pin(Record):
     """A translation that a translator must reproduce before it translates a corpus."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     source: str = Field(min_length=1)
     """A sentence in the source language."""
@@ -55,10 +55,8 @@ class Resources:
     threads: int = 1
 
 
-class TranslatorConfig(BaseModel):
+class TranslatorConfig(Record):
     """Settings of one direction; every field except `pinned` can change translations, so it is part of keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: str = Field(min_length=1)
     """Where the model comes from: a local folder, `embedded:<name>` or a Hub id (Helsinki-NLP/opus-mt-en-de)."""

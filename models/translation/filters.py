@@ -20,7 +20,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,10 +30,8 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 
-class FilterConfig(BaseModel):
+class FilterConfig(Record):
     """Limits beyond which a translation is dropped. Deviation: all settings except `UNFILTERED`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     max_length_ratio: float | None = Field(3.0, gt=1, le=100)
     """Largest ratio of characters of the longer text to the shorter one, with the slack added to both; None allows any

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from models.runtime.named_config import named
 from models.translation.config import Backend, Precision, TranslatorConfig
 from models.translation.filters import FilterConfig
+from storage.record import Record
 
 
-class ViewMethod(BaseModel):
+class ViewMethod(Record):
     """Settings of a view that needs no translator; `name` selects the view and is its method."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     needs_labels: ClassVar[bool] = False
     """Whether the view is made from the labelled pairs of the sources."""
@@ -162,10 +161,8 @@ ORIGINAL = "original"
 """Method of the view that is the sentence itself."""
 
 
-class TranslatedView(BaseModel):
+class TranslatedView(Record):
     """A view made by one translation (`mt-de`: the sentence in German) or by a round trip (`bt-de`)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     method: str = Field(pattern=r"^(bt|mt)-[a-z0-9-]+$")
     """Name of the view: `bt-` and the pivot language, or `mt-` and the target language."""
@@ -195,10 +192,8 @@ class TranslatedView(BaseModel):
         return self.hops[-1].target_lang
 
 
-class GivenView(BaseModel):
+class GivenView(Record):
     """A view from another column of the sources, such as translations or paraphrases."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     method: str = Field("given", pattern=r"^[a-z][a-z0-9-]*$")
     """Name of the view."""
@@ -212,10 +207,8 @@ AnyViewMethod = Annotated[
 ]
 
 
-class AugmentConfig(BaseModel):
+class AugmentConfig(Record):
     """All views of one corpus."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     translations: tuple[TranslatedView, ...] = ()
     """Views by translation; the paper uses round trips through German and French (BSL, section 3.2)."""

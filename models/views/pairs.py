@@ -10,12 +10,13 @@ import hashlib
 from typing import TYPE_CHECKING, Final, Self
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from models.errors import ModelError
 from models.runtime.partitions import Partitions, scratch_folder
 from models.runtime.seeded_order import scattered
 from models.views.word_subsampling import WordCounts, thinned
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,10 +48,8 @@ class MissingViewError(ModelError):
     """No sentence has both views of a pairing, or the two views of every sentence are the same text."""
 
 
-class ViewPair(BaseModel):
+class ViewPair(Record):
     """Two views that are paired, and their languages."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     view_1: str = Field(min_length=1)
     """Method of the first view, such as `bt-de` or `original`."""
@@ -70,10 +69,8 @@ class ViewPair(BaseModel):
         return f"{self.view_1}|{self.view_2}"
 
 
-class PairConfig(BaseModel):
+class PairConfig(Record):
     """Settings of training pairs: which views are paired, and the order of the pairs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     pairings: tuple[ViewPair, ...] = Field((ViewPair(view_1="bt-de", view_2="bt-fr"),), min_length=1)
     """The pairings; a sentence gives one pair for each pairing of which it has both views."""

@@ -28,7 +28,7 @@ import torch
 from torch.nn.functional import one_hot, softplus
 
 from models.errors import EvaluationError
-from models.evaluation.probe.rows import Rows, rows_of
+from models.evaluation.probe.rows import DenseRows, SparseRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ def fit_logistic(
     Raises:
         EvaluationError: A fit does not converge in `MAX_ITERATIONS` (features of extreme scale).
     """
-    rows = rows_of(x_ND)
+    rows = DenseRows(x_ND) if isinstance(x_ND, torch.Tensor) else SparseRows(x_ND)
     family = _Family(rows, y_N, classes)
     out = rows.centre.new_zeros((len(fits), len(penalties[0]), rows.parameters, family.scores))
     grid = sorted({c for row in penalties for c in row})
@@ -84,9 +84,9 @@ def fit_logistic(
     start = rows.centre.new_zeros((rows.parameters, 1, family.scores))
     gram = family.gram(start, mean_N)
     for number, c in enumerate(grid):
-        start = family.solve(c, mean_N, start, family.factor(c, gram), max(tolerance, ROUGH))
+        start = family.solve(c, mean_N, start, rows.inverse(c, gram), max(tolerance, ROUGH))
         gram = family.gram(start, mean_N)
-        solve = family.factor(c, gram)
+        solve = rows.inverse(c, gram)
         wanted = [
             (fold, place) for fold, row in enumerate(penalties) for place, penalty in enumerate(row) if penalty == c
         ]
@@ -115,13 +115,13 @@ def _with_centre(out_FRPK: torch.Tensor, centre_D: torch.Tensor, classes: int) -
 class _Family:
     """Data and loss of a task."""
 
-    def __init__(self, rows: Rows[Any], y_N: torch.Tensor, classes: int) -> None:
+    def __init__(self, rows: DenseRows | SparseRows, y_N: torch.Tensor, classes: int) -> None:
         self.rows = rows
         self.scores = 1 if classes == 2 else classes
         target = y_N[:, None] if classes == 2 else one_hot(y_N, classes)
         self.target_N1K = target.to(rows.centre)[:, None]
 
-    def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> Any:  # noqa: ANN401 - what `factor` takes
+    def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> Any:  # noqa: ANN401 - what `rows.inverse` takes
         """Return XᵀDX, D the loss's curvature at a solution (mean over the scores); at 0 its upper bound."""
         if at_P1K.any():
             chance_N1K = self.chance(self.score(at_P1K))
@@ -130,12 +130,10 @@ class _Family:
             curve_N1 = torch.full_like(weight_N1, CURVATURE)
         return self.rows.curvature(weight_N1 * curve_N1)
 
-    def factor(self, c: float, gram: Any) -> Inverse:  # noqa: ANN401 - what `gram` gave
-        """Return the inverse of C · gram + I as a function on (P, F, K)."""
-        return self.rows.inverse(c, gram)
-
     def joint(self, c: float, state: _State) -> Inverse | None:
-        """Return the inverse of the joint curvature of all scores, at the mean of a state's columns."""
+        """Return the inverse of the joint curvature of all scores, at the mean of a state's columns, if it is known."""
+        if isinstance(self.rows, SparseRows):
+            return None
         chance_N1K = self.chance(self.score(state.at.mean(dim=1, keepdim=True)))
         return self.rows.joint_inverse(c, state.weight_NF.mean(dim=1), chance_N1K[:, 0])
 

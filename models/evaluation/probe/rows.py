@@ -8,8 +8,7 @@ Shapes: N rows, P = D + 1 parameters of a score (features, then the bias), X any
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -26,75 +25,37 @@ PASSES: Final = 4  # of subspace iteration
 LARGEST: Final = 6400  # parameters of all scores; their joint curvature is then 330 MB and factored in seconds
 DAMPING: Final = 1e-3  # share of the mean curvature to add to the diagonal, since the folds' curvatures differ a little
 
-Curvature = TypeVar("Curvature")
 
-
-class Rows(ABC, Generic[Curvature]):
-    """Features with a column of ones, float64.
+class DenseRows:
+    """Dense features of an encoder with a column of ones, float64, on the device to compute on.
 
     Attributes:
         count: N.
         centre: Mean that is subtracted from the features, (D,).
+        parameters: Number of parameters of a score, P.
     """
-
-    count: int
-    centre: torch.Tensor
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters of a score, P."""
-        return len(self.centre) + 1
-
-    @abstractmethod
-    def times(self, at_PX: torch.Tensor) -> torch.Tensor:
-        """Return the scores of weights: (N, X)."""
-
-    @abstractmethod
-    def back(self, error_NX: torch.Tensor) -> torch.Tensor:
-        """Apply the transpose of `times`, from score errors to gradients of weights: (P, X)."""
-
-    @abstractmethod
-    def curvature(self, weight_N1: torch.Tensor) -> Curvature:
-        """Return XᵀDX for row weights D; may be approximate, since it is only used as preconditioner."""
-
-    @abstractmethod
-    def inverse(self, c: float, curvature: Curvature) -> Inverse:
-        """Return the inverse of C · curvature + I as a function on (P, F, K)."""
-
-    def joint_inverse(self, c: float, weight_N: torch.Tensor, chance_NK: torch.Tensor) -> Inverse | None:
-        """As `inverse`, for the joint softmax curvature of K scores; None if it is too large or not implemented."""
-        del c, weight_N, chance_NK
-        return None
-
-
-def rows_of(x: torch.Tensor | csr_array) -> Rows[torch.Tensor] | Rows[Spectrum]:
-    """Wrap dense or sparse features (N, D)."""
-    return SparseRows(x) if isinstance(x, csr_array) else DenseRows(x)
-
-
-class DenseRows(Rows[torch.Tensor]):
-    """Dense features of an encoder, on the device to compute on."""
 
     def __init__(self, x_ND: torch.Tensor) -> None:
         self.count = len(x_ND)
         self.centre = x_ND.double().mean(dim=0)
+        self.parameters = len(self.centre) + 1
         x_NP = torch.cat([x_ND.double() - self.centre, torch.ones_like(x_ND[:, :1], dtype=torch.float64)], dim=1)
         self._x_NP, self._coarse_NP = x_NP, x_NP.float()
 
     def times(self, at_PX: torch.Tensor) -> torch.Tensor:
-        """See `Rows.times`."""
+        """Return the scores of weights: (N, X)."""
         return self._x_NP @ at_PX
 
     def back(self, error_NX: torch.Tensor) -> torch.Tensor:
-        """See `Rows.back`."""
+        """Apply the transpose of `times`, from score errors to gradients of weights: (P, X)."""
         return self._x_NP.T @ error_NX
 
     def curvature(self, weight_N1: torch.Tensor) -> torch.Tensor:
-        """Return the full matrix, (P, P); computed in float32, at half the cost."""
+        """Return XᵀDX for row weights D, (P, P); in float32, at half the cost, since it is only a preconditioner."""
         return (self._coarse_NP.T @ (self._coarse_NP * weight_N1.float())).double()
 
     def inverse(self, c: float, curvature: torch.Tensor) -> Inverse:
-        """See `Rows.inverse`: by a Cholesky factor, without penalty on the bias."""
+        """Return the inverse of C · curvature + I, without penalty on the bias, as a function on (P, F, K)."""
         penalised = c * curvature
         rounding = torch.finfo(torch.float32).eps * float(penalised.trace())  # keeps it positive definite
         penalised.diagonal()[:-1].add_(1.0 + rounding)
@@ -104,7 +65,7 @@ class DenseRows(Rows[torch.Tensor]):
         return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
 
     def joint_inverse(self, c: float, weight_N: torch.Tensor, chance_NK: torch.Tensor) -> Inverse | None:
-        """See `Rows.joint_inverse`: by a Cholesky factor of (K·P, K·P), in float64."""
+        """As `inverse`, for the joint softmax curvature (K·P, K·P) of K scores, in float64; None if it is too large."""
         scores, size = chance_NK.shape[1], self.parameters
         if scores * size > LARGEST:
             return None
@@ -139,8 +100,8 @@ class Spectrum(NamedTuple):
     steepness: torch.Tensor
 
 
-class SparseRows(Rows[Spectrum]):
-    """Sparse features, on the CPU.
+class SparseRows:
+    """As `DenseRows`, for sparse features on the CPU.
 
     For MR's vocabulary XᵀDX would be 2.7 GB. Only the bias and common words have large curvature; along all other
     directions it is close to the penalty's.
@@ -152,14 +113,15 @@ class SparseRows(Rows[Spectrum]):
         self._x_DN = csr_array(self._x_ND.T)
         self._mean_D = np.asarray(self._x_ND.mean(axis=0), dtype=np.float64).ravel()
         self.centre = torch.from_numpy(self._mean_D)
+        self.parameters = len(self.centre) + 1
 
     def times(self, at_PX: torch.Tensor) -> torch.Tensor:
-        """See `Rows.times`."""
+        """See `DenseRows.times`."""
         weights_DX, bias_X = np.ascontiguousarray(at_PX[:-1].numpy()), at_PX[-1].numpy()
         return torch.from_numpy(self._x_ND @ weights_DX + (bias_X - self._mean_D @ weights_DX))
 
     def back(self, error_NX: torch.Tensor) -> torch.Tensor:
-        """See `Rows.back`."""
+        """See `DenseRows.back`."""
         errors_NX = np.ascontiguousarray(error_NX.numpy())
         sums_X = errors_NX.sum(axis=0)
         slope_PX = np.empty((self.parameters, len(sums_X)))
@@ -180,7 +142,7 @@ class SparseRows(Rows[Spectrum]):
         return Spectrum(directions_Pk @ mixed_kk, steepness_k.clamp_min(0.0))
 
     def inverse(self, c: float, curvature: Spectrum) -> Inverse:
-        """See `Rows.inverse`: exact along the directions; elsewhere the smallest of their curvatures is assumed."""
+        """See `DenseRows.inverse`: exact along the directions; elsewhere the smallest of their curvatures is used."""
         directions_Pk, steepness_k = curvature
         flat = 1.0 / (1.0 + c * float(steepness_k[0]))
         excess_k1 = (1.0 / (1.0 + c * steepness_k) - flat)[:, None]

@@ -52,16 +52,23 @@ from bsl import SentenceEncoder
 vectors = SentenceEncoder.load("embedded:mini-sentence").encode(["a", "b"])
 files = [name for name, module in sys.modules.items() if not hasattr(module, "__path__")]
 packages = sorted({name.partition(".")[0] for name in sys.modules})
-print(json.dumps([list(vectors.shape), gc.isenabled(), packages, files]))
+print(json.dumps([list(vectors.shape), gc.isenabled(), gc.get_freeze_count(), packages, files]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    shape, collects, packages, files = json.loads(done.stdout)
+    shape, collects, frozen, packages, files = json.loads(done.stdout)
     assert shape == [2, 384]
     assert collects
+    assert frozen > 100_000
     assert not NOT_FOR_ENCODING & set(packages)
     ours = [name for name in files if name.partition(".")[0] in ("bsl", "flows", "tasks", "models", "storage")]
     assert len(ours) <= 14, ours
     assert done.stderr == ""  # no progress bar of transformers
+
+
+def test_models_of_a_process_that_has_imported_torch_remain_collectable():
+    code = "import gc, torch; from bsl import SentenceEncoder; print(gc.isenabled(), gc.get_freeze_count())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.split() == ["True", "0"]
 
 
 @pytest.mark.parametrize("module", [bsl, bsl.encoder, bsl.configs, bsl.runs], ids=lambda module: module.__name__)

@@ -47,6 +47,19 @@ def test_a_slip_is_told_in_a_line(capsys, call, told):
     assert capsys.readouterr() == ("", told)
 
 
+def test_a_command_seldom_searches_for_garbage_and_not_at_its_end():
+    # Registered before the command, so that it runs after the command's own.
+    code = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 10_000))
+from flows.cli.main import main
+main([])
+print(gc.get_threshold()[0])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["10000", "True"]
+
+
 def test_what_ends_a_stage_is_not_told_with_a_traceback_of_prefect():
     """The verb prints one line instead; this package's own warnings stay."""
     told = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=True).stderr
