@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, trips_of
 from models.corpus.passages import HoldOutConfig
@@ -16,13 +16,10 @@ from models.training.config import TrainingConfig
 from models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
 from models.views.config import AugmentConfig, CropView, TranslatedView
 from models.views.pairs import PairConfig, ViewPair
-from storage.sources.own_text import sources
+from storage.sources.own_text import ReadingConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from models.corpus.labels import Use
-    from storage.sources.own_text import TextSource
 
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 STSB: Final = "embedded:stsb/test"
@@ -64,37 +61,6 @@ _TAUGHT: Final[dict[str, tuple[str, ...]]] = {
     "both": ("crops", "round trips"),
     "dropout": ("dropout",),
 }
-
-
-class ReadingConfig(BaseModel):
-    """Columns of the user's files, where the guess is wrong, and the language of the text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    columns: tuple[str, ...] = ()
-    """Text columns; overrides the guess."""
-    title: str | None = None
-    """Title column; overrides the guess. "" for none."""
-    document: str | None = None
-    """Column whose equal values form a document, such as the source, to hold out whole sources; overrides the guess. ""
-    for none."""
-    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
-    """ISO 639 code of the text."""
-
-    def sources(self, texts: Sequence[str], mirror: str | None) -> tuple[TextSource, ...]:
-        """Return the text sources of files, with the columns to read.
-
-        Raises:
-            SourceError: A file does not exist, or has no text column.
-        """
-        return sources(
-            texts,
-            mirror=mirror,
-            lang=self.lang,
-            columns=self.columns,
-            title=self.title,
-            document=self.document,
-        )
 
 
 class AdaptConfig(ReadingConfig):
