@@ -3,6 +3,8 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEVELOPED := .venv/.developed
 AUDIT := .venv/audit
+# Tests write compiled modules even where the environment forbids it: workers and commands that tests start share them.
+PYTEST_RUN = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 # Build of torch; for a GPU machine for example  make install TORCH="torch==2.13.0 --index-url <CUDA wheels>"
 # Default: the installed build, which the stamp file records.
@@ -34,16 +36,16 @@ run: install  ## run recipe `tiny`: raw sentences to an evaluated encoder, on th
 	@$(BIN)/bsl run tiny
 
 test: lint  ## all checks: style, types, import contract, tests
-	$(BIN)/python -m pytest $(PYTEST)
+	$(PYTEST_RUN) $(PYTEST)
 
 test-slow: develop  ## the tests that `make test` skips: kills, whole runs, long sequences
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST_RUN) -m slow
 
 test-journeys: develop  ## those slow tests that run a whole job as users do
-	$(BIN)/python -m pytest -m slow $(JOURNEYS)
+	$(PYTEST_RUN) -m slow $(JOURNEYS)
 
 test-avx2: develop  ## some tests as on a processor with only AVX2: torch and oneDNN read the variables when they load
-	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest $(WEAK)
+	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(PYTEST_RUN) $(WEAK)
 
 lint: develop
 	$(BIN)/ruff check .

@@ -9,12 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from prefect import flow
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from flows.run_context import run_context_of
 from models.pretraining.config import EncoderRecipe, LearningConfig, StudentRecipe, TranslatorRecipe
 from models.pretraining.corpora import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
 from storage.assets.embedded import assets_root
+from storage.record import Record
 from storage.sources.sources import SourceSpec, resolve_source
 from tasks.embedding.encoders import resolve_encoder
 from tasks.pretraining.distil import teach_student
@@ -43,10 +44,8 @@ from tasks.stage.run_context import RunContext
 _GERMAN_FRENCH = {"de": 1.0, "fr": 1.0}
 
 
-class AssetsConfig(BaseModel):
+class AssetsConfig(Record):
     """Settings of every embedded model. The defaults suit a GPU; a CPU takes hours."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     encoder: EncoderRecipe = EncoderRecipe()
     """bert-mini."""

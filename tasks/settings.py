@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 
 from models.encoder.config import EncoderConfig, WordsConfig
 from models.evaluation.config import EvaluationConfig
@@ -14,13 +14,12 @@ from models.training.config import TrainingConfig
 from models.transforms.config import TransformConfig
 from models.views.config import AugmentConfig
 from models.views.pairs import PairConfig
+from storage.record import Record
 from tasks.corpus.config import IngestConfig
 
 
-class Phase(BaseModel):
+class Phase(Record):
     """One training: its pairs and its objective."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     pairs: PairConfig
     """The two views that make a training pair."""
@@ -38,10 +37,8 @@ class Phase(BaseModel):
         return (*filter(None, [self.teacher]), *self.more_teachers)
 
 
-class RunSettings(BaseModel):
+class RunSettings(Record):
     """All settings that decide the result of a run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     ingest: IngestConfig
     """The sentences."""

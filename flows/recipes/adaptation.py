@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, trips_of
+from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, changed, trips_of
 from models.corpus.passages import HoldOutConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -16,13 +16,10 @@ from models.training.config import TrainingConfig
 from models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
 from models.views.config import AugmentConfig, CropView, TranslatedView
 from models.views.pairs import PairConfig, ViewPair
-from storage.sources.own_text import sources
+from storage.sources.own_text import ReadingConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from models.corpus.labels import Use
-    from storage.sources.own_text import TextSource
 
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 STSB: Final = "embedded:stsb/test"
@@ -46,15 +43,8 @@ GENTLE: Final = TrainingConfig(
 # Regression of a pair's cosine on 1 within a class and 0 between classes, or on the given score. Pairs of classes are
 # read once, so few labels take few steps. Learning rate × steps is that of SetFit (20 pairs of either kind per text, 16
 # per step, 2e-5), with two fifths of its pairs. Scored pairs gain from several epochs (docs/research-log.md).
-LABELLED: Final = GENTLE.model_copy(
-    update={
-        "objective": RegressionConfig(),
-        "lr": 1e-4,
-        "batch_size": 32,
-        "drop_last": False,
-        "max_steps": 60,
-        "eval_every": 60,
-    }
+LABELLED: Final = changed(
+    GENTLE, objective=RegressionConfig(), lr=1e-4, batch_size=32, drop_last=False, max_steps=60, eval_every=60
 )
 LABELS: Final = "labels"  # name used in place of a view's
 _TAUGHT: Final[dict[str, tuple[str, ...]]] = {
@@ -64,37 +54,6 @@ _TAUGHT: Final[dict[str, tuple[str, ...]]] = {
     "both": ("crops", "round trips"),
     "dropout": ("dropout",),
 }
-
-
-class ReadingConfig(BaseModel):
-    """Columns of the user's files, where the guess is wrong, and the language of the text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    columns: tuple[str, ...] = ()
-    """Text columns; overrides the guess."""
-    title: str | None = None
-    """Title column; overrides the guess. "" for none."""
-    document: str | None = None
-    """Column whose equal values form a document, such as the source, to hold out whole sources; overrides the guess. ""
-    for none."""
-    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
-    """ISO 639 code of the text."""
-
-    def sources(self, texts: Sequence[str], mirror: str | None) -> tuple[TextSource, ...]:
-        """Return the text sources of files, with the columns to read.
-
-        Raises:
-            SourceError: A file does not exist, or has no text column.
-        """
-        return sources(
-            texts,
-            mirror=mirror,
-            lang=self.lang,
-            columns=self.columns,
-            title=self.title,
-            document=self.document,
-        )
 
 
 class AdaptConfig(ReadingConfig):
@@ -192,20 +151,20 @@ class AdaptConfig(ReadingConfig):
             return self.training
         objective = self.training.objective
         if isinstance(objective, ContrastiveConfig):
-            objective = objective.model_copy(update={"anchor_weight": self.raw_anchor})
-        return self.training.model_copy(update={"lr": self.raw_lr, "objective": objective})
+            objective = changed(objective, anchor_weight=self.raw_anchor)
+        return changed(self.training, lr=self.raw_lr, objective=objective)
 
     def taught_by(self, kind: Literal["pairs", "classes"]) -> TrainingConfig:
         """Return the settings of training on scored pairs, or on the pairs made from classes."""
         if kind == "pairs":
             return self.label_training
-        return self.label_training.model_copy(update={"epochs": self.class_epochs})
+        return changed(self.label_training, epochs=self.class_epochs)
 
     def learning(self, reading: EncoderConfig, taught: tuple[str, ...]) -> EncoderConfig:
         """Return the encoder settings for training; views by dropout get the rate `DROPOUT` unless one is set."""
         if "dropout" not in taught or reading.dropout is not None:
             return reading
-        return reading.model_copy(update={"dropout": DROPOUT})
+        return changed(reading, dropout=DROPOUT)
 
     def pairs(self, taught: tuple[str, ...]) -> PairConfig:
         """Return the training pairs of the chosen views."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes.paper import multilingual, multilingual_sup, nli
-from flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, round_trips
+from flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, changed, round_trips
 from flows.recipes.supervised import sbert_nli_stsb
 from flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
 from models.encoder.config import EncoderConfig
@@ -30,28 +30,25 @@ def distil() -> PipelineConfig:
     Deviation: sentences of the queue are also trained on, and the second view has its own loss; the released code
     computes that loss from the first view.
     """
-    return nli().model_copy(
-        update={
-            "title": "distil: SimCSE-RoBERTa-large teaches BERT-base on SNLI and MultiNLI",
-            "augment": AugmentConfig(translations=round_trips(OPUS_MT)[:1], filters=UNFILTERED),
-            "pairs": beside_original("bt-de"),
-            "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update=_LENGTH),
-            "teacher": ENCODERS["unsup-simcse-roberta-large"].config.model_copy(update={"pooling": "cls", **_LENGTH}),
-            "training": congen_config(),
-            "published": ("BSL-BERT", "BERT avg."),
-        }
+    return changed(
+        nli(),
+        title="distil: SimCSE-RoBERTa-large teaches BERT-base on SNLI and MultiNLI",
+        augment=AugmentConfig(translations=round_trips(OPUS_MT)[:1], filters=UNFILTERED),
+        pairs=beside_original("bt-de"),
+        encoder=changed(ENCODERS["bert-base-uncased"].config, **_LENGTH),
+        teacher=changed(ENCODERS["unsup-simcse-roberta-large"].config, pooling="cls", **_LENGTH),
+        training=congen_config(),
+        published=("BSL-BERT", "BERT avg."),
     )
 
 
 def distil_minilm() -> PipelineConfig:
     """ConGen-MiniLM-L6: as `distil`, to a student of 22 million parameters."""
-    base = distil()
-    return base.model_copy(
-        update={
-            "title": "distil-minilm: SimCSE-RoBERTa-large teaches MiniLM-L6 on SNLI and MultiNLI",
-            "encoder": ENCODERS["MiniLM-L6-H384-uncased"].config.model_copy(update=_LENGTH),
-            "training": congen_config().model_copy(update={"lr": 3e-4}),
-        }
+    return changed(
+        distil(),
+        title="distil-minilm: SimCSE-RoBERTa-large teaches MiniLM-L6 on SNLI and MultiNLI",
+        encoder=changed(ENCODERS["MiniLM-L6-H384-uncased"].config, **_LENGTH),
+        training=changed(congen_config(), lr=3e-4),
     )
 
 
@@ -60,21 +57,19 @@ def tiny_distil() -> PipelineConfig:
 
     Another teacher: `--set teacher.model=<folder, Hub id, embedded: name or checkpoint/key>`.
     """
-    return whole_sample().model_copy(
-        update={
-            "title": "tiny-distil: a sentence encoder teaches a masked LM on the embedded NLI sample",
-            "augment": AugmentConfig(),
-            "pairs": ALONE,
-            "encoder": EncoderConfig(model="embedded:bert-mini"),
-            "teacher": EncoderConfig(model="embedded:mini-sentence"),
-            "training": distil_config().model_copy(
-                update={
-                    "objective": DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
-                    "epochs": 2,
-                    "select": "best-or-start",
-                }
-            ),
-        }
+    return changed(
+        whole_sample(),
+        title="tiny-distil: a sentence encoder teaches a masked LM on the embedded NLI sample",
+        augment=AugmentConfig(),
+        pairs=ALONE,
+        encoder=EncoderConfig(model="embedded:bert-mini"),
+        teacher=EncoderConfig(model="embedded:mini-sentence"),
+        training=changed(
+            distil_config(),
+            objective=DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
+            epochs=2,
+            select="best-or-start",
+        ),
     )
 
 
@@ -86,37 +81,34 @@ def mbert_sbert() -> PipelineConfig:
 
     Deviation: trained on machine translations of SNLI and MultiNLI; the row used parallel corpora.
     """
-    return multilingual().model_copy(
-        update={
-            "title": "mbert-sbert: SBERT-nli-stsb teaches mBERT six languages",
-            "encoder": ENCODERS["bert-base-multilingual-cased"].config.model_copy(update=_LENGTH),
-            "teacher": ENCODERS["bert-base-nli-stsb-mean-tokens"].config,
-            "training": multilingual_distil_config(),
-            "published": ("mBERT ← SBERT-nli-stsb", "mBERT", "BSL-uns"),
-        }
+    return changed(
+        multilingual(),
+        title="mbert-sbert: SBERT-nli-stsb teaches mBERT six languages",
+        encoder=changed(ENCODERS["bert-base-multilingual-cased"].config, **_LENGTH),
+        teacher=ENCODERS["bert-base-nli-stsb-mean-tokens"].config,
+        training=multilingual_distil_config(),
+        published=("mBERT ← SBERT-nli-stsb", "mBERT", "BSL-uns"),
     )
 
 
 def xlmr_sbert() -> PipelineConfig:
     """XLM-R ← SBERT-nli-stsb (Table 3): as `mbert-sbert`, from XLM-R."""
-    return mbert_sbert().model_copy(
-        update={
-            "title": "xlmr-sbert: SBERT-nli-stsb teaches XLM-R six languages",
-            "encoder": ENCODERS["xlm-roberta-base"].config.model_copy(update=_LENGTH),
-            "published": ("XLM-R ← SBERT-nli-stsb", "XLM-R", "BSL-sup"),
-        }
+    return changed(
+        mbert_sbert(),
+        title="xlmr-sbert: SBERT-nli-stsb teaches XLM-R six languages",
+        encoder=changed(ENCODERS["xlm-roberta-base"].config, **_LENGTH),
+        published=("XLM-R ← SBERT-nli-stsb", "XLM-R", "BSL-sup"),
     )
 
 
 def xlmr_sbert_bsl() -> PipelineConfig:
     """BSL-sup (Table 3) from a student taught here: the training of `xlmr-sbert`, then that of `multilingual`."""
     student = xlmr_sbert()
-    return multilingual_sup().model_copy(
-        update={
-            "title": "xlmr-sbert-bsl: SBERT-nli-stsb teaches XLM-R six languages, then BSL-sup",
-            "encoder": student.encoder,
-            "earlier": student.phases,
-        }
+    return changed(
+        multilingual_sup(),
+        title="xlmr-sbert-bsl: SBERT-nli-stsb teaches XLM-R six languages, then BSL-sup",
+        encoder=student.encoder,
+        earlier=student.phases,
     )
 
 
@@ -135,44 +127,39 @@ def tiny_multilingual_distil() -> PipelineConfig:
 
     Deviation: cosine loss in place of mean squared error, since the teacher's vectors have length 1.
     """
-    base = tiny_multilingual()
-    return base.model_copy(
-        update={
-            "title": "tiny-multilingual-distil: an English encoder teaches six languages on the embedded NLI sample",
-            "pairs": PairConfig(pairings=ACROSS),
-            "teacher": EncoderConfig(model="embedded:mini-sentence"),
-            "training": distil_config().model_copy(
-                update={
-                    "objective": DistilConfig(loss="vectors", distance="cosine"),
-                    "max_steps": 250,
-                    "select": "best-or-start",
-                }
-            ),
-        }
+    return changed(
+        tiny_multilingual(),
+        title="tiny-multilingual-distil: an English encoder teaches six languages on the embedded NLI sample",
+        pairs=PairConfig(pairings=ACROSS),
+        teacher=EncoderConfig(model="embedded:mini-sentence"),
+        training=changed(
+            distil_config(),
+            objective=DistilConfig(loss="vectors", distance="cosine"),
+            max_steps=250,
+            select="best-or-start",
+        ),
     )
 
 
 def tiny_multilingual_sup() -> PipelineConfig:
     """`xlmr-sbert-bsl` on a laptop: `tiny-multilingual-distil`, then the training of `tiny-multilingual`; minutes."""
     student, base = tiny_multilingual_distil(), tiny_multilingual()
-    return base.model_copy(
-        update={
-            "title": "tiny-multilingual-sup: an English encoder teaches six languages, then BSL + in-batch negatives",
-            "earlier": student.phases,
-            "training": TRAINING.model_copy(update={"lr": 1e-4, "max_steps": 100, "eval_every": 20}),
-        }
+    return changed(
+        base,
+        title="tiny-multilingual-sup: an English encoder teaches six languages, then BSL + in-batch negatives",
+        earlier=student.phases,
+        training=changed(TRAINING, lr=1e-4, max_steps=100, eval_every=20),
     )
 
 
 def _in_english(encoder: str, title: str, published: tuple[str, ...]) -> PipelineConfig:
     """Return the recipe of a row trained on English labels only and scored on all tracks."""
-    return sbert_nli_stsb().model_copy(
-        update={
-            "title": f"{title} on labels of NLI, then on scores of STS-B",
-            "encoder": ENCODERS[encoder].config.model_copy(update=_LENGTH),
-            "evaluation": multilingual().evaluation,
-            "published": published,
-        }
+    return changed(
+        sbert_nli_stsb(),
+        title=f"{title} on labels of NLI, then on scores of STS-B",
+        encoder=changed(ENCODERS[encoder].config, **_LENGTH),
+        evaluation=multilingual().evaluation,
+        published=published,
     )
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from flows.config import PipelineConfig
-from flows.recipes.shared import ACROSS, ENCODERS, ENTAIL, LANGUAGES, NLI, as_printed, beside_original, round_trips
+from flows.recipes.shared import (
+    ACROSS,
+    ENCODERS,
+    ENTAIL,
+    LANGUAGES,
+    NLI,
+    as_printed,
+    beside_original,
+    changed,
+    round_trips,
+)
 from models.training.config import (
     multilingual_released_config,
     paper_config,
@@ -44,8 +54,7 @@ def nli_released() -> PipelineConfig:
     Deviation: fp32 for the code's fp16. Before 2021-10-22 the code sent view 2 through the second predictor twice:
     `--set training.objective.predictor=released-2021`.
     """
-    changes = {"title": "nli-released: BSL-BERT as its code was released", "training": released_config()}
-    return nli().model_copy(update=changes)
+    return changed(nli(), title="nli-released: BSL-BERT as its code was released", training=released_config())
 
 
 def nli_authors_views() -> PipelineConfig:
@@ -53,24 +62,22 @@ def nli_authors_views() -> PipelineConfig:
 
     Deviation: of several lines with the same sentence in column one, only the first is used.
     """
-    return nli().model_copy(
-        update={
-            "title": "nli-authors-views: BSL-BERT on the authors' pairs of views",
-            "ingest": IngestConfig(sources=(SourceSpec(dataset="back_translated_nli"),)),
-            "augment": AugmentConfig(given=(GivenView(),), filters=UNFILTERED),
-            "pairs": beside_original("given"),
-        }
+    return changed(
+        nli(),
+        title="nli-authors-views: BSL-BERT on the authors' pairs of views",
+        ingest=IngestConfig(sources=(SourceSpec(dataset="back_translated_nli"),)),
+        augment=AugmentConfig(given=(GivenView(),), filters=UNFILTERED),
+        pairs=beside_original("given"),
     )
 
 
 def nli_roberta() -> PipelineConfig:
     """BSL-RoBERTa (Tables 1 and 2): as `nli`, from RoBERTa-base."""
-    return nli().model_copy(
-        update={
-            "title": "nli-roberta: BSL-RoBERTa on SNLI and MultiNLI",
-            "encoder": ENCODERS["roberta-base"].config,
-            "published": ("BSL-RoBERTa", "SRoBERTa"),
-        }
+    return changed(
+        nli(),
+        title="nli-roberta: BSL-RoBERTa on SNLI and MultiNLI",
+        encoder=ENCODERS["roberta-base"].config,
+        published=("BSL-RoBERTa", "SRoBERTa"),
     )
 
 
@@ -83,13 +90,12 @@ def nli_entail() -> PipelineConfig:
     """Back-translation + NLI_entail (Table 4): the pairs of `nli` and those of `entail` in one training set."""
     base, entailed = nli(), entail()
     pairings = (*base.pairs.pairings, *entailed.pairs.pairings)
-    return base.model_copy(
-        update={
-            "title": "nli-entail: BSL on round trips and entailed pairs",
-            "augment": base.augment.model_copy(update={"rewritings": (ENTAIL,)}),
-            "pairs": PairConfig(pairings=pairings),
-            "published": ("BSL-BERT, Back-translation + NLI_entail", "BSL-BERT, NLI_entail", "BSL-BERT"),
-        }
+    return changed(
+        base,
+        title="nli-entail: BSL on round trips and entailed pairs",
+        augment=changed(base.augment, rewritings=(ENTAIL,)),
+        pairs=PairConfig(pairings=pairings),
+        published=("BSL-BERT, Back-translation + NLI_entail", "BSL-BERT, NLI_entail", "BSL-BERT"),
     )
 
 
@@ -106,24 +112,22 @@ def mlm() -> PipelineConfig:
 
 def books() -> PipelineConfig:
     """5M Book (Table 4): as `nli`, on five million sentences of the files in folder `books`."""
-    return nli().model_copy(
-        update={
-            "title": "books: BSL on five million sentences of books",
-            "ingest": IngestConfig(sources=(_BOOKS,)),
-            "published": ("BSL-BERT, 5M Book", "BSL-BERT"),
-        }
+    return changed(
+        nli(),
+        title="books: BSL on five million sentences of books",
+        ingest=IngestConfig(sources=(_BOOKS,)),
+        published=("BSL-BERT, 5M Book", "BSL-BERT"),
     )
 
 
 def books_nli() -> PipelineConfig:
     """5M Book + NLI (Table 4): as `nli`, with five million more sentences of the files in folder `books`."""
     base = nli()
-    return base.model_copy(
-        update={
-            "title": "books-nli: BSL on sentences of books, SNLI and MultiNLI",
-            "ingest": IngestConfig(sources=(*base.ingest.sources, _BOOKS)),
-            "published": ("BSL-BERT, 5M Book + NLI", "BSL-BERT, 5M Book", "BSL-BERT"),
-        }
+    return changed(
+        base,
+        title="books-nli: BSL on sentences of books, SNLI and MultiNLI",
+        ingest=IngestConfig(sources=(*base.ingest.sources, _BOOKS)),
+        published=("BSL-BERT, 5M Book + NLI", "BSL-BERT, 5M Book", "BSL-BERT"),
     )
 
 
@@ -133,13 +137,12 @@ def sbert() -> PipelineConfig:
     Predictor, k and weight decay are the paper's. It gives no learning rate and no momentum after supervised training:
     both are from the released code.
     """
-    return entail().model_copy(
-        update={
-            "title": "sbert: BSL-SBERT on entailed pairs",
-            "encoder": ENCODERS["bert-base-nli-mean-tokens"].config,
-            "training": supervised_config(),
-            "published": ("BSL-SBERT", "SBERT"),
-        }
+    return changed(
+        entail(),
+        title="sbert: BSL-SBERT on entailed pairs",
+        encoder=ENCODERS["bert-base-nli-mean-tokens"].config,
+        training=supervised_config(),
+        published=("BSL-SBERT", "SBERT"),
     )
 
 
@@ -148,33 +151,28 @@ def sbert_released() -> PipelineConfig:
 
     Deviation: fp32 for the code's fp16.
     """
-    return sbert().model_copy(
-        update={
-            "title": "sbert-released: BSL-SBERT as its code was released",
-            "training": supervised_released_config(),
-        }
+    return changed(
+        sbert(), title="sbert-released: BSL-SBERT as its code was released", training=supervised_released_config()
     )
 
 
 def sroberta() -> PipelineConfig:
     """BSL-SRoBERTa (Tables 1 and 2): as `sbert`, from SRoBERTa by softmax on NLI."""
-    return sbert().model_copy(
-        update={
-            "title": "sroberta: BSL-SRoBERTa on entailed pairs",
-            "encoder": ENCODERS["roberta-base-nli-mean-tokens"].config,
-            "published": ("BSL-SRoBERTa", "SRoBERTa"),
-        }
+    return changed(
+        sbert(),
+        title="sroberta: BSL-SRoBERTa on entailed pairs",
+        encoder=ENCODERS["roberta-base-nli-mean-tokens"].config,
+        published=("BSL-SRoBERTa", "SRoBERTa"),
     )
 
 
 def sroberta_2022() -> PipelineConfig:
     """The authors' code since 2022: as `sroberta`, from a RoBERTa trained with in-batch negatives; no published row."""
-    return sroberta().model_copy(
-        update={
-            "title": "sroberta-2022: BSL on entailed pairs as its code does since 2022",
-            "encoder": ENCODERS["nli-roberta-base-v2"].config,
-            "training": supervised_2022_config(),
-        }
+    return changed(
+        sroberta(),
+        title="sroberta-2022: BSL on entailed pairs as its code does since 2022",
+        encoder=ENCODERS["nli-roberta-base-v2"].config,
+        training=supervised_2022_config(),
     )
 
 
@@ -183,17 +181,16 @@ def multilingual() -> PipelineConfig:
 
     All else is as in `nli` (Appendix A).
     """
-    return nli().model_copy(
-        update={
-            "title": "multilingual: BSL-uns on SNLI and MultiNLI in six languages",
-            "augment": AugmentConfig(
-                translations=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES), filters=UNFILTERED
-            ),
-            "pairs": PairConfig(pairings=ACROSS),
-            "encoder": ENCODERS["bert-base-multilingual-cased"].config,
-            "evaluation": as_printed("sts17-bsl"),
-            "published": ("BSL-uns", "mBERT", "XLM-R"),
-        }
+    return changed(
+        nli(),
+        title="multilingual: BSL-uns on SNLI and MultiNLI in six languages",
+        augment=AugmentConfig(
+            translations=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES), filters=UNFILTERED
+        ),
+        pairs=PairConfig(pairings=ACROSS),
+        encoder=ENCODERS["bert-base-multilingual-cased"].config,
+        evaluation=as_printed("sts17-bsl"),
+        published=("BSL-uns", "mBERT", "XLM-R"),
     )
 
 
@@ -204,15 +201,12 @@ def multilingual_released() -> PipelineConfig:
     trips. Deviation: fp32 for fp16; a translation equal to its English is left out too.
     """
     base = multilingual()
-    return base.model_copy(
-        update={
-            "title": "multilingual-released: BSL-uns as its code was released",
-            "augment": AugmentConfig(
-                translations=(*base.augment.translations, *round_trips(OPUS_MT)), filters=UNFILTERED
-            ),
-            "pairs": PairConfig(pairings=(*PairConfig().pairings, *ACROSS), drop_identical=True),
-            "training": multilingual_released_config(),
-        }
+    return changed(
+        base,
+        title="multilingual-released: BSL-uns as its code was released",
+        augment=AugmentConfig(translations=(*base.augment.translations, *round_trips(OPUS_MT)), filters=UNFILTERED),
+        pairs=PairConfig(pairings=(*PairConfig().pairings, *ACROSS), drop_identical=True),
+        training=multilingual_released_config(),
     )
 
 
@@ -221,32 +215,34 @@ def multilingual_sup() -> PipelineConfig:
 
     The paper states its learning rate for unsupervised runs; it is used here too.
     """
-    return multilingual().model_copy(
-        update={
-            "title": "multilingual-sup: BSL-sup on SNLI and MultiNLI in six languages",
-            "encoder": ENCODERS["stsb-xlm-r-multilingual"].config,
-            "published": ("BSL-sup", "XLM-R ← SBERT-nli-stsb", "LaBSE"),
-        }
+    return changed(
+        multilingual(),
+        title="multilingual-sup: BSL-sup on SNLI and MultiNLI in six languages",
+        encoder=ENCODERS["stsb-xlm-r-multilingual"].config,
+        published=("BSL-sup", "XLM-R ← SBERT-nli-stsb", "LaBSE"),
     )
 
 
 def afs() -> PipelineConfig:
     """BSL on AFS (Table 10): as `nli`, on the sentences of the arguments, without their labels."""
-    return nli().model_copy(
-        update={
-            "title": "afs: BSL on the sentences of Argument Facet Similarity",
-            "ingest": IngestConfig(sources=(SourceSpec(dataset="afs"),)),
-            "evaluation": as_printed("afs"),
-            "published": ("BSL-BERT on AFS", "IS-BERT-AFS", "BERT avg. on AFS"),
-        }
+    return changed(
+        nli(),
+        title="afs: BSL on the sentences of Argument Facet Similarity",
+        ingest=IngestConfig(sources=(SourceSpec(dataset="afs"),)),
+        evaluation=as_printed("afs"),
+        published=("BSL-BERT on AFS", "IS-BERT-AFS", "BERT avg. on AFS"),
     )
 
 
 def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: str) -> PipelineConfig:
     """Return a row of Table 4: as `nli`, with the sentence paired with other views."""
-    unfiltered = augment.model_copy(update={"filters": UNFILTERED})
-    changes = {"title": title, "augment": unfiltered, "pairs": beside_original(*views)}
-    return nli().model_copy(update={**changes, "published": (f"BSL-BERT, {row}", "BSL-BERT")})
+    return changed(
+        nli(),
+        title=title,
+        augment=changed(augment, filters=UNFILTERED),
+        pairs=beside_original(*views),
+        published=(f"BSL-BERT, {row}", "BSL-BERT"),
+    )
 
 
 PAPER: Final = (

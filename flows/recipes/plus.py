@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from flows.recipes.paper import nli
-from flows.recipes.shared import ENTAIL, beside_original
+from flows.recipes.shared import ENTAIL, beside_original, changed
 from flows.recipes.tiny import TRAINING, whole_sample
 from models.objectives.config import BSLConfig
 from models.training.config import paper_config
@@ -34,25 +34,24 @@ def nli_plus() -> PipelineConfig:
 
     The learning rate is from BSL's released code.
     """
-    training = paper_config().model_copy(update={"objective": _OBJECTIVE, "lr": 1e-4, "select": "best-or-start"})
+    training = changed(paper_config(), objective=_OBJECTIVE, lr=1e-4, select="best-or-start")
     return _plus(nli(), "nli-plus: BSL+ on SNLI and MultiNLI", training)
 
 
 def tiny_plus() -> PipelineConfig:
     """`nli-plus` on a laptop, on all sentences of the embedded NLI sample; minutes."""
-    training = TRAINING.model_copy(update={"objective": _OBJECTIVE})
+    training = changed(TRAINING, objective=_OBJECTIVE)
     return _plus(whole_sample(), "tiny-plus: BSL+ on the embedded NLI sample", training)
 
 
 def _plus(base: PipelineConfig, title: str, training: TrainingConfig) -> PipelineConfig:
     """Return a recipe with BSL+'s pooling and other training settings."""
-    return base.model_copy(
-        update={
-            "title": title,
-            "pairs": base.pairs.model_copy(update={"drop_identical": True}),
-            "encoder": base.encoder.model_copy(update=_POOLED["encoder"]),
-            "training": training,
-        }
+    return changed(
+        base,
+        title=title,
+        pairs=changed(base.pairs, drop_identical=True),
+        encoder=changed(base.encoder, **_POOLED["encoder"]),
+        training=training,
     )
 
 

@@ -7,7 +7,9 @@ Artifact keys contain the digest of the model's files, so two runs with differen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pydantic import BaseModel
 
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -48,6 +50,20 @@ CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
 
 ALONE: Final = PairConfig(pairings=(ViewPair(view_1=ORIGINAL, view_2=ORIGINAL),))
 """Each sentence paired with itself, for objectives that read one view."""
+
+
+C = TypeVar("C", bound=BaseModel)
+
+
+def changed(config: C, **fields: object) -> C:
+    """Return a configuration with other values of some fields.
+
+    Raises:
+        ValueError: The configuration has no such field.
+    """
+    if unknown := fields.keys() - type(config).model_fields:
+        raise ValueError(f"{type(config).__name__} has no field {', '.join(sorted(unknown))}")
+    return config.model_copy(update=fields)
 
 
 def as_printed(*sets: str) -> EvaluationConfig:

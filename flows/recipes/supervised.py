@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
 from flows.recipes.paper import nli, sbert, sroberta
-from flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, as_printed
+from flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, as_printed, changed
 from flows.recipes.tiny import tiny_entail
 from models.encoder.config import EncoderConfig
 from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
@@ -19,33 +19,31 @@ if TYPE_CHECKING:
 
     from models.views.pairs import PairConfig
 
-LABELLED: Final = ALONE.model_copy(update={"labelled": True})
+LABELLED: Final = changed(ALONE, labelled=True)
 _STSB: Final = as_printed("stsb/dev", "stsb/test")
 _SENTENCE_BERT: Final = {"max_length": 128}  # as in the published checkpoints
 
 
 def sbert_nli() -> PipelineConfig:
     """SBERT trained here (Tables 1 and 2): softmax on (u, v, |u − v|) over SNLI and MultiNLI, BERT-base."""
-    return nli().model_copy(
-        update={
-            "title": "sbert-nli: SBERT on the labels of SNLI and MultiNLI",
-            "augment": NO_VIEWS,
-            "pairs": LABELLED,
-            "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update=_SENTENCE_BERT),
-            "training": nli_config(),
-            "published": ("SBERT", "BERT avg."),
-        }
+    return changed(
+        nli(),
+        title="sbert-nli: SBERT on the labels of SNLI and MultiNLI",
+        augment=NO_VIEWS,
+        pairs=LABELLED,
+        encoder=changed(ENCODERS["bert-base-uncased"].config, **_SENTENCE_BERT),
+        training=nli_config(),
+        published=("SBERT", "BERT avg."),
     )
 
 
 def sroberta_nli() -> PipelineConfig:
     """SRoBERTa trained here (Tables 1 and 2): as `sbert-nli`, from RoBERTa-base."""
-    return sbert_nli().model_copy(
-        update={
-            "title": "sroberta-nli: SRoBERTa on the labels of SNLI and MultiNLI",
-            "encoder": ENCODERS["roberta-base"].config.model_copy(update=_SENTENCE_BERT),
-            "published": ("SRoBERTa", "SBERT"),
-        }
+    return changed(
+        sbert_nli(),
+        title="sroberta-nli: SRoBERTa on the labels of SNLI and MultiNLI",
+        encoder=changed(ENCODERS["roberta-base"].config, **_SENTENCE_BERT),
+        published=("SRoBERTa", "SBERT"),
     )
 
 
@@ -66,10 +64,14 @@ def bert_nli() -> PipelineConfig:
     sentences, which the training does not optimise.
     """
     base = sbert_nli()
-    encoder = base.encoder.model_copy(update={"pooling": "cls"})
-    training = nli_config().model_copy(update={"objective": CrossSoftmaxConfig(), "select": "last"})
-    changes = {"encoder": encoder, "training": training, "published": ("BERT-STSb",), "evaluation": _STSB}
-    return base.model_copy(update={"title": "bert-nli: a cross-encoder on the labels of SNLI and MultiNLI", **changes})
+    return changed(
+        base,
+        title="bert-nli: a cross-encoder on the labels of SNLI and MultiNLI",
+        encoder=changed(base.encoder, pooling="cls"),
+        training=changed(nli_config(), objective=CrossSoftmaxConfig(), select="last"),
+        evaluation=_STSB,
+        published=("BERT-STSb",),
+    )
 
 
 def sbert_stsb() -> PipelineConfig:
@@ -82,7 +84,7 @@ def sbert_stsb() -> PipelineConfig:
         ingest=IngestConfig(sources=(SourceSpec(dataset="stsb", split="train"),)),
         augment=NO_VIEWS,
         pairs=_scored("stsb/train"),
-        encoder=ENCODERS["bert-base-uncased"].config.model_copy(update=_SENTENCE_BERT),
+        encoder=changed(ENCODERS["bert-base-uncased"].config, **_SENTENCE_BERT),
         training=stsb_config(),
         evaluation=_STSB,
         published=("SBERT-STSb", "BERT-STSb"),
@@ -94,14 +96,13 @@ def sbert_nli_stsb() -> PipelineConfig:
 
     The mean over ten seeds, as printed: `bsl evaluate report/<key of sbert-nli> --suite stsb-supervised`.
     """
-    base, first = sbert_stsb(), sbert_nli()
-    return base.model_copy(
-        update={
-            "title": "sbert-nli-stsb: SBERT on labels of NLI, then on scores of STS-B",
-            "ingest": first.ingest,
-            "earlier": first.phases,
-            "published": ("SBERT-NLI-STSb", "SBERT-STSb"),
-        }
+    first = sbert_nli()
+    return changed(
+        sbert_stsb(),
+        title="sbert-nli-stsb: SBERT on labels of NLI, then on scores of STS-B",
+        ingest=first.ingest,
+        earlier=first.phases,
+        published=("SBERT-NLI-STSb", "SBERT-STSb"),
     )
 
 
@@ -111,18 +112,15 @@ def scl() -> PipelineConfig:
     The other rows of its tables: `--set training.objective.weight=…`, `….temperature=…`, `….positives=3` and
     `….negatives=3`.
     """
-    return nli().model_copy(
-        update={
-            "title": "scl: supervised contrastive learning on SNLI",
-            "ingest": IngestConfig(sources=(SourceSpec(dataset="snli", split="train"),)),
-            "augment": NO_VIEWS,
-            "pairs": LABELLED.model_copy(update={"shuffle_seed": None}),
-            "encoder": ENCODERS["bert_uncased_L-8_H-512_A-8"].config.model_copy(
-                update={"pooling": "mean-after-first", "max_length": 128}
-            ),
-            "training": scl_config(),
-            "published": ("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
-        }
+    return changed(
+        nli(),
+        title="scl: supervised contrastive learning on SNLI",
+        ingest=IngestConfig(sources=(SourceSpec(dataset="snli", split="train"),)),
+        augment=NO_VIEWS,
+        pairs=changed(LABELLED, shuffle_seed=None),
+        encoder=changed(ENCODERS["bert_uncased_L-8_H-512_A-8"].config, pooling="mean-after-first", max_length=128),
+        training=scl_config(),
+        published=("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
     )
 
 
@@ -132,9 +130,7 @@ def scl_released() -> PipelineConfig:
     The code divides a sentence's summed token vectors by the length of the batch's longest sentence. That scales the
     dot products by 0.216 on average; the temperature compensates for it.
     """
-    return scl().model_copy(
-        update={"title": "scl-released: SCL as its code was released", "training": scl_released_config()}
-    )
+    return changed(scl(), title="scl-released: SCL as its code was released", training=scl_released_config())
 
 
 def scl_transfer() -> PipelineConfig:
@@ -166,15 +162,14 @@ def scl_augment_3p3n() -> PipelineConfig:
 
 def tiny_sbert() -> PipelineConfig:
     """`sbert-nli` on a laptop: the labels of the embedded NLI sample; minutes."""
-    return tiny_entail().model_copy(
-        update={
-            "title": "tiny-sbert: SBERT on the labels of the embedded NLI sample",
-            "augment": NO_VIEWS,
-            "pairs": LABELLED,
-            "encoder": EncoderConfig(model="embedded:bert-mini"),
-            "training": _tiny(SoftmaxConfig(), lr=1e-4, max_steps=150, eval_every=30),
-            "published": ("SBERT", "BERT avg."),
-        }
+    return changed(
+        tiny_entail(),
+        title="tiny-sbert: SBERT on the labels of the embedded NLI sample",
+        augment=NO_VIEWS,
+        pairs=LABELLED,
+        encoder=EncoderConfig(model="embedded:bert-mini"),
+        training=_tiny(SoftmaxConfig(), lr=1e-4, max_steps=150, eval_every=30),
+        published=("SBERT", "BERT avg."),
     )
 
 
@@ -184,49 +179,45 @@ def tiny_scl() -> PipelineConfig:
     Deviation: cosines and a temperature of 0.05, since the dot products of `bert-mini` have another scale.
     """
     objective = SCLConfig(similarity="cosine", temperature=0.05)
-    return tiny_sbert().model_copy(
-        update={
-            "title": "tiny-scl: supervised contrastive learning on the embedded NLI sample",
-            "encoder": EncoderConfig(model="embedded:bert-mini", pooling="mean-after-first"),
-            "training": _tiny(objective, lr=3e-4, max_steps=60, eval_every=20).model_copy(update={"order": "groups"}),
-            "published": ("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
-        }
+    return changed(
+        tiny_sbert(),
+        title="tiny-scl: supervised contrastive learning on the embedded NLI sample",
+        encoder=EncoderConfig(model="embedded:bert-mini", pooling="mean-after-first"),
+        training=changed(_tiny(objective, lr=3e-4, max_steps=60, eval_every=20), order="groups"),
+        published=("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
     )
 
 
 def tiny_bsl_sbert() -> PipelineConfig:
     """`bsl-sbert-nli` on a laptop: `tiny-sbert`, then the training of `tiny-entail`; minutes."""
     base = _after(tiny_sbert(), tiny_entail(), "tiny-bsl-sbert: SBERT, then BSL, on the embedded NLI sample")
-    return base.model_copy(update={"published": ("BSL-SBERT", "SBERT")})
+    return changed(base, published=("BSL-SBERT", "SBERT"))
 
 
 def tiny_stsb() -> PipelineConfig:
     """`sbert-stsb` on a laptop: the scores of the embedded STS-B; minutes."""
-    return tiny_sbert().model_copy(
-        update={
-            "title": "tiny-stsb: SBERT on the scores of the embedded STS-B",
-            "ingest": IngestConfig(sources=(SourceSpec(dataset="embedded:stsb", split="train"),)),
-            "pairs": _scored("embedded:stsb/train"),
-            "training": _tiny(RegressionConfig(), lr=3e-4, max_steps=100, eval_every=25),
-            "published": ("SBERT-STSb", "BERT avg."),
-        }
+    return changed(
+        tiny_sbert(),
+        title="tiny-stsb: SBERT on the scores of the embedded STS-B",
+        ingest=IngestConfig(sources=(SourceSpec(dataset="embedded:stsb", split="train"),)),
+        pairs=_scored("embedded:stsb/train"),
+        training=_tiny(RegressionConfig(), lr=3e-4, max_steps=100, eval_every=25),
+        published=("SBERT-STSb", "BERT avg."),
     )
 
 
 def _after(first: PipelineConfig, second: PipelineConfig, title: str) -> PipelineConfig:
     """Return a recipe that runs the training of `first`, then that of `second`, from the start of `first`."""
-    return second.model_copy(
-        update={"title": title, "encoder": first.encoder, "earlier": (*first.phases, *second.earlier)}
-    )
+    return changed(second, title=title, encoder=first.encoder, earlier=(*first.phases, *second.earlier))
 
 
 def _variant(title: str, objective: SCLConfig | SoftmaxConfig, row: str) -> PipelineConfig:
-    training = scl_config().model_copy(update={"objective": objective})
-    return scl().model_copy(update={"title": title, "training": training, "published": (row, "allpalln-lambda0.3-SCL")})
+    training = changed(scl_config(), objective=objective)
+    return changed(scl(), title=title, training=training, published=(row, "allpalln-lambda0.3-SCL"))
 
 
 def _scored(name: str) -> PairConfig:
-    return ALONE.model_copy(update={"scored": name})
+    return changed(ALONE, scored=name)
 
 
 def _tiny(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flows.config import PipelineConfig
-from flows.recipes.shared import ACROSS, EMBEDDED_STSB, ENTAIL, LANGUAGES, SAMPLE, beside_original, round_trips
+from flows.recipes.shared import ACROSS, EMBEDDED_STSB, ENTAIL, LANGUAGES, SAMPLE, beside_original, changed, round_trips
 from models.corpus.corpus import CorpusConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -56,45 +56,39 @@ def tiny() -> PipelineConfig:
     """A real run on a laptop: embedded sentences, translators and encoder; no Hub, no GPU, minutes."""
     base = whole_sample()
     # A wider beam and scoring in fp32 cost half a minute for the same result; a dev evaluation costs ten steps' time.
-    narrow = {direction: translator.model_copy(update={"beam": 2}) for direction, translator in MINI.items()}
-    return base.model_copy(
-        update={
-            "ingest": base.ingest.model_copy(update={"corpus": CorpusConfig(limit=_SENTENCES)}),
-            "augment": AugmentConfig(translations=round_trips(narrow)),
-            "training": TRAINING.model_copy(update={"eval_every": 40}),
-        }
+    narrow = {direction: changed(translator, beam=2) for direction, translator in MINI.items()}
+    return changed(
+        base,
+        ingest=changed(base.ingest, corpus=CorpusConfig(limit=_SENTENCES)),
+        augment=AugmentConfig(translations=round_trips(narrow)),
+        training=changed(TRAINING, eval_every=40),
     )
 
 
 def tiny_entail() -> PipelineConfig:
     """`entail` on a laptop: the entailed pairs of the embedded NLI sample, no translator; minutes."""
-    base = whole_sample()
-    return base.model_copy(
-        update={
-            "title": "tiny-entail: BSL + in-batch negatives on the entailed pairs of the embedded NLI sample",
-            "augment": AugmentConfig(rewritings=(ENTAIL,)),
-            "pairs": beside_original(*ENTAIL.methods).model_copy(update={"drop_identical": True}),
-            "training": TRAINING.model_copy(update={"max_steps": 120}),
-            "published": ("BSL-BERT, NLI_entail", "BERT avg."),
-        }
+    return changed(
+        whole_sample(),
+        title="tiny-entail: BSL + in-batch negatives on the entailed pairs of the embedded NLI sample",
+        augment=AugmentConfig(rewritings=(ENTAIL,)),
+        pairs=changed(beside_original(*ENTAIL.methods), drop_identical=True),
+        training=changed(TRAINING, max_steps=120),
+        published=("BSL-BERT, NLI_entail", "BERT avg."),
     )
 
 
 def tiny_multilingual() -> PipelineConfig:
     """`multilingual` on a laptop: embedded sentences, translator and encoder of six languages; minutes."""
     base = whole_sample()
-    return base.model_copy(
-        update={
-            "title": "tiny-multilingual: BSL + in-batch negatives on the embedded NLI sample in six languages",
-            "augment": AugmentConfig(translations=tuple(translation(MINI[f"en-{lang}"]) for lang in LANGUAGES)),
-            "pairs": base.pairs.model_copy(update={"pairings": ACROSS}),
-            "encoder": EncoderConfig(model="embedded:bert-mini-mul"),
-            "training": TRAINING.model_copy(update={"max_steps": None, "eval_every": 40}),
-            "evaluation": EvaluationConfig(
-                sets=("embedded:stsb-mt/dev", "embedded:stsb-mt/test"), dev="embedded:stsb-mt/dev"
-            ),
-            "published": (),
-        }
+    return changed(
+        base,
+        title="tiny-multilingual: BSL + in-batch negatives on the embedded NLI sample in six languages",
+        augment=AugmentConfig(translations=tuple(translation(MINI[f"en-{lang}"]) for lang in LANGUAGES)),
+        pairs=changed(base.pairs, pairings=ACROSS),
+        encoder=EncoderConfig(model="embedded:bert-mini-mul"),
+        training=changed(TRAINING, max_steps=None, eval_every=40),
+        evaluation=EvaluationConfig(sets=("embedded:stsb-mt/dev", "embedded:stsb-mt/test"), dev="embedded:stsb-mt/dev"),
+        published=(),
     )
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
-from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed
+from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
 from models.encoder.config import EncoderConfig
 from models.transforms.config import FlowConfig, WhiteningConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_TARGET: Final = {"transform_on": "targets"}
 
 
 def flow() -> PipelineConfig:
@@ -26,7 +24,7 @@ def flow() -> PipelineConfig:
         ingest=NLI,
         augment=NO_VIEWS,
         pairs=ALONE,
-        encoder=ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "first-last"}),
+        encoder=changed(ENCODERS["bert-base-uncased"].config, pooling="first-last"),
         training=None,
         evaluation=as_printed("stsb/dev", "sts"),
         transform=FlowConfig(),
@@ -36,88 +34,82 @@ def flow() -> PipelineConfig:
 
 def flow_target() -> PipelineConfig:
     """BERT-flow fitted on the sentences of each target set, all splits, without labels; else as `flow`."""
-    return flow().model_copy(
-        update={
-            **_TARGET,
-            "title": "flow-target: BERT-flow fitted on the target sets",
-            "published": ("BERT-flow (target), BERT-base", "BERT-flow"),
-        }
+    return changed(
+        flow(),
+        transform_on="targets",
+        title="flow-target: BERT-flow fitted on the target sets",
+        published=("BERT-flow (target), BERT-base", "BERT-flow"),
     )
 
 
 def flow_sbert() -> PipelineConfig:
     """BERT-flow on SBERT (Table 1): as `flow`, on the last layer's mean of the published SBERT, softmax on NLI."""
-    return flow().model_copy(
-        update={
-            "title": "flow-sbert: BERT-flow on SBERT, fitted on SNLI and MultiNLI",
-            "encoder": ENCODERS["bert-base-nli-mean-tokens"].config,
-            "published": ("BERT-flow on SBERT", "SBERT"),
-        }
+    return changed(
+        flow(),
+        title="flow-sbert: BERT-flow on SBERT, fitted on SNLI and MultiNLI",
+        encoder=ENCODERS["bert-base-nli-mean-tokens"].config,
+        published=("BERT-flow on SBERT", "SBERT"),
     )
 
 
 def whitening() -> PipelineConfig:
     """BERT-whitening-256: BERT-base's first-last average, whitened by SNLI and MultiNLI; exported as an encoder."""
-    return flow().model_copy(
-        update={
-            "title": "whitening: BERT-whitening fitted on SNLI and MultiNLI",
-            "transform": WhiteningConfig(dimensions=256),
-            "published": (
-                "whitening-256 (NLI), BERT-base",
-                "whitening (NLI), BERT-base",
-                "whitening, BERT-base",
-                "BERT-flow",
-            ),
-        }
+    return changed(
+        flow(),
+        title="whitening: BERT-whitening fitted on SNLI and MultiNLI",
+        transform=WhiteningConfig(dimensions=256),
+        published=(
+            "whitening-256 (NLI), BERT-base",
+            "whitening (NLI), BERT-base",
+            "whitening, BERT-base",
+            "BERT-flow",
+        ),
     )
 
 
 def whitening_target() -> PipelineConfig:
     """BERT-whitening-256 by the sentences of each target set, all splits, without labels; else as `whitening`."""
-    return whitening().model_copy(
-        update={
-            **_TARGET,
-            "title": "whitening-target: BERT-whitening fitted on the target sets",
-            "published": ("whitening-256 (target), BERT-base", "whitening (target), BERT-base"),
-        }
+    return changed(
+        whitening(),
+        transform_on="targets",
+        title="whitening-target: BERT-whitening fitted on the target sets",
+        published=("whitening-256 (target), BERT-base", "whitening (target), BERT-base"),
     )
 
 
 def tiny_flow() -> PipelineConfig:
     """`flow` on a laptop: embedded NLI sample and encoder, five epochs of so few sentences; two minutes."""
-    return flow().model_copy(
-        update={
-            "title": "tiny-flow: a flow fitted on the embedded NLI sample",
-            "ingest": SAMPLE,
-            "encoder": EncoderConfig(model="embedded:bert-mini", pooling="first-last"),
-            "evaluation": EMBEDDED_STSB,
-            "transform": FlowConfig(epochs=5),
-        }
+    return changed(
+        flow(),
+        title="tiny-flow: a flow fitted on the embedded NLI sample",
+        ingest=SAMPLE,
+        encoder=EncoderConfig(model="embedded:bert-mini", pooling="first-last"),
+        evaluation=EMBEDDED_STSB,
+        transform=FlowConfig(epochs=5),
     )
 
 
 def tiny_flow_target() -> PipelineConfig:
     """`flow-target` on a laptop: a flow fitted on the sentences of the embedded STS-B; two minutes."""
     title = "tiny-flow-target: a flow fitted on the embedded STS-B"
-    return tiny_flow().model_copy(update={**_TARGET, "title": title, "published": flow_target().published})
+    return changed(tiny_flow(), transform_on="targets", title=title, published=flow_target().published)
 
 
 def tiny_whitening() -> PipelineConfig:
     """`whitening` on a laptop: embedded NLI sample and encoder; a minute."""
-    return tiny_flow().model_copy(
-        update={
-            "title": "tiny-whitening: whitening fitted on the embedded NLI sample",
-            # The encoder's last layer is normalised, so its 256-dimensional vectors have rank 255.
-            "transform": WhiteningConfig(dimensions=255),
-            "published": whitening().published,
-        }
+    return changed(
+        tiny_flow(),
+        title="tiny-whitening: whitening fitted on the embedded NLI sample",
+        # The encoder's last layer is normalised, so its 256-dimensional vectors have rank 255.
+        transform=WhiteningConfig(dimensions=255),
+        published=whitening().published,
     )
 
 
 def tiny_whitening_target() -> PipelineConfig:
     """`whitening-target` on a laptop: whitening fitted on the embedded STS-B; a minute."""
     title = "tiny-whitening-target: whitening fitted on the embedded STS-B"
-    return tiny_whitening().model_copy(update={**_TARGET, "title": title, "published": whitening_target().published})
+    return changed(tiny_whitening(), transform_on="targets", title=title, published=whitening_target().published)
 
 
 POSTHOC: Final[tuple[Callable[[], PipelineConfig], ...]] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes.paper import afs, nli
-from flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS
+from flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, changed
 from flows.recipes.tiny import TRAINING, whole_sample
 from models.encoder.config import EncoderConfig
 from models.objectives.config import (
@@ -66,26 +66,24 @@ def bert_mlm() -> PipelineConfig:
     the default of transformers. The last step is the checkpoint: a dev set of similarities cannot select one, since no
     sentence vector is trained.
     """
-    return nli().model_copy(
-        update={
-            "title": "bert-mlm: masked language modelling continued on SNLI and MultiNLI",
-            "augment": NO_VIEWS,
-            "pairs": ALONE,
-            "training": _MLM,
-            "published": ("BERT-mlm", "BERT avg.", "BSL-BERT"),
-        }
+    return changed(
+        nli(),
+        title="bert-mlm: masked language modelling continued on SNLI and MultiNLI",
+        augment=NO_VIEWS,
+        pairs=ALONE,
+        training=_MLM,
+        published=("BERT-mlm", "BERT avg.", "BSL-BERT"),
     )
 
 
 def afs_mlm() -> PipelineConfig:
     """BERT-mlm on AFS (Table 10): as `bert-mlm`, on the sentences of the arguments."""
-    return bert_mlm().model_copy(
-        update={
-            "title": "afs-mlm: masked language modelling continued on the sentences of Argument Facet Similarity",
-            "ingest": afs().ingest,
-            "evaluation": afs().evaluation,
-            "published": ("BERT-mlm on AFS", "BERT avg. on AFS", "BSL-BERT on AFS"),
-        }
+    return changed(
+        bert_mlm(),
+        title="afs-mlm: masked language modelling continued on the sentences of Argument Facet Similarity",
+        ingest=afs().ingest,
+        evaluation=afs().evaluation,
+        published=("BERT-mlm on AFS", "BERT avg. on AFS", "BSL-BERT on AFS"),
     )
 
 
@@ -95,15 +93,14 @@ def tsdae() -> PipelineConfig:
     [CLS], deletion of 60 %, tied decoder, batches of 8 and a constant 3e-5 are as published. The published corpus is a
     million sentences of Wikipedia: `--set 'ingest.sources=[{"path": "wiki1m_for_simcse.txt"}]'`.
     """
-    return nli().model_copy(
-        update={
-            "title": "tsdae: TSDAE on SNLI and MultiNLI",
-            "augment": _DAMAGED,
-            "pairs": _FROM_WHAT_IS_LEFT,
-            "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "cls", "max_length": 75}),
-            "training": _TSDAE,
-            "published": ("BERT [CLS]", "BSL-BERT"),
-        }
+    return changed(
+        nli(),
+        title="tsdae: TSDAE on SNLI and MultiNLI",
+        augment=_DAMAGED,
+        pairs=_FROM_WHAT_IS_LEFT,
+        encoder=changed(ENCODERS["bert-base-uncased"].config, pooling="cls", max_length=75),
+        training=_TSDAE,
+        published=("BERT [CLS]", "BSL-BERT"),
     )
 
 
@@ -112,16 +109,15 @@ def simcse() -> PipelineConfig:
 
     The sentences are all of wiki1m_for_simcse.txt, from princeton-nlp/datasets-for-simcse, as in SimCSE's code.
     """
-    return nli().model_copy(
-        update={
-            "title": "simcse: unsupervised SimCSE on a million sentences of Wikipedia",
-            "ingest": IngestConfig(sources=(_WIKI,)),
-            "augment": NO_VIEWS,
-            "pairs": ALONE,
-            "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "cls", "max_length": 32}),
-            "training": _SIMCSE,
-            "published": ("SimCSE, BERT-base", "BERT [CLS]", "BSL-BERT"),
-        }
+    return changed(
+        nli(),
+        title="simcse: unsupervised SimCSE on a million sentences of Wikipedia",
+        ingest=IngestConfig(sources=(_WIKI,)),
+        augment=NO_VIEWS,
+        pairs=ALONE,
+        encoder=changed(ENCODERS["bert-base-uncased"].config, pooling="cls", max_length=32),
+        training=_SIMCSE,
+        published=("SimCSE, BERT-base", "BERT [CLS]", "BSL-BERT"),
     )
 
 
@@ -144,12 +140,11 @@ def barlow() -> PipelineConfig:
 
 def bsl_sts() -> PipelineConfig:
     """BSL on the sentences of the STS test sets, without their scores, as in BERT-flow's target setting."""
-    return nli().model_copy(
-        update={
-            "title": "bsl-sts: BSL on the sentences of the STS sets",
-            "ingest": IngestConfig(sources=tuple(SourceSpec(dataset=name, split="test") for name in _STS)),
-            "published": ("BSL-BERT", "BERT avg."),
-        }
+    return changed(
+        nli(),
+        title="bsl-sts: BSL on the sentences of the STS sets",
+        ingest=IngestConfig(sources=tuple(SourceSpec(dataset=name, split="test") for name in _STS)),
+        published=("BSL-BERT", "BERT avg."),
     )
 
 
@@ -197,34 +192,33 @@ def tiny_bsl_normed() -> PipelineConfig:
     Only `target_norm` deviates; `tiny` uses in-batch negatives instead.
     """
     base = _tiny_round_trips("BSL", BSLConfig(target_norm="standardize"), collapse=None)
-    return base.model_copy(update={"title": "tiny-bsl-normed: BSL, target standardised, on the embedded NLI sample"})
+    return changed(base, title="tiny-bsl-normed: BSL, target standardised, on the embedded NLI sample")
 
 
 def _on_round_trips(name: str, objective: AnyObjective, published: tuple[str, ...]) -> PipelineConfig:
-    training = paper_config().model_copy(update={"objective": objective})
+    training = changed(paper_config(), objective=objective)
     title = f"{name}: {objective.label} on SNLI and MultiNLI"
-    return nli().model_copy(update={"title": title, "training": training, "published": published})
+    return changed(nli(), title=title, training=training, published=published)
 
 
 def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings: object) -> PipelineConfig:
     """Return a recipe on the embedded sentences and encoder, with training settings for so small an encoder."""
-    return whole_sample().model_copy(
-        update={
-            "title": f"{title} on the embedded NLI sample",
-            "augment": base.augment,
-            "pairs": base.pairs,
-            "encoder": EncoderConfig(model="embedded:bert-mini", dropout=0.1),
-            "training": training.model_copy(update={"precision": "auto", **settings}),
-            "published": base.published[:1],
-        }
+    return changed(
+        whole_sample(),
+        title=f"{title} on the embedded NLI sample",
+        augment=base.augment,
+        pairs=base.pairs,
+        encoder=EncoderConfig(model="embedded:bert-mini", dropout=0.1),
+        training=changed(training, precision="auto", **settings),
+        published=base.published[:1],
     )
 
 
 def _tiny_round_trips(what: str, objective: AnyObjective, **training: object) -> PipelineConfig:
     title = f"tiny-{objective.name}: {what} on the embedded NLI sample"
     # As published, the start is no candidate: the report shows the method's encoder even if it is worse.
-    changed = TRAINING.model_copy(update={"objective": objective, "select": "best", **training})
-    return whole_sample().model_copy(update={"title": title, "training": changed})
+    settings = changed(TRAINING, objective=objective, select="best", **training)
+    return changed(whole_sample(), title=title, training=settings)
 
 
 UNSUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (

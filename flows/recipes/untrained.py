@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
 from flows.recipes.paper import multilingual
-from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed
+from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
 from models.encoder.config import EncoderConfig
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Reading:
     def encoder(self) -> EncoderConfig:
         """Encoder settings, pinned to the commit in `ENCODERS` if there is one."""
         base = ENCODERS[self.model].config if self.model in ENCODERS else EncoderConfig(model=self.model)
-        return base.model_copy(update={"pooling": self.pooling, "normalize": self.normalize})
+        return changed(base, pooling=self.pooling, normalize=self.normalize)
 
 
 def _recipe(reading: Reading) -> Callable[[], PipelineConfig]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flows.recipes.adaptation import ReadingConfig
 from flows.recipes.shared import CROPS, NO_VIEWS, trips_of
 from flows.recipes.tiny import whole_sample
 from flows.sweep.methods import NAMES
@@ -20,6 +19,7 @@ from models.translation.filters import UNFILTERED
 from models.views.config import ORIGINAL, AugmentConfig, CropView, DeletedView
 from models.views.pairs import PairConfig, ViewPair
 from storage.record import Record
+from storage.sources.own_text import ReadingConfig
 
 if TYPE_CHECKING:
     from flows.sweep.methods import Views

@@ -89,59 +89,59 @@ class TextSource(Record):
         }
 
 
-def sources(
-    paths: Sequence[str],
-    *,
-    mirror: str | None = None,
-    lang: str = "en",
-    columns: Sequence[str] = (),
-    title: str | None = None,
-    document: str | None = None,
-) -> tuple[TextSource, ...]:
-    """Find files and guess what their columns hold.
+class ReadingConfig(Record):
+    """Columns of the user's files, where the guess is wrong, and the language of the text."""
 
-    Args:
-        paths: files, folders (all readable files below them, none hidden), patterns with `*`, datasets: embedded,
-            declared (`snli`, `stsb/test`), on the Hub or mirror (`<hub id>[@<revision>][/<split>]`); formats may be
-            mixed.
-        mirror: folder that may contain datasets.
-        lang: language of all of them.
-        columns: text columns, overruling the guess, as do `title` and `document`. A file uses the named columns that
-            it has; lines of text have no columns.
-        title: as in `TextSource`; "" for no title column.
-        document: as in `TextSource`; "" for no document column.
+    columns: tuple[str, ...] = ()
+    """Text columns; overrides the guess."""
+    title: str | None = None
+    """Title column; overrides the guess. "" for none."""
+    document: str | None = None
+    """Column whose equal values form a document, such as the source, to hold out whole sources; overrides the guess. ""
+    for none."""
+    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
+    """ISO 639 code of the text."""
 
-    Returns:
-        One source for each path and each set of columns among its files; show `told` of each to the user.
+    def sources(self, paths: Sequence[str], mirror: str | None = None) -> tuple[TextSource, ...]:
+        """Find files and guess what their columns hold. A file uses the named columns that it has.
 
-    Raises:
-        SourceError: a path has no files, no file has a named column, or no column of a file contains text.
-        ValueError: an address contains a password.
-    """
-    found: list[TextSource] = []
-    located = [_files(without_password(path), mirror) for path in paths]
-    held = {file: columns_of(file, format_of(file)) for _, files in located for file in files}
-    every = tuple(dict.fromkeys(name for names in held.values() for name in names))
-    for option, named in (("--columns", columns), ("--title", [title]), ("--document", [document])):
-        require(", ".join(paths), every, [name for name in named if name], f"with `{option}`")
-    for name, files in located:
-        groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
-        for file in files:
-            guess = _guess(file, held[file], columns, title, document)
-            groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
-        for same in groups.values():
-            own = tuple(guess.files[0] for guess in same)
-            stem = stem_of(own[0]) if len(own) == 1 else name
-            told = {"name": stem, "digest": joint_sha256(own), "files": own, "lang": lang}
-            found.append(same[0].model_copy(update=told))
-    return tuple(found)
+        Args:
+            paths: Files, folders (all readable files below them, none hidden), patterns with `*`, datasets: embedded,
+                declared (`snli`, `stsb/test`), on the Hub or mirror (`<hub id>[@<revision>][/<split>]`); formats may be
+                mixed.
+            mirror: Folder that may contain datasets.
+
+        Returns:
+            One source for each path and each set of columns among its files; show the `summary` of each to the user.
+
+        Raises:
+            SourceError: A path has no files, no file has a named column, or no column of a file contains text.
+            ValueError: An address contains a password.
+        """
+        found: list[TextSource] = []
+        located = [_files(without_password(path), mirror) for path in paths]
+        held = {file: columns_of(file, format_of(file)) for _, files in located for file in files}
+        every = tuple(dict.fromkeys(name for names in held.values() for name in names))
+        named = (("--columns", self.columns), ("--title", [self.title]), ("--document", [self.document]))
+        for option, names in named:
+            require(", ".join(paths), every, [name for name in names if name], f"with `{option}`")
+        for name, files in located:
+            groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
+            for file in files:
+                guess = _guess(file, held[file], self)
+                groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
+            for same in groups.values():
+                own = tuple(guess.files[0] for guess in same)
+                stem = stem_of(own[0]) if len(own) == 1 else name
+                found.append(same[0].model_copy(update={"name": stem, "digest": joint_sha256(own), "files": own}))
+        return tuple(found)
 
 
 def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield a source's records in reading order, file by file.
 
     Args:
-        source: from `sources`.
+        source: from `ReadingConfig.sources`.
         report: counts what is read and rejected.
 
     Yields:
@@ -172,7 +172,7 @@ def check_named(path: str, mirror: str | None = None) -> None:
     """Check that files or a dataset of this name exist, without reading or fetching them.
 
     Args:
-        path: as for `sources`.
+        path: as for `ReadingConfig.sources`.
         mirror: folder that may contain datasets.
 
     Raises:
@@ -222,17 +222,15 @@ def _named(name: str, mirror: str | None) -> SourceSpec | None:
         return spec if fs.isfile(root) else None
 
 
-def _guess(
-    path: str, held: tuple[str, ...], columns: Sequence[str], title: str | None, document: str | None
-) -> TextSource:
+def _guess(path: str, held: tuple[str, ...], reading: ReadingConfig) -> TextSource:
     """Guess a file's columns: the named ones that it has, otherwise by column names and the first records."""
     kind = format_of(path)
-    columns = [name for name in columns if name in held]
-    title, document = (name if name in ("", *held) else None for name in (title, document))
+    columns = [name for name in reading.columns if name in held]
+    title, document = (name if name in ("", *held) else None for name in (reading.title, reading.document))
     sample = first_records(path, kind)
     if not columns and known_shape(held) is None:
         require_header(path, kind, sample)
-    plain = TextSource(name=path, digest="", format=kind, texts=held[:1], files=(path,), found=held)
+    plain = TextSource(name=path, digest="", format=kind, texts=held[:1], lang=reading.lang, files=(path,), found=held)
     if kind == "txt":
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[held[0]])})
     lower = {name.lower(): name for name in held}

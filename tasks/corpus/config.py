@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.corpus.corpus import CorpusConfig
 from storage.artifacts.keys import NotInKey
+from storage.record import Record
 from storage.sources.sources import SourceSpec
 
 
-class IngestConfig(BaseModel):
+class IngestConfig(Record):
     """Sources and filters of the corpus."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     # The key contains their content, through `locate_sources`, but not their local paths.
     sources: Annotated[tuple[SourceSpec, ...], NotInKey] = Field(min_length=1)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from models.errors import EvaluationError
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.filesystem.digests import file_sha256
+from storage.record import Record
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.embedding.vectors import MADE
 from tasks.stage.cached import StageContext, stage
@@ -98,10 +98,8 @@ def _matrix(given: ArrayLike, texts: list[str], place: str) -> NDArray[np.float3
     return made
 
 
-class PythonVectors(BaseModel):
+class PythonVectors(Record):
     """Vectors from outside the pipeline, in a file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """Name of their encoder in signatures."""

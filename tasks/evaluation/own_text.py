@@ -23,7 +23,7 @@ from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
 from storage.artifacts.store import Store
 from storage.sources.labels import LabelSource
-from storage.sources.own_text import TextSource, sources
+from storage.sources.own_text import ReadingConfig, TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.corpus.labels import TRAIN, known_labels, sides_of
 from tasks.corpus.passages import sentences_of
@@ -143,7 +143,7 @@ class OwnTextKind(FrozenKind[AnyText]):
         Raises:
             SourceError: no files, or no text column.
         """
-        return OwnTextSet(dataset=name, sources=sources([name.removeprefix(PREFIX)], mirror=site.mirror))
+        return OwnTextSet(dataset=name, sources=ReadingConfig().sources([name.removeprefix(PREFIX)], site.mirror))
 
     def scores(
         self, site: RunContext, system: System, sets: tuple[AnyText, ...], config: ScoringConfig

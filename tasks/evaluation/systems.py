@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.encoder.config import DEFAULT_LENGTH, CNNConfig, EncoderConfig, Joined, Pooling, WordsConfig
 from models.evaluation.config import ScoringConfig
 from models.training.config import TrainingConfig, afs_config, afs_cross_config, stsb_config, stsb_cross_config
 from storage.artifacts.refs import CheckpointRef, EmbeddingsRef
+from storage.record import Record
 from storage.sources.model_sources import ResolvedModel
 from storage.sources.word_vectors import is_vectors_file
 from tasks.embedding.encoders import described_folder, find_encoder, identity_of
@@ -23,10 +24,8 @@ if TYPE_CHECKING:
     from tasks.stage.run_context import RunContext
 
 
-class NamedEncoder(BaseModel):
+class NamedEncoder(Record):
     """An encoder with its name in tables and its settings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     label: str
     """Name in tables."""
@@ -107,10 +106,8 @@ def find_encoder_system(site: RunContext, name: str, reading: Reading) -> NamedE
     )
 
 
-class Reading(BaseModel):
+class Reading(Record):
     """Encoder settings by the user; they override a sentence-transformers folder and complete a bare transformer."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     pooling: Pooling | Joined | None = None
     """Pooling; defaults to the folder's, else `mean`."""

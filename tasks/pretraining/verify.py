@@ -11,18 +11,20 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, JsonValue
 
 from models.pretraining.corpora import LANGUAGES
 from models.translation.config import MINI
 from storage.assets.catalog import embedded_manifest
 from storage.assets.embedded import EMBEDDED, embedded_path
+from storage.record import Record
 from tasks.stage.device import cores
 from tasks.stage.ui import progress_of
 from tasks.translation.translator import PINNED, record_pins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pydantic import JsonValue
 
     from models.translation.config import TranslatorConfig
 
@@ -47,10 +49,8 @@ TOLERANCE: Mapping[str, float] = {
 """Maximum difference due to another CPU's rounding, by the last word of a figure's name."""
 
 
-class Check(BaseModel):
+class Check(Record):
     """A figure of an asset, recorded and recomputed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     asset: str
     figure: str

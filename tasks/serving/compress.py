@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from models.encoder.config import EncoderConfig
 from models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
@@ -23,6 +23,7 @@ from models.errors import EncoderError
 from storage.errors import StoreWriteError
 from storage.filesystem.atomic import whole
 from storage.readers.read_report import ReadReport
+from storage.record import Record
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_sources
 from tasks.embedding.encoders import encoder_folder, find_encoder
@@ -54,10 +55,8 @@ _SOURCES: Final = (
 )
 
 
-class CompressionConfig(BaseModel):
+class CompressionConfig(Record):
     """Settings of the exported forms of an encoder."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     onnx: bool = False
     """An ONNX graph in fp32."""

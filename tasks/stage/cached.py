@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from prefect import Task
 from prefect.runtime import flow_run
 from prefect.serializers import JSONSerializer
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from models.runtime.precision import settled
 from storage.artifacts.keys import artifact_key, canonical
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import ArtifactRef
+from storage.record import Record
 from tasks.stage.device import device_of
 from tasks.stage.metrics import metrics_of
 from tasks.stage.progress import StageRun, notify, planned
@@ -243,10 +244,8 @@ def _input(store: Store, ref: ArtifactRef) -> InputEntry:
     return InputEntry(kind=ref.kind, key=ref.key, digest=store.manifest(ref).digest)
 
 
-class StageInputs(BaseModel):
+class StageInputs(Record):
     """A group of stage arguments; in key and provenance each field counts as an argument of its own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 def ungrouped(arguments: Mapping[str, object]) -> dict[str, object]:

@@ -11,10 +11,11 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from storage.artifacts.store import Store
 from storage.filesystem.urls import Address, at_home
+from storage.record import Record
 
 
 def _known(device: str) -> str:
@@ -23,10 +24,10 @@ def _known(device: str) -> str:
     return device
 
 
-class RunContext(BaseModel):
+class RunContext(Record):
     """Store, mirror, device and limits of a run."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     store: Address = ".bsl/store"
     """URL of the artifact store: a folder, `s3://bucket/prefix` or any other fsspec address."""

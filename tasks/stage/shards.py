@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 
 import cloudpickle
 import polars as pl
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from models.errors import ModelError
 from models.runtime.partitions import Partitions, equal_frames
@@ -24,6 +24,7 @@ from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ArtifactRef
 from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
+from storage.record import Record
 from storage.sources.model_sources import ResolvedModel, resolve_model
 from tasks.stage.progress import StageRun, is_planning, notify
 from tasks.stage.run_context import RunContext
@@ -222,10 +223,8 @@ _SINGLE: Final = 192
 _STEP: Final = 32  # 64 steps: up to 2,240 characters, above a corpus's default limit for sentences
 
 
-class Shard(BaseModel):
+class Shard(Record):
     """A group of sentences that one task translates or embeds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     digest: str
     """sha256 over the sentences' ids, in order."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
-
 from models.encoder.config import EncoderConfig
 from models.training.config import TrainingConfig
 from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PairsRef
+from storage.record import Record
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
 from tasks.embedding.encoders import encoder_folder
@@ -27,10 +26,8 @@ if TYPE_CHECKING:
     from models.training.teacher_vectors import TeacherVectors
 
 
-class TrainingJob(BaseModel):
+class TrainingJob(Record):
     """Arguments of a training process."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     site: RunContext
     pairs: PairsRef

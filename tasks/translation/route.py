@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, JsonValue
 
 from models.runtime.partitions import Partitions, in_range, scratch_folder
 from models.views.views import (
@@ -24,19 +23,20 @@ from models.views.views import (
     sentences_ahead,
 )
 from storage.artifacts.translation_memory import TranslationMemory
+from storage.record import Record
 from tasks.translation.translate import MemoryLookup, translate_missing
 from tasks.translation.translator import ResolvedTranslator
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from models.runtime.partitions import Ranges
     from models.translation.filters import FilterConfig
     from tasks.stage.cached import StageContext
 
 
-class Route(BaseModel):
+class Route(Record):
     """The translators of a view."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     method: str
     """Name of the view."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
 from models.translation.config import TRANSLATION_VERSION, Pin, TranslatorConfig
 from models.translation.loading import resolve
@@ -26,6 +26,7 @@ from storage.artifacts.keys import NotInKey
 from storage.artifacts.translation_memory import translator_fingerprint
 from storage.assets.catalog import embedded_manifest
 from storage.assets.embedded import EMBEDDED, embedded_path
+from storage.record import Record
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import resolve_named_model
 from tasks.stage.device import device_of
@@ -114,10 +115,8 @@ def _search(config: TranslatorConfig) -> str:
     return f"{config.source_lang}-{config.target_lang} beam {config.beam}{repeats}"
 
 
-class ResolvedTranslator(BaseModel):
+class ResolvedTranslator(Record):
     """A translator, found and identified, ready to be loaded."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     identity: dict[str, JsonValue]
     """Everything that decides its translations: the model's content, the engine with its version, and all settings."""

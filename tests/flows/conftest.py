@@ -88,6 +88,12 @@ def environment(prefect_server) -> dict[str, str]:
     return {**os.environ, "PREFECT_API_URL": str(get_current_settings().api.url), "OMP_NUM_THREADS": "2"}
 
 
+@pytest.fixture
+def named_server(environment, monkeypatch):
+    """Let a command that runs in this process use the tests' server; it would start one of its own."""
+    monkeypatch.setenv("PREFECT_API_URL", environment["PREFECT_API_URL"])
+
+
 @pytest.fixture(scope="session")
 def contents() -> Callable[[Store], dict[str, str]]:
     """Return a function: store → digest of each artifact's files; equal for byte-identical stores."""

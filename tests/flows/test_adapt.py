@@ -22,7 +22,7 @@ from storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, 
 from storage.assets.embedded import embedded_path
 from storage.errors import SourceError
 from storage.sources.labels import label_source
-from storage.sources.own_text import sources
+from storage.sources.own_text import ReadingConfig
 from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weigh
 from tasks.corpus.labels import judging_labels
 from tasks.corpus.passages import read_passages
@@ -114,7 +114,7 @@ def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own
     read = []
     for name, texts in (("sorted", lines.sort()), ("shuffled", lines.shuffle(seed=5))):
         (tmp_path / f"{name}.txt").write_text("".join(f"{text}\n" for text in texts))
-        (source,) = sources([str(tmp_path / f"{name}.txt")])
+        (source,) = ReadingConfig().sources([str(tmp_path / f"{name}.txt")])
         passages = read_passages(site, (source.model_copy(update={"name": "list"}),), AdaptConfig().hold_out)
         read.append(site.open_store().scan(passages).collect())
     assert read[0].equals(read[1])
@@ -210,7 +210,7 @@ def mismatched(work: StageContext, passages: PassagesRef) -> None:
 def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own, site, tmp_path) -> None:
     config = override(AdaptConfig(), SMALL, {"proof": {"share": 1}})
     start, reading = resolve_encoder(site, READING)
-    passages = read_passages(site, sources([str(own)]), config.hold_out)
+    passages = read_passages(site, ReadingConfig().sources([str(own)]), config.hold_out)
     harm = TrainingConfig(
         precision="fp32",
         objective=ContrastiveConfig(),

@@ -6,6 +6,7 @@ from flows.cli.main import main
 from tests.tiny_encoder import write_tiny
 
 
+@pytest.mark.usefixtures("named_server")
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_figures_intervals_and_what_is_missing(tmp_path, capsys, split):
     model = str(write_tiny(tmp_path / "tiny"))

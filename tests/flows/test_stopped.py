@@ -1,16 +1,13 @@
 """A harmful training stops early; the report describes the untrained encoder, and its first line gives the finding."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from flows.cli.main import main
 from flows.sweep.sweep import ablation, reproduction
 from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
-
-BSL = (sys.executable, "-m", "flows.cli.main")
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +22,11 @@ def store(tmp_path_factory) -> Store:
     return Store(str(tmp_path_factory.mktemp("stopped") / "store"))
 
 
-def test_its_page_json_and_exit_code_say_so(store, harmful, environment):
+@pytest.mark.usefixtures("named_server")
+def test_its_page_json_and_exit_code_say_so(store, harmful, capsys):
     settings = [part for name, value in harmful.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    command = [*BSL, "run", "tiny", *settings, "--json", "--store", store.url, "--device", "cpu"]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 1, run.stderr
-    outcome = json.loads(run.stdout)
+    assert main(["run", "tiny", *settings, "--json", "--store", store.url, "--device", "cpu"]) == 1
+    outcome = json.loads(capsys.readouterr().out)
     assert outcome["verdict"] == "STOPPED"
     assert " by step 1: " in outcome["reason"]
     assert outcome["advice"] == "The figures are of the start itself."

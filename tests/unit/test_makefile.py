@@ -62,7 +62,7 @@ def test_what_running_needs_is_installed_without_what_tests_need(folder):
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_the_tests_of_the_weakest_processor_are_there_and_get_its_variables(folder):
     command = asked_of_make(folder, "test-avx2")
-    variables, _, paths = command.partition(" .venv/bin/python -m pytest ")
+    variables, _, paths = command.partition(" PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest ")
     assert variables == "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2"
     assert_tests(paths)
     assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "make lint test-avx2 test test-journeys"
@@ -71,7 +71,7 @@ def test_the_tests_of_the_weakest_processor_are_there_and_get_its_variables(fold
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_the_tests_of_whole_runs_are_there_and_slow(folder):
     command, _, paths = asked_of_make(folder, "test-journeys").partition(" -m slow ")
-    assert command == ".venv/bin/python -m pytest"
+    assert command == "PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest"
     assert_tests(paths)
     files = {path.partition("::")[0] for path in paths.split()}
     sources = [

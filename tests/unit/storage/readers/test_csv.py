@@ -8,7 +8,7 @@ from storage.readers import blocks, csv
 from storage.readers.columns import Columns
 from storage.readers.formats import columns_of
 from storage.readers.read_report import ReadReport
-from storage.sources.own_text import sources
+from storage.sources.own_text import ReadingConfig
 from storage.sources.read import check_columns, read_source
 from storage.sources.sources import SourceSpec, resolve_source
 from tests.reading import table, texts, where
@@ -140,7 +140,7 @@ def test_a_tsv_is_parted_by_tabs_whatever_its_header_holds(write, report):
 def test_a_semicolon_table_is_searched_as_excel_writes_it(write):
     path = write("semi.csv", "id;Review;stars\n1;Das Essen war gut, und warm;4\n2;Der Fisch war leider kalt;1\n")
     assert found(path) == ["Das Essen war gut, und warm", "Der Fisch war leider kalt"]
-    (guessed,) = sources([path])
+    (guessed,) = ReadingConfig().sources([path])
     assert guessed.texts == ("Review",)
 
 
@@ -151,7 +151,7 @@ def test_a_first_line_of_text_is_no_header(write, suffix):
         [LINES[0], "ist das so?", "Nein!", "彼は家にいた。", "he went home and slept", "x" * 50]
     ):
         path = write(f"{number}.{suffix}", "\n".join([line, *LINES]))
-        for read in (lambda path: check_columns(resolved(path)), lambda path: sources([path])):
+        for read in (lambda path: check_columns(resolved(path)), lambda path: ReadingConfig().sources([path])):
             with pytest.raises(
                 SourceError, match=r"line 1 would be taken as the header, but .* reads like a text"
             ) as said:
@@ -181,7 +181,7 @@ def test_a_first_line_of_text_among_columns_is_none_either(write):
 def test_a_first_row_of_data_is_no_header_in_any_way_of_reading(write, first, why):
     rows = [f"{n},{line},{'good' if n % 2 else 'bad'},2024-01-0{n}" for n, line in enumerate(LINES * 3)]
     path = write("a.csv", "\n".join([first, *rows]))
-    for read in (lambda: check_columns(resolved(path)), lambda: sources([path])):
+    for read in (lambda: check_columns(resolved(path)), lambda: ReadingConfig().sources([path])):
         with pytest.raises(SourceError, match=f"line 1 would be taken as the header, but {why}; .*; add a header line"):
             read()
 
@@ -189,14 +189,14 @@ def test_a_first_row_of_data_is_no_header_in_any_way_of_reading(write, first, wh
 @pytest.mark.parametrize("header", [",0,1", "0,1,2", ",text,label"])
 def test_the_names_that_pandas_gives_are_names(write, header):
     path = write("a.csv", "\n".join([header, *(f"{n},{line},good" for n, line in enumerate(LINES))]))
-    (source,) = sources([path])
+    (source,) = ReadingConfig().sources([path])
     assert source.texts == (header.split(",")[1],)
 
 
 def test_a_header_that_comes_again_is_still_one(write):
     rows = [f"{line},good" for line in LINES]
     path = write("joined.csv", "\n".join(["Review,Mood", *rows, "Review,Mood", *rows]))
-    assert sources([path])[0].texts == ("Review",)
+    assert ReadingConfig().sources([path])[0].texts == ("Review",)
 
 
 @pytest.mark.parametrize("name", ["satz", "Review text", "0", "Comment of the guest"])
@@ -207,7 +207,7 @@ def test_a_single_column_with_a_name_is_text(write, name):
 def test_a_question_may_be_the_header_where_that_is_said(write):
     path = write("a.csv", "\n".join(["What did you like?", *LINES]))
     assert found(path, "What did you like?") == LINES
-    assert sources([path], columns=["What did you like?"])[0].texts == ("What did you like?",)
+    assert ReadingConfig(columns=["What did you like?"]).sources([path])[0].texts == ("What did you like?",)
 
 
 def test_a_key_of_json_is_a_name_whatever_it_reads_like(write):

@@ -11,7 +11,7 @@ import pytest
 
 from storage.errors import SourceError
 from storage.readers.read_report import ReadReport
-from storage.sources.own_text import records, sources
+from storage.sources.own_text import ReadingConfig, records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_formats_are_mixed_and_the_guess_is_told(folder: Path) -> None:
-    found = sources([str(folder / "in"), str(folder / "posts.jsonl"), str(folder / "*.parquet")])
+    found = ReadingConfig().sources([str(folder / "in"), str(folder / "posts.jsonl"), str(folder / "*.parquet")])
     told = {source.summary["files"]: source.summary for source in found}
     assert told["lines: lines.txt"]["text"] == "a text a line"
     assert told["book: book.txt"]["text"] == "paragraphs of wrapped lines"
@@ -50,7 +50,7 @@ def test_formats_are_mixed_and_the_guess_is_told(folder: Path) -> None:
 def test_a_pattern_names_files_of_an_object_store_too(folder: Path) -> None:
     place = f"memory://{folder}"
     fsspec.filesystem("memory").put(str(folder / "in" / "lines.txt"), f"{folder}/lines.txt")
-    (found,) = sources([f"{place}/*.txt"])
+    (found,) = ReadingConfig().sources([f"{place}/*.txt"])
     assert found.files == (f"{place}/lines.txt",)
     assert next(records(found, ReadReport("lines")))["text"].to_list() == PROSE
 
@@ -61,29 +61,29 @@ def test_a_path_that_is_not_there_is_told_as_one_without_asking_the_hub(
     tmp_path: Path, name: str, *, mirrored: bool
 ) -> None:
     with pytest.raises(SourceError) as refused:
-        sources([name], mirror=str(tmp_path) if mirrored else None)
+        ReadingConfig().sources([name], mirror=str(tmp_path) if mirrored else None)
     assert str(refused.value) == f"{name}: no such file or folder, and no data set; correct it"
 
 
 def test_a_set_of_a_mirror_s_own_is_found_by_its_name(folder: Path) -> None:
     (folder / "reviews").mkdir()
     pl.DataFrame({"text": PROSE}).write_parquet(folder / "reviews" / "train.parquet")
-    (found,) = sources(["reviews"], mirror=str(folder))
+    (found,) = ReadingConfig().sources(["reviews"], mirror=str(folder))
     assert found.files == (f"{folder}/reviews/train.parquet",)
 
 
 def test_an_address_with_a_password_is_refused_before_it_is_shown() -> None:
     with pytest.raises(ValueError, match="contains a password"):
-        sources(["ftp://user:planted@host/folder"])
+        ReadingConfig().sources(["ftp://user:planted@host/folder"])
 
 
 def test_records_have_what_was_told(folder: Path) -> None:
-    (tickets,) = sources([str(folder / "in" / "tickets.csv")])
+    (tickets,) = ReadingConfig().sources([str(folder / "in" / "tickets.csv")])
     (table,) = records(tickets, ReadReport("tickets"))
     assert table.row(0, named=True) == {
         "text": PROSE[0], "title": "Lost parcel", "document": None, "file": 0, "record": 0,
     }  # fmt: skip
-    (pairs,) = sources([str(folder / "qa.parquet")])
+    (pairs,) = ReadingConfig().sources([str(folder / "qa.parquet")])
     (table,) = records(pairs, ReadReport("qa"))
     assert table["record"].to_list()[:4] == [0, 0, 1, 1]
 
@@ -91,72 +91,74 @@ def test_records_have_what_was_told(folder: Path) -> None:
 def test_columns_are_asked_of_the_files_that_have_them(folder: Path) -> None:
     paths = [str(folder / "in"), str(folder / "posts.jsonl")]
     named = {"columns": ["subject"], "document": "ticket_no"}
-    found = {source.name: source for source in sources(paths, **named)}
+    found = {source.name: source for source in ReadingConfig(**named).sources(paths)}
     assert (found["tickets"].texts, found["tickets"].document) == (("subject",), "ticket_no")
     assert (found["posts"].texts, found["posts"].document) == (("comment",), "thread_id")
     assert found["lines"].summary["text"] == "a text a line"
     with pytest.raises(SourceError, match=r"posts.jsonl: column 'bdy' is missing; .*did you mean 'body'"):
-        sources(paths, columns=["bdy"])
+        ReadingConfig(columns=["bdy"]).sources(paths)
 
 
 def test_no_document_is_made_where_that_is_said(folder: Path) -> None:
-    (none,) = sources([str(folder / "posts.jsonl")], document="")
+    (none,) = ReadingConfig(document="").sources([str(folder / "posts.jsonl")])
     assert none.document is None
 
 
 def test_wrapped_lines_are_joined_to_paragraphs(folder: Path) -> None:
-    (book,) = sources([str(folder / "in" / "book.txt")])
+    (book,) = ReadingConfig().sources([str(folder / "in" / "book.txt")])
     assert book.summary["text"] == "paragraphs of wrapped lines"
     (table,) = records(book, ReadReport("book"))
     assert table["text"].to_list() == ["Call me by a name that I chose.", "It was late and it rained."]
 
 
 def test_lines_have_an_order_where_they_make_paragraphs_or_files_are_many(folder: Path, tmp_path: Path) -> None:
-    (book,) = sources([str(folder / "in" / "book.txt")])
+    (book,) = ReadingConfig().sources([str(folder / "in" / "book.txt")])
     assert (book.ordered, book.summary["document"]) == (True, "a file")
     for number in range(20):
         (tmp_path / f"{number:02}.txt").write_text("A first line of text.\nA second line of text.\n")
     for files, ordered in (("0*.txt", False), ("*.txt", True)):
-        (letters,) = sources([str(tmp_path / files)])
+        (letters,) = ReadingConfig().sources([str(tmp_path / files)])
         assert (letters.ordered, letters.summary["document"]) == (ordered, "a file" if ordered else "")
 
 
 def test_the_guess_can_be_overruled(folder: Path) -> None:
-    (told,) = sources([str(folder / "in" / "tickets.csv")], columns=["subject"], document="ticket_no", lang="de")
+    (told,) = ReadingConfig(columns=["subject"], document="ticket_no", lang="de").sources(
+        [str(folder / "in" / "tickets.csv")]
+    )
     assert (told.texts, told.document, told.lang) == (("subject",), "ticket_no", "de")
     with pytest.raises(SourceError, match="did you mean 'subject'"):
-        sources([str(folder / "in" / "tickets.csv")], columns=["subjct"])
+        ReadingConfig(columns=["subjct"]).sources([str(folder / "in" / "tickets.csv")])
 
 
 def test_a_title_is_named_or_left_out(tmp_path: Path) -> None:
     pl.DataFrame({"title": PROSE[::-1], "name": PROSE, "text": PROSE}).write_csv(tmp_path / "goods.csv")
-    assert sources([str(tmp_path / "goods.csv")])[0].title == "title"
-    assert sources([str(tmp_path / "goods.csv")], title="name")[0].title == "name"
-    (none,) = sources([str(tmp_path / "goods.csv")], title="", columns=["text"])
+    assert ReadingConfig().sources([str(tmp_path / "goods.csv")])[0].title == "title"
+    assert ReadingConfig(title="name").sources([str(tmp_path / "goods.csv")])[0].title == "name"
+    (none,) = ReadingConfig(title="", columns=["text"]).sources([str(tmp_path / "goods.csv")])
     assert (none.title, none.texts) == (None, ("text",))
 
 
 def test_content_decides_the_digest_not_the_place(folder: Path) -> None:
-    (first,) = sources([str(folder / "posts.jsonl")])
+    (first,) = ReadingConfig().sources([str(folder / "posts.jsonl")])
     moved = folder / "elsewhere.jsonl"
     moved.write_bytes((folder / "posts.jsonl").read_bytes())
-    assert sources([str(moved)])[0].digest == first.digest
+    assert ReadingConfig().sources([str(moved)])[0].digest == first.digest
 
 
 @pytest.mark.parametrize("name", ["none.txt", "in/none-*.csv", "nowhere"])
 def test_what_is_not_there_is_named(folder: Path, name: str) -> None:
     with pytest.raises(SourceError, match=name.partition("/")[2].partition("*")[0] or name):
-        sources([str(folder / name)])
+        ReadingConfig().sources([str(folder / name)])
 
 
 def test_a_table_without_text_is_refused(tmp_path: Path) -> None:
     pl.DataFrame({"a": [1, 2], "b": ["x", "y"]}).write_csv(tmp_path / "n.csv")
     with pytest.raises(SourceError, match="columns"):
-        sources([str(tmp_path / "n.csv")])
+        ReadingConfig().sources([str(tmp_path / "n.csv")])
 
 
 def test_embedded_sets_are_text_too() -> None:
-    (nli,) = sources(["embedded:nli-sample"])
+    (nli,) = ReadingConfig().sources(["embedded:nli-sample"])
     assert nli.texts == ("premise", "hypothesis")
 
 
@@ -165,13 +167,13 @@ def test_a_split_of_a_mirror_s_set_is_text_by_its_name(tmp_path: Path, name: str
     for folder in ("org/set", "stsb"):
         (tmp_path / folder).mkdir(parents=True)
         pl.DataFrame({"text": PROSE}).write_parquet(tmp_path / folder / "test.parquet")
-    (found,) = sources([name], mirror=str(tmp_path))
+    (found,) = ReadingConfig().sources([name], mirror=str(tmp_path))
     assert found.texts == ("text",)
 
 
 def test_dates_and_lists_of_a_table_are_not_read(tmp_path: Path) -> None:
     rows = pl.DataFrame({"text": PROSE, "created_at": [datetime(2026, 1, 1, tzinfo=UTC)] * 8, "tags": [["a", "b"]] * 8})
     rows.write_parquet(tmp_path / "reviews.parquet")
-    (source,) = sources([str(tmp_path / "reviews.parquet")])
+    (source,) = ReadingConfig().sources([str(tmp_path / "reviews.parquet")])
     assert (source.summary["text"], source.summary["not read"]) == ("text", "created_at, tags")
     assert sum(frame.height for frame in records(source, ReadReport("reviews"))) == 8

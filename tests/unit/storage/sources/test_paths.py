@@ -7,7 +7,7 @@ import pytest
 
 from storage.errors import SourceError
 from storage.sources.labels import label_source
-from storage.sources.own_text import sources
+from storage.sources.own_text import ReadingConfig
 from storage.sources.paths import listed
 from storage.sources.sources import SourceSpec, resolve_source
 
@@ -51,7 +51,7 @@ def test_a_folder_is_what_lies_below_it_and_is_not_hidden(letters):
 
 
 def test_every_verb_means_the_same_by_a_folder(letters):
-    (adapted,) = sources([letters])
+    (adapted,) = ReadingConfig().sources([letters])
     assert adapted.files == resolve_source(SourceSpec(path=letters)).files == listed(letters)
 
 
@@ -77,7 +77,7 @@ def test_a_pattern_takes_what_is_hidden_only_where_it_says_so(letters, pattern, 
 def test_a_folder_of_hidden_files_alone_holds_none(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "desc.txt").write_text(TEXT)
-    for find in (listed, lambda path: sources([path])):
+    for find in (listed, lambda path: ReadingConfig().sources([path])):
         with pytest.raises(SourceError, match="holds no file; correct the path"):
             find(str(tmp_path))
     (tmp_path / "letters.docx").write_text(TEXT)

@@ -1,0 +1,12 @@
+"""A recipe made from another one names only fields that exist."""
+
+import pytest
+
+from flows.recipes.shared import changed
+from flows.recipes.tiny import tiny
+
+
+def test_a_misspelt_field_of_a_recipe_is_refused() -> None:
+    assert changed(tiny(), title="other: a title").title == "other: a title"
+    with pytest.raises(ValueError, match="PipelineConfig has no field titel"):
+        changed(tiny(), titel="other: a title")
