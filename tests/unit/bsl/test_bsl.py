@@ -45,7 +45,7 @@ def test_the_names_are_these():
         bsl.Encoder  # noqa: B018
 
 
-def test_an_encoder_is_loaded_by_thirteen_files_without_prefect_and_flows():
+def test_an_encoder_is_loaded_by_fourteen_files_without_prefect_and_flows():
     code = """
 import gc, json, sys
 from bsl import SentenceEncoder

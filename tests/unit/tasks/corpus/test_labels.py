@@ -15,7 +15,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.artifacts.schemas import PASSAGES
 from storage.sources.labels import LabelSource, label_source
-from storage.sources.own_text import sources
+from storage.sources.own_text import ReadingConfig
 from tasks.adaptation import check_asked
 from tasks.corpus.labels import judging_labels, labelled_rows, summary_of
 from tasks.corpus.passages import learnt, read_passages
@@ -151,7 +151,7 @@ def test_the_order_of_the_labelled_rows_changes_neither_text_nor_pairs(
     made = []
     for name, table in (("in order", rows), ("shuffled", rows.sample(fraction=1, shuffle=True, seed=1))):
         table.write_csv(file := tmp_path / f"{name}.csv")
-        labels, texts = label_source(str(file)), tuple(sources([str(file)]))
+        labels, texts = label_source(str(file)), ReadingConfig().sources([str(file)])
         passages = read_passages(site, texts, HoldOutConfig())
         corpus = learnt(site, passages, labels, use=use, seed=0)
         pairs = pair_own_labels(site, passages, labels, use=use, seed=0) if use != "judge" else None
