@@ -1,6 +1,10 @@
-"""Evaluate an encoder on a user's labels: Spearman of scored pairs, or probe accuracy on classes.
+"""Evaluate an encoder on a user's labels: Spearman of scored pairs, or accuracy on classes.
 
-Shapes: N rows, D width.
+Vectors are used in three ways: a classifier is trained on them, they are searched, and a few examples define a class.
+So accuracy on classes is the mean of a linear probe, of the nearest neighbour and of the nearest centroid of five
+examples; the probe alone misses half of the gains (BENCHMARKS.md, *When BETTER is said*).
+
+Shapes: N rows, D width, C classes.
 """
 
 from __future__ import annotations
@@ -10,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
+from sklearn.preprocessing import normalize
 
 from models.evaluation.config import ProbeConfig
 from models.evaluation.correlation import cosine_scores
+from models.evaluation.metrics import nearest
 from models.evaluation.probe.problem import Part, make_problem, senteval_order
 from models.evaluation.significance.hierarchical import draws_of
 from models.evaluation.sweep import outcome_draws
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
     from models.evaluation.significance.hierarchical import BootstrapDraws
 
 _PROBE: Final = ProbeConfig(protocols=("fast",), folds=5)
+EXAMPLES: Final = 5  # per class
+DRAWS: Final = 20  # of examples
 
 
 @dataclass(frozen=True)
@@ -70,13 +78,20 @@ def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], names: tu
 
 
 def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
-    """Return the cosine of each pair, (N,); for classes, 1 if the held-out row's class is predicted correctly."""
+    """Return the cosine of each pair, (N,); for classes, the mean of the three accuracies of each row, in [0, 1]."""
     vectors_ND = encode(labelled.first)
     if labelled.kind == "pairs":
         return cosine_scores(vectors_ND, encode(labelled.second))
-    classes = labelled.gold.astype(np.int64)
+    gold_N = labelled.gold.astype(np.int64)
+    searched_N = neighbour_accuracy(vectors_ND, gold_N) + centroid_accuracy(vectors_ND, gold_N)
+    return (_probe_accuracy(vectors_ND, labelled) + searched_N) / 3
+
+
+def _probe_accuracy(vectors_ND: NDArray[np.float32], labelled: Labelled) -> NDArray[np.float64]:
+    """Return 1 for each row whose class a linear probe predicts correctly when its fold is held out: (N,)."""
     from models.evaluation.probe.search import probe  # torch
 
+    classes = labelled.gold.astype(np.int64)
     order = senteval_order([list(labelled.first)], classes)
     parts = {"all": Part(vectors_ND, classes, order)}
     problem = make_problem("labels", "nested", parts, labelled.names, folds=_PROBE.folds, seed=_PROBE.seed)
@@ -85,6 +100,36 @@ def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
     for outer, outcome in zip(problem.folds, outcomes, strict=True):
         right_N[order[outer.test]] = outcome.right
     return right_N
+
+
+def neighbour_accuracy(vectors_ND: NDArray[np.float32], gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return 1 for each row whose nearest other row by cosine has the same class: (N,)."""
+    neighbours = enumerate(nearest(vectors_ND, vectors_ND, 2))
+    found_N = np.array([next(row for row in rows if row != own) for own, (rows, _) in neighbours])
+    return (gold_N[found_N] == gold_N).astype(np.float64)
+
+
+def centroid_accuracy(vectors_ND: NDArray[np.float32], gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return in how many draws the centroid nearest to each row is that of its class: (N,), in [0, 1].
+
+    A draw takes `EXAMPLES` rows per class, half of a class that has fewer. Draws in which a row is an example do not
+    count for it.
+    """
+    units_ND = normalize(vectors_ND)
+    generator, rows_N = np.random.default_rng(0), np.arange(len(gold_N))
+    right_N, drawn_N = np.zeros(len(gold_N)), np.zeros(len(gold_N))
+    for _ in range(DRAWS):
+        shuffled = generator.permutation(rows_N)
+        examples = [_examples(shuffled[gold_N[shuffled] == own]) for own in np.unique(gold_N)]
+        centroids_CD = normalize([units_ND[own].mean(axis=0) for own in examples])
+        others = np.setdiff1d(rows_N, np.concatenate(examples))
+        right_N[others] += (units_ND[others] @ centroids_CD.T).argmax(axis=1) == gold_N[others]
+        drawn_N[others] += 1
+    return right_N / np.maximum(drawn_N, 1)
+
+
+def _examples(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    return rows[: EXAMPLES if len(rows) >= EXAMPLES else max(1, len(rows) // 2)]
 
 
 def row_draws(

@@ -33,6 +33,7 @@ from flows.run_context import run_context_of  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.encoder.serialization.load import saved_config  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
+from models.evaluation.labels import centroid_accuracy, neighbour_accuracy  # noqa: E402
 from models.evaluation.significance.hierarchical import difference_of  # noqa: E402
 from models.evaluation.significance.paired import Difference, paired_difference  # noqa: E402
 from models.evaluation.sweep import outcome_draws  # noqa: E402
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
 
 STARTS = ("embedded:mini-sentence", "embedded:bert-mini")
-EXAMPLES, DRAWS = 5, 20
 PAIRS = {"text": "sentence_1", "text_2": "sentence_2"}  # columns of label files
 HEAD = "| text | start | seed | verdict | labels: before → after | difference | labels say |"
 
@@ -141,27 +141,8 @@ def _outcomes(encoder: SentenceEncoder, table: pl.DataFrame) -> NDArray[np.float
     if "score" in table.columns:
         return cosine_scores(*(encoder.encode(table[side].to_list()) for side in ("text", "text_2")))
     vectors = encoder.encode(table["text"].to_list())
-    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     classes = np.unique(table["label"].to_numpy(), return_inverse=True)[1]
-    near = vectors @ vectors.T
-    np.fill_diagonal(near, -np.inf)
-    nearest = classes[near.argmax(axis=1)] == classes
-    return (nearest + _by_centroids(vectors, classes)) / 2
-
-
-def _by_centroids(vectors: NDArray[np.float32], classes: NDArray[np.int64]) -> NDArray[np.float64]:
-    generator, rows = np.random.default_rng(0), np.arange(len(classes))
-    right, asked = np.zeros(len(classes)), np.zeros(len(classes))
-    for _ in range(DRAWS):
-        shuffled = generator.permutation(rows)
-        taught = [shuffled[classes[shuffled] == own][:EXAMPLES] for own in np.unique(classes)]
-        taught = [own[: max(1, len(own) // 2)] if len(own) < EXAMPLES else own for own in taught]
-        centroids = np.stack([vectors[own].mean(axis=0) for own in taught])
-        centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
-        others = np.setdiff1d(rows, np.concatenate(taught))
-        right[others] += (vectors[others] @ centroids.T).argmax(axis=1) == classes[others]
-        asked[others] += 1
-    return right / np.maximum(asked, 1)
+    return (neighbour_accuracy(vectors, classes) + centroid_accuracy(vectors, classes)) / 2
 
 
 if __name__ == "__main__":
