@@ -105,8 +105,9 @@ def _probe_accuracy(vectors_ND: NDArray[np.float32], labelled: Labelled) -> NDAr
 def neighbour_accuracy(vectors_ND: NDArray[np.float32], gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return 1 for each row whose nearest other row by cosine has the same class: (N,)."""
     neighbours = enumerate(nearest(vectors_ND, vectors_ND, 2))
-    found_N = np.array([next(row for row in rows if row != own) for own, (rows, _) in neighbours])
-    return (gold_N[found_N] == gold_N).astype(np.float64)
+    found = [next(row for row in rows if row != own) for own, (rows, _) in neighbours]
+    right_N: NDArray[np.bool_] = gold_N[found] == gold_N
+    return right_N.astype(np.float64)
 
 
 def centroid_accuracy(vectors_ND: NDArray[np.float32], gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
