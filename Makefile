@@ -21,10 +21,11 @@ WEAK := tests/flows/test_adapt.py tests/unit/models/training \
   tests/unit/models/encoder/test_int8.py tests/unit/models/translation/test_ctranslate.py \
   tests/unit/models/runtime/test_device_arithmetic.py tests/unit/tasks/embedding/test_embed.py
 
-# Whole runs as users start them: from the Hub, by a deployment, on a Dask cluster, in two processes, from Python
+# Whole runs as users start them: from the Hub, by a deployment, on a Dask cluster, in processes, from Python
 JOURNEYS := tests/flows/test_recipes_from_the_hub.py tests/unit/bsl tests/flows/test_cluster.py \
   tests/flows/test_deployment.py::test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated \
   tests/flows/test_seams.py tests/flows/test_pipeline_suites.py tests/flows/test_reproduce.py \
+  tests/flows/test_lanes.py::test_lanes_change_no_byte_of_any_checkpoint_nor_the_table \
   tests/unit/tasks/training/test_distributed.py::test_two_processes_train_as_one
 
 .PHONY: install develop run test test-slow test-journeys test-avx2 lint bench bench-gpu bench-cpu docs ui audit sbom clean

@@ -16,6 +16,8 @@ from tasks.stage.progress import listening
 from tasks.stage.run_context import RunContext
 from tests.servers import children, is_alive
 
+pytestmark = pytest.mark.slow  # whole sweeps in processes
+
 HERE = Path(__file__).parent
 SECONDS = 120.0
 OVER = {"training.lr": [3e-4, 1e-3]}
@@ -83,7 +85,6 @@ def test_what_other_processes_do_is_told_here(swept):
         assert sum(name == "tells" and said.endswith(": done") for name, said in swept[lanes][1]) == 2
 
 
-@pytest.mark.slow
 def test_a_process_that_is_killed_costs_its_own_point_alone(tmp_path, alone, caplog):
     killed = []
 
@@ -102,7 +103,6 @@ def test_a_process_that_is_killed_costs_its_own_point_alone(tmp_path, alone, cap
     assert site.open_store().scan(again).collect()["seeds"].to_list() == [2, 2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_processes_end_with_the_command_and_save_what_they_learnt(tmp_path, alone, environment, how):
     command = [sys.executable, str(HERE / "sweep_in_lanes.py"), json.dumps(alone), str(tmp_path / "store")]
