@@ -95,6 +95,15 @@ def test_the_advice_names_what_the_user_can_change() -> None:
     assert "label_training" in judged([_row("counts", -0.02)], 0.5).advice
 
 
+def test_a_gain_on_labels_with_a_loss_elsewhere_says_how_to_allow_the_loss() -> None:
+    rows = [_row("counts", 0.02), _row("guard", -0.0062)]
+    verdict = judged(rows, 0.5)
+    found = re.search(r"\+2\.00 \[.*--set proof\.max_forgetting=([\d.]+)\.$", verdict.advice)
+    assert found is not None
+    assert judged(rows, float(found[1])).word == "BETTER"
+    assert "max_forgetting" not in judged([_row("counts", 0.0005), rows[1]], 0.5).advice
+
+
 def test_where_nothing_could_be_asked_the_verdict_says_what_to_give() -> None:
     verdict = judged([_row("guard", 0.0)], 0.5)
     assert verdict.reason.startswith("too few documents to tell")
