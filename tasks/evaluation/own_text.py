@@ -17,7 +17,7 @@ import polars as pl
 from models.corpus.labels import FOLDS, JUDGE, TEACH
 from models.corpus.passages import HoldOutConfig, LeftOut, whole
 from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig, ScoringConfig
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.evaluation.config import ScoringConfig
     from models.evaluation.retrieval import Retrieval
     from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
@@ -156,10 +155,21 @@ class OwnTextKind(FrozenKind[AnyText]):
         sets: tuple[AnyText, ...],
         vectors: Vectors,
         config: ScoringConfig,
-        device: str,  # noqa: ARG002 - ranks need none
+        device: str = "cpu",  # noqa: ARG002 - ranks need none
     ) -> pl.DataFrame:
-        """Return a figure per question."""
-        return own_text_figures(sets, vectors, config.bootstrap)
+        """Return a figure per set and question, with its bootstrap interval over documents."""
+        from models.evaluation.significance.bootstrap import percentile_interval
+
+        rows = []
+        for wanted in sets:
+            asked = questions_of(wanted)
+            for found in question_draws(asked, [[vectors]], config.bootstrap):
+                (own,) = found.systems
+                low, high = percentile_interval(own.draws[:, 0])
+                figure = {"value": float(own.figures[0]), "ci_low": low, "ci_high": high}
+                rows.append(_place(wanted, found.name) | figure | {"n": len(asked[found.name])})
+        figures = pl.DataFrame(rows)
+        return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
     def draws(self, wanted: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the draws of each question on the same resamples of documents, and of labels.
@@ -183,24 +193,8 @@ def score_own_text(
     config: BootstrapConfig,
 ) -> None:
     """Score a system on every question about own text."""
-    figures = own_text_figures(sets, open_vectors(work.store, embeddings), config)
+    figures = OwnTextKind().figures(sets, open_vectors(work.store, embeddings), ScoringConfig(bootstrap=config))
     publish_scores(work, figures, model, checkpoint, config.seed, f"Own text by {model}")
-
-
-def own_text_figures(sets: tuple[AnyText, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Return a signed figure per set and question, with its bootstrap interval over documents."""
-    from models.evaluation.significance.bootstrap import percentile_interval
-
-    rows = []
-    for wanted in sets:
-        asked = questions_of(wanted)
-        for found in question_draws(asked, [[vectors]], config):
-            (own,) = found.systems
-            low, high = percentile_interval(own.draws[:, 0])
-            figure = {"value": float(own.figures[0]), "ci_low": low, "ci_high": high}
-            rows.append(_place(wanted, found.name) | figure | {"n": len(asked[found.name])})
-    figures = pl.DataFrame(rows)
-    return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
 
 def _place(wanted: AnyText, question: str) -> dict[str, object]:
