@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from models.evaluation.correlation import spearman
-from models.evaluation.labels import Labelled, centroid_accuracy, neighbour_accuracy, per_row, row_draws
+from models.evaluation.labels import Labelled, centroid_accuracy, class_accuracy, neighbour_accuracy, per_row, row_draws
 from models.evaluation.proof import (
     BeforeAfter,
     BootstrapConfig,
@@ -147,6 +148,15 @@ def test_accuracy_on_classes_is_the_mean_of_a_probe_of_neighbours_and_of_centroi
     probed = 3 * per_row(lambda _: vectors, classes) - searched - centroids
     assert np.allclose(probed, probed.round())
     assert probed.mean() > 0.9 > 0.7 > max(searched.mean(), centroids.mean())
+
+
+def test_sparse_vectors_have_the_accuracy_of_the_same_vectors_dense() -> None:
+    vectors = np.random.default_rng(0).poisson(0.3, size=(ROWS, 40)).astype(np.float32)
+    gold = np.argmax(vectors[:, :3], axis=1)
+    classes = Labelled("classes", tuple(map(str, range(ROWS))), (), gold.astype(float), ("a", "b", "c"))
+    dense, sparse = class_accuracy(vectors, classes), class_accuracy(csr_array(vectors), classes)
+    assert dense.mean() > 0.6
+    assert np.allclose(dense, sparse)
 
 
 def test_no_example_tells_its_own_class() -> None:
