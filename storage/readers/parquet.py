@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, cast
+from typing import IO, TYPE_CHECKING, Final, cast
 
 import polars as pl
 import pyarrow as pa
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 BATCH_ROWS: Final = 131_072
+_STREAM: Final = "Arrow stream"
 
 
 def schema(path: str) -> pa.Schema:
@@ -38,32 +39,18 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
     Raises:
         SourceError: the file is damaged, or a text column contains other values than strings.
     """
-    with open_bytes(path, report) as (stream, _):
+    with open_bytes(path) as (stream, raw):
         with damage_named(path):
-            file = pq.ParquetFile(stream)
-            batches = file.iter_batches(batch_size=BATCH_ROWS, columns=list(wanted.names))
-        earlier, rows = report.bytes_read, max(file.metadata.num_rows, 1)
-        size = report.bytes_total - earlier
-        done = 0
-        while True:
-            with damage_named(path):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            frame = checked_frame(batch, path, wanted, report, first_row=done + 1)
-            done += batch.num_rows
-            report.bytes_read = earlier + size * done // rows
-            yield frame
+            batches = pq.ParquetFile(stream).iter_batches(batch_size=BATCH_ROWS, columns=list(wanted.names))
+        yield from _frames(batches, path, wanted, report, raw)
 
 
 def read_stream(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield frames of an Arrow stream, as `read` does of a Parquet file."""
-    with open_bytes(path, report) as (stream, raw):
-        before, done = report.bytes_read, 0
-        for batch in _batches(stream, path):
-            yield checked_frame(batch, path, wanted, report, first_row=done + 1)
-            done += batch.num_rows
-            report.bytes_read = before + raw.tell()
+    with open_bytes(path) as (stream, raw):
+        with damage_named(path, _STREAM):
+            batches = _joined(iter(pa.ipc.open_stream(stream)))
+        yield from _frames(batches, path, wanted, report, raw, _STREAM)
 
 
 def stream_schema(path: str) -> pa.Schema:
@@ -72,25 +59,39 @@ def stream_schema(path: str) -> pa.Schema:
     Raises:
         SourceError: it is not an Arrow stream.
     """
-    with open_bytes(path) as (stream, _), damage_named(path, "Arrow stream"):
+    with open_bytes(path) as (stream, _), damage_named(path, _STREAM):
         return pa.ipc.open_stream(stream).schema
 
 
-def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches of about `BATCH_ROWS` rows: `datasets` writes batches of 1,000."""
-    with damage_named(path, "Arrow stream"):
-        batches = iter(pa.ipc.open_stream(stream))
     waiting: list[pa.RecordBatch] = []
-    while True:
-        with damage_named(path, "Arrow stream"):
-            batch = next(batches, None)
-        if batch is not None:
-            waiting.append(batch)
-        if waiting and (batch is None or sum(one.num_rows for one in waiting) >= BATCH_ROWS):
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= BATCH_ROWS:
             yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
             waiting = []
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+
+
+def _frames(
+    batches: Iterator[pa.RecordBatch],
+    path: str,
+    wanted: Columns,
+    report: ReadReport,
+    raw: IO[bytes],
+    form: str = "Parquet file",
+) -> Iterator[pl.DataFrame]:
+    before, done = report.bytes_read, 0
+    while True:
+        with damage_named(path, form):
+            batch = next(batches, None)
         if batch is None:
             return
+        yield checked_frame(batch, path, wanted, report, first_row=done + 1)
+        done += batch.num_rows
+        report.bytes_read = before + raw.tell()
 
 
 def checked_frame(

@@ -157,20 +157,18 @@ class ResolvedWordNet(Record):
     """`sha256:…` over those files; part of artifact keys."""
 
 
-def find_wordnet(files: tuple[str, ...], folders: tuple[Path, ...] | None = None) -> ResolvedWordNet:
+def find_wordnet(files: tuple[str, ...]) -> ResolvedWordNet:
     """Find the WordNet database of nltk or of the system's package.
 
     Args:
         files: Names of the required files; they determine the identity.
-        folders: Folders to search; by default nltk's and the system's.
 
     Raises:
         SourceError: it was not found, or files are missing; the message has the command that installs it.
     """
-    if folders is None:
-        import nltk.data
+    import nltk.data
 
-        folders = (*(Path(place) / "corpora" / "wordnet" for place in nltk.data.path), *_SYSTEM)
+    folders = (*(Path(place) / "corpora" / "wordnet" for place in nltk.data.path), *_SYSTEM)
     folder = next((folder for folder in folders if (folder / _MARK).is_file()), None)
     remedy = "install it by `apt-get install wordnet-base` or `python -m nltk.downloader wordnet` (then unzip it)"
     if folder is None:

@@ -32,7 +32,7 @@ def test_a_null_text_is_rejected(path, report):
     pl.DataFrame({"text": ["a", None, "c"], "label": [0, 1, -1]}).write_parquet(path)
     assert table(path, Columns(("text",), ("label",)), report).rows() == [("a", 0), ("c", -1)]
     assert where(report) == [(2, "column 'text' is null")]
-    assert report.bytes_read == report.bytes_total > 0
+    assert 0 < report.bytes_read <= Path(path).stat().st_size
 
 
 def test_frames_have_a_bounded_number_of_rows(path, report, monkeypatch):
