@@ -196,7 +196,8 @@ def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
     fs, root = fsspec.url_to_fs(path)
     if "*" in path or fs.exists(root):
         return None
-    if (spec := _named(path, mirror)) is None:
+    spec = None if is_readable(path) else spec_of(path) or _on_mirror(path, mirror)
+    if spec is None:
         hint = perhaps_path(path) or perhaps_meant(path)
         raise SourceError(f"{path}: no such file or folder, and no data set{hint}; correct it")
     return spec
@@ -210,12 +211,10 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
     return resolved.name, local_files(resolved)
 
 
-def _named(name: str, mirror: str | None) -> SourceSpec | None:
-    """Return the dataset that a name may mean, if it is not a file: declared, on the Hub, or on the mirror."""
-    if is_readable(name):
+def _on_mirror(name: str, mirror: str | None) -> SourceSpec | None:
+    """Return the dataset that the mirror has under a name; None if it has none."""
+    if mirror is None or "/" in name:
         return None
-    if (spec := spec_of(name)) is not None or mirror is None or "/" in name:
-        return spec
     spec = SourceSpec(dataset=name)
     with reachable(mirror):
         fs, root = fsspec.url_to_fs(f"{mirror.rstrip('/')}/{mirrored_place(spec)}")
