@@ -1,4 +1,4 @@
-"""Read Parquet files and Arrow streams (the cache format of `datasets`)."""
+"""Read Parquet and Arrow files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 BATCH_ROWS: Final = 131_072
-_STREAM: Final = "Arrow stream"
+_ARROW: Final = "Arrow file"
+_FILE_MAGIC: Final = b"ARROW1"
 
 
 def schema(path: str) -> pa.Schema:
@@ -45,22 +46,33 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
         yield from _frames(batches, path, wanted, report, raw)
 
 
-def read_stream(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield frames of an Arrow stream, as `read` does of a Parquet file."""
-    with open_bytes(path) as (stream, raw):
-        with damage_named(path, _STREAM):
-            batches = _joined(iter(pa.ipc.open_stream(stream)))
-        yield from _frames(batches, path, wanted, report, raw, _STREAM)
-
-
-def stream_schema(path: str) -> pa.Schema:
-    """Return the schema of an Arrow stream.
+def arrow_schema(path: str) -> pa.Schema:
+    """Return the schema of an Arrow file.
 
     Raises:
-        SourceError: it is not an Arrow stream.
+        SourceError: it is not an Arrow file.
     """
-    with open_bytes(path) as (stream, _), damage_named(path, _STREAM):
-        return pa.ipc.open_stream(stream).schema
+    with open_bytes(path) as (stream, _), damage_named(path, _ARROW):
+        return _opened(path, stream)[0]
+
+
+def read_arrow(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """Yield frames of an Arrow file, as `read` does of a Parquet file."""
+    with open_bytes(path) as (stream, raw):
+        with damage_named(path, _ARROW):
+            _, batches = _opened(path, stream)
+        yield from _frames(_joined(batches), path, wanted, report, raw, _ARROW)
+
+
+def _opened(path: str, stream: IO[bytes]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return schema and batches in either of Arrow's formats: `datasets` writes streams, Polars and pandas files."""
+    with open_bytes(path) as (head, _):
+        is_file = head.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+    if is_file:
+        file = pa.ipc.open_file(stream if stream.seekable() else stream.read())
+        return file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
+    reader = pa.ipc.open_stream(stream)
+    return reader.schema, iter(reader)
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

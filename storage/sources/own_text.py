@@ -20,7 +20,7 @@ from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
 from storage.filesystem.names import perhaps_path
 from storage.filesystem.urls import reachable, without_password
-from storage.readers.columns import SHAPES, Columns, known_shape, require
+from storage.readers.columns import Columns, known_shape, require
 from storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose, require_header
 from storage.record import Record
@@ -251,9 +251,8 @@ def _guess(path: str, held: tuple[str, ...], reading: ReadingConfig) -> TextSour
 def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:
     """Return the text columns of a known shape, else a well-named column of prose, else all prose without titles."""
     prose = [name for name in sample.columns if name != title and is_prose(sample[name])]
-    shape = next((shape.texts for shape in SHAPES if {*shape.texts} <= {*sample.columns}), None)
-    if shape is not None:
-        return shape
+    if (shape := known_shape(sample.columns, texts_only=True)) is not None:
+        return shape.texts
     known = next((lower[name] for name in _TEXTS if lower.get(name) in prose), None)
     if known is None and title is not None and not prose and is_prose(sample[title]):
         return (title,)

@@ -1,6 +1,8 @@
 """Parquet and Arrow files: types, batches, damage."""
 
 import decimal
+import gzip
+import io
 from pathlib import Path
 
 import polars as pl
@@ -11,9 +13,11 @@ import pytest
 from storage.errors import SourceError
 from storage.readers import parquet
 from storage.readers.columns import Columns
+from storage.readers.formats import columns_of
 from tests.reading import table, texts, where
 
 TEXT = pa.array(["a", "b"])
+PACK = {"": bytes, ".gz": gzip.compress, ".zst": pa.Codec("zstd").compress}
 ODD = {
     "decimal256": pa.array([decimal.Decimal(1), decimal.Decimal(2)], pa.decimal256(50, 2)),
     "+05:30": pa.array([1, 2], pa.timestamp("us", "+05:30")),
@@ -100,3 +104,24 @@ def test_arrow_strings_must_be_utf8(report):
     )
     with pytest.raises(SourceError, match="not UTF-8"):
         parquet.checked_frame(broken, "hub", Columns(("text",)), report, first_row=1)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("form", ["stream", "file"])
+def test_an_arrow_file_is_read_in_either_format(tmp_path, report, form, suffix):
+    buffer = io.BytesIO()
+    frame = pl.DataFrame({"text": ["a", None, "c"], "label": [0, 1, -1]})
+    frame.write_ipc(buffer) if form == "file" else frame.write_ipc_stream(buffer)
+    path = tmp_path / f"a.arrow{suffix}"
+    path.write_bytes(PACK[suffix](buffer.getvalue()))
+    assert table(str(path), Columns(("text",), ("label",)), report).rows() == [("a", 0), ("c", -1)]
+    assert where(report) == [(2, "column 'text' is null")]
+    assert columns_of(str(path), "arrow") == ("text", "label")
+
+
+def test_a_cut_arrow_file_is_named(tmp_path, report):
+    buffer = io.BytesIO()
+    pl.DataFrame({"text": ["a"]}).write_ipc(buffer)
+    (tmp_path / "a.arrow").write_bytes(buffer.getvalue()[:-9])
+    with pytest.raises(SourceError, match=r"a\.arrow is no whole Arrow file"):
+        texts(str(tmp_path / "a.arrow"), report)
