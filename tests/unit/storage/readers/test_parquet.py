@@ -98,12 +98,27 @@ def test_any_byte_may_be_damaged(tmp_path, path, write, report):
             assert broken in str(error)  # noqa: PT017 - some bytes may change without anybody's noticing
 
 
-def test_arrow_strings_must_be_utf8(report):
-    broken = pa.RecordBatch.from_arrays(
-        [pa.array([b"ok", b"\xff"]).cast(pa.binary()).view(pa.string())], names=["text"]
-    )
-    with pytest.raises(SourceError, match="not UTF-8"):
-        parquet.checked_frame(broken, "hub", Columns(("text",)), report, first_row=1)
+def test_arrow_strings_must_be_utf8(tmp_path, report):
+    broken = pa.RecordBatch.from_arrays([pa.array([b"ok", b"\xff"]).view(pa.string())], names=["text"])
+    with pa.ipc.new_stream(tmp_path / "a.arrow", broken.schema) as stream:
+        stream.write_batch(broken)
+    with pytest.raises(SourceError, match=r"a\.arrow: a value is damaged or not UTF-8"):
+        texts(str(tmp_path / "a.arrow"), report)
+
+
+@pytest.mark.parametrize("form", ["stream", "file"])
+def test_any_byte_of_an_arrow_file_may_be_damaged(write, report, form):
+    buffer = io.BytesIO()
+    frame = pl.DataFrame({"text": ["a b c d e f g h", None, "é"] * 5, "label": range(15)})
+    frame.write_ipc(buffer) if form == "file" else frame.write_ipc_stream(buffer)
+    for place in range(len(buffer.getvalue())):
+        damaged = bytearray(buffer.getvalue())
+        damaged[place] ^= 0xFF
+        broken = write("b.arrow", bytes(damaged))
+        try:
+            table(broken, Columns(("text",), ("label",)), report)
+        except SourceError as error:
+            assert broken in str(error)  # noqa: PT017 - as above
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
