@@ -53,14 +53,14 @@ def arrow_schema(path: str) -> pa.Schema:
         SourceError: it is not an Arrow file.
     """
     with open_bytes(path) as (stream, _), damage_named(path, _ARROW):
-        return _decoded(_opened(path, stream)[0])
+        return _decoded(open_arrow(path, stream)[0])
 
 
 def read_arrow(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield frames of an Arrow file, as `read` does of a Parquet file."""
     with open_bytes(path) as (stream, raw):
         with damage_named(path, _ARROW):
-            _, batches = _opened(path, stream)
+            _, batches = open_arrow(path, stream)
         yield from _frames(batches, path, wanted, report, raw, _ARROW)
 
 
@@ -69,7 +69,7 @@ def _decoded(found: pa.Schema) -> pa.Schema:
     return pa.schema(list(zip(found.names, found.types, strict=True)))
 
 
-def _opened(path: str, stream: IO[bytes]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def open_arrow(path: str, stream: IO[bytes]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return schema and batches in either of Arrow's formats: `datasets` writes streams, Polars and pandas files."""
     with open_bytes(path) as (head, _):
         is_file = head.read(len(_FILE_MAGIC)) == _FILE_MAGIC
