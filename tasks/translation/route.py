@@ -22,7 +22,6 @@ from models.views.views import (
     judged_route,
     sentences_ahead,
 )
-from storage.artifacts.translation_memory import TranslationMemory
 from storage.record import Record
 from tasks.translation.translate import MemoryLookup, translate_missing
 from tasks.translation.translator import ResolvedTranslator
@@ -95,8 +94,7 @@ class RouteTranslation:
         onward = Partitions(scratch_folder(self._folder, f"{number}"), ROUTE, by, bits=self._bits)
         here = self._at
         with TemporaryDirectory(dir=self._folder) as scratch:
-            memory = TranslationMemory(self._work.store, hop.fingerprint)
-            recall = MemoryLookup(memory, Path(scratch), self._bits, self._sentences)
+            recall = MemoryLookup(self._work.store, hop.fingerprint, Path(scratch), self._bits, self._sentences)
             took = translate_missing(
                 self._work.site, hop, lambda part: sentences_ahead(here(part)), recall, following=following
             )
