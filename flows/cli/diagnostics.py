@@ -103,7 +103,7 @@ def bench(
 def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> int:
     """Print each row when it is measured, and finally (also after an error) the tables; return 1 if a check failed."""
     from tasks.diagnostics.benchmark.results import Check as BenchCheck
-    from tasks.diagnostics.benchmark.results import as_json, markdown, spelled
+    from tasks.diagnostics.benchmark.results import markdown, spelled
 
     found: list[BenchCheck | Rate] = []
     try:
@@ -112,7 +112,7 @@ def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> i
             print(spelled(row), file=sys.stderr, flush=True)
     finally:
         if json:
-            print_json(as_json(found))
+            print_json([asdict(row) for row in found])
         else:
             print(markdown(title, found), flush=True)
     return 1 if any(isinstance(row, BenchCheck) and row.verdict == "MISSED" for row in found) else 0

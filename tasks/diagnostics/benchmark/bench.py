@@ -58,7 +58,7 @@ BUDGETS: Final = {
     },
     "cuda": {
         "vectors": 45, "steps of training": 60, "translations": 60, "two processes": 55, "training": 70,
-        "encoding": 45, "probes": 30, "translation": 65, "compiled": 50,
+        "encoding": 45, "probes": 30, "translation": 65,
     },
 }  # fmt: skip
 """Seconds for each section; for training, for each batch size."""
@@ -82,7 +82,6 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     from tasks.diagnostics.benchmark import device_limits as card
     from tasks.diagnostics.benchmark import distributed as processes
     from tasks.diagnostics.benchmark import encoding, parity, training, translation
-    from tasks.diagnostics.benchmark import torch_compile as compiled
     from tasks.diagnostics.benchmark.budget import within
     from tasks.diagnostics.benchmark.results import as_far_as_it_goes
 
@@ -105,7 +104,7 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
         }
         for section, checked in checks.items():
             yield from within(section, as_far_as_it_goes(section, checked, must=True), budget_of(section))
-        rates: dict[str, Iterator[Check | Rate]] = {
+        rates: dict[str, Iterator[Rate]] = {
             **{
                 f"training, {size} pairs a step": training.rates(fixtures, limits, sizes.steps, (size,), **shape)
                 for size in sizes.batches
@@ -114,8 +113,6 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
             "probes": encoding.probes(limits, *sizes.probed),
             "translation": translation.rates(fixtures, limits, sizes.translated),
         }
-        if device.type == "cuda":  # last, because it may be slow, or find no compiler
-            rates["compiled"] = compiled.rate(fixtures, limits, sizes.steps, min(sizes.batches), **shape)
         for section, timed in rates.items():
             budget = budget_of(section.partition(",")[0])
             yield from within(section, as_far_as_it_goes(section, timed, must=False), budget)
