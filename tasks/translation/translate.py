@@ -34,7 +34,7 @@ from models.translation.config import TRANSLATION_VERSION, Resources
 from models.translation.loading import load_translator
 from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
 from storage.artifacts.refs import ArtifactRef
-from tasks.stage.cached import Stage, StageContext, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import cores, device_of, limit_threads
 from tasks.stage.shards import Shard, plan_shards, run_shards, scattered
 from tasks.stage.sigterm import stop_requested
@@ -98,7 +98,7 @@ def translate_missing(
         total = sum(shard.rows for shard in shards)
         advance(0, total, "")
         ordered = sorted(shards, key=scattered)
-        with closing(run_shards(site, _stage_of(hop), [(hop, shard) for shard in ordered])) as parts:
+        with closing(run_shards(site, translate, [(hop, shard) for shard in ordered])) as parts:
             for shard, part in zip(ordered, _until(stopping, parts), strict=False):
                 done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
                 advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
@@ -112,7 +112,7 @@ def translate_missing(
 
 @stage(
     ref=ArtifactRef,
-    kind="translations",
+    kind=lambda arguments: f"translations/{arguments['hop'].fingerprint}",  # the translator's memory
     version=TRANSLATION_VERSION,
 )
 def translate(work: StageContext, hop: ResolvedTranslator, shard: Shard) -> None:
@@ -133,12 +133,6 @@ def translate(work: StageContext, hop: ResolvedTranslator, shard: Shard) -> None
     work.draft.write(part, "translations")
     tokens = sum(translation.n_tokens for translation in translations)
     work.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
-
-
-def _stage_of(hop: ResolvedTranslator) -> Stage[[ResolvedTranslator, Shard], ArtifactRef]:
-    """Return `translate` as a stage that publishes into the memory of this translator."""
-    kind = f"{translate.kind}/{hop.fingerprint}"
-    return Stage(translate.compute, ref=ArtifactRef, kind=kind, version=translate.version)
 
 
 def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:
