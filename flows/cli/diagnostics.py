@@ -125,26 +125,25 @@ def completion(
     /,
     *,
     debug: Debug = False,  # noqa: ARG001 - every verb has it
-) -> int:
+) -> None:
     """Print the script that makes your shell complete verbs and options."""
     from flows.cli.main import app
 
     print(app.generate_completion(shell=shell))
-    return 0
 
 
 def ui(
     *,
     port: Annotated[int, Parameter(help="port on this machine")] = 4200,
     debug: Debug = False,  # noqa: ARG001 - every verb has it
-) -> int:
+) -> None:
     """Serve the Prefect UI over the runs of this folder."""
     from flows.prefect_server.server import is_alone, named_server, use_server
 
     server = use_server()
     if address := named_server():
         print(f"{server} serves its own UI: {address.removesuffix('/api')}")
-        return 0
+        return
     is_alone(inherited=True)  # so that no other command marks its runs as Crashed
     url = f"http://127.0.0.1:{port}"
     os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page calls the default port

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes.paper import multilingual, multilingual_sup, nli
-from flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, changed, round_trips
+from flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, changed, trips_of
 from flows.recipes.supervised import sbert_nli_stsb
 from flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
 from models.encoder.config import EncoderConfig
@@ -17,8 +17,6 @@ from models.views.config import AugmentConfig
 from models.views.pairs import PairConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from flows.config import PipelineConfig
 
 _LENGTH: Final = {"max_length": 128}  # tokens, as in ConGen and multilingual distillation
@@ -33,7 +31,7 @@ def distil() -> PipelineConfig:
     return changed(
         nli(),
         title="distil: SimCSE-RoBERTa-large teaches BERT-base on SNLI and MultiNLI",
-        augment=AugmentConfig(translations=round_trips(OPUS_MT)[:1], filters=UNFILTERED),
+        augment=AugmentConfig(translations=trips_of("en", OPUS_MT)[:1], filters=UNFILTERED),
         pairs=beside_original("bt-de"),
         encoder=changed(ENCODERS["bert-base-uncased"].config, **_LENGTH),
         teacher=changed(ENCODERS["unsup-simcse-roberta-large"].config, pooling="cls", **_LENGTH),
@@ -73,7 +71,7 @@ def tiny_distil() -> PipelineConfig:
     )
 
 
-DISTILLATION: Final[tuple[Callable[[], PipelineConfig], ...]] = (distil, distil_minilm, tiny_distil)
+DISTILLATION: Final = (distil, distil_minilm, tiny_distil)
 
 
 def mbert_sbert() -> PipelineConfig:
@@ -163,7 +161,7 @@ def _in_english(encoder: str, title: str, published: tuple[str, ...]) -> Pipelin
     )
 
 
-MULTILINGUAL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+MULTILINGUAL: Final = (
     mbert_sbert, xlmr_sbert, xlmr_sbert_bsl, mbert_nli_stsb, xlmr_nli_stsb,
     tiny_multilingual_distil, tiny_multilingual_sup,
 )  # fmt: skip

@@ -117,7 +117,7 @@ def tiny_isbert_task() -> PipelineConfig:
     )
 
 
-ISBERT: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+ISBERT: Final = (
     tiny_isbert, tiny_isbert_task, isbert, isbert_released, isbert_afs, isbert_stsb,
 )  # fmt: skip
 

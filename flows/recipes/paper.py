@@ -14,7 +14,7 @@ from flows.recipes.shared import (
     as_printed,
     beside_original,
     changed,
-    round_trips,
+    trips_of,
 )
 from models.training.config import (
     multilingual_released_config,
@@ -39,7 +39,7 @@ def nli() -> PipelineConfig:
     return PipelineConfig(
         title="nli: BSL-BERT on SNLI and MultiNLI",
         ingest=NLI,
-        augment=AugmentConfig(translations=round_trips(OPUS_MT), filters=UNFILTERED),
+        augment=AugmentConfig(translations=trips_of("en", OPUS_MT), filters=UNFILTERED),
         pairs=PairConfig(),
         encoder=ENCODERS["bert-base-uncased"].config,
         training=paper_config(),
@@ -204,7 +204,7 @@ def multilingual_released() -> PipelineConfig:
     return changed(
         base,
         title="multilingual-released: BSL-uns as its code was released",
-        augment=AugmentConfig(translations=(*base.augment.translations, *round_trips(OPUS_MT)), filters=UNFILTERED),
+        augment=AugmentConfig(translations=(*base.augment.translations, *trips_of("en", OPUS_MT)), filters=UNFILTERED),
         pairs=PairConfig(pairings=(*PairConfig().pairings, *ACROSS), drop_identical=True),
         training=multilingual_released_config(),
     )

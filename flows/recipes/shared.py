@@ -71,11 +71,6 @@ def as_printed(*sets: str) -> EvaluationConfig:
     return EvaluationConfig(sets=sets, precision="fp32")
 
 
-def round_trips(translators: Mapping[str, TranslatorConfig]) -> tuple[TranslatedView, ...]:
-    """Return back-translations through German and French."""
-    return tuple(round_trip(translators[f"en-{pivot}"], translators[f"{pivot}-en"]) for pivot in ("de", "fr"))
-
-
 def trips_of(
     lang: str, translators: Mapping[str, TranslatorConfig], pivots: Sequence[str] = PIVOTS
 ) -> tuple[TranslatedView, ...]:

@@ -15,8 +15,6 @@ from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from models.views.pairs import PairConfig
 
 LABELLED: Final = changed(ALONE, labelled=True)
@@ -226,7 +224,7 @@ def _tiny(
     return TrainingConfig(objective=objective, lr=lr, max_steps=max_steps, eval_every=eval_every)
 
 
-SUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+SUPERVISED: Final = (
     sbert_nli, sroberta_nli, bsl_sbert_nli, bsl_sroberta_nli, bert_nli, sbert_stsb, sbert_nli_stsb,
     scl, scl_released, scl_transfer, scl_3p3n, scl_baseline, scl_augment, scl_augment_3p3n,
     tiny_sbert, tiny_scl, tiny_bsl_sbert, tiny_stsb,

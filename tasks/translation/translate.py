@@ -94,7 +94,7 @@ def translate_missing(
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder, which two workers share: each must read its own plan.
     with store.workspace() as folder, stop_requested() as stopping:
-        shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.arrow")
+        shards = plan_shards(missing, shard_rows or _shard_rows(site), folder)
         total = sum(shard.rows for shard in shards)
         advance(0, total, "")
         ordered = sorted(shards, key=scattered)

@@ -49,7 +49,7 @@ class FlowStart:
         is_planned: bool = True,
         **parameters: object,
     ) -> Any:  # noqa: ANN401 - what the flow returns
-        """Run a flow; return its result, or None with a line on standard error if it did not finish.
+        """Run a flow and return its result; if it fails, print its error and end the command.
 
         Args:
             flow: A Prefect flow with a parameter `site`.
@@ -60,6 +60,7 @@ class FlowStart:
 
         Raises:
             SourceError: A source is missing; raised before a run starts.
+            SystemExit: The flow failed.
         """
         from tasks.corpus.ingest import locate_sources
 
@@ -86,8 +87,7 @@ class FlowStart:
                 return cancelled_when_stopped(flow)(**parameters, site=self.site)
             except Exception as error:
                 raised = error
-        failed(raised)  # below the progress display
-        return None
+        raise SystemExit(failed(raised))  # below the progress display
 
 
 def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[StageRun] | None:

@@ -104,8 +104,9 @@ def test_settings_of_a_file_that_are_none_are_refused(tmp_path, capsys, monkeypa
     assert main([*own, "--suite", "sts"]) == 2
     assert "evaluation is None, expected a JSON object of settings" in capsys.readouterr().err
     (tmp_path / "settings.json").write_text('{"evaluation":')
-    assert main(own) == 2
-    assert "--config settings.json: expected a JSON object of settings" in capsys.readouterr().err
+    for call in (own, ["assets", "build", "--config", "settings.json"]):
+        assert main(call) == 2
+        assert "--config settings.json: expected a JSON object of settings" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("order", [1, -1])
