@@ -32,7 +32,7 @@ from storage.record import Record
 from tasks.stage.device import device_of
 from tasks.stage.metrics import metrics_of
 from tasks.stage.progress import StageRun, notify, planned
-from tasks.stage.records import ArtifactKey, ManifestRecords, lease
+from tasks.stage.records import ManifestRecords, lease
 from tasks.stage.ui_page import collected, in_run
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Stage(Generic[P, R]):
             name=self.name,
             description=self.__doc__,
             task_run_name=f"{self.name}-{ref.key[:8]}",
-            cache_policy=ArtifactKey(key=ref.path.replace("/", "-")),
+            cache_key_fn=lambda _context, _parameters: ref.path.replace("/", "-"),
             persist_result=True,
             cache_result_in_memory=False,
             result_serializer=JSONSerializer(),

@@ -68,13 +68,13 @@ class FlowStart:
             for config in configs:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
-                wait_for(None)  # first, since without an answer the flow cannot run
+                check_server(os.environ["PREFECT_API_URL"])  # first, since without an answer the flow cannot run
             plan = planned_stages(flow, {**parameters, "site": self.site}) if is_planned else None
             store = self.site.open_store()
             if any(step.stage == "train" and store.defect(step.ref) for step in plan or ()):
                 import models.training.loop  # noqa: F401 - a slow import, done while the server starts
             if self.embedded is not None:
-                wait_for(self.embedded)
+                _wait_for(self.embedded)
         from prefect import tags
 
         from flows.cli.terminal.progress import watching
@@ -131,18 +131,8 @@ def begin(place: Site, output: Output, *, serve: bool = True, **more: object) ->
     return FlowStart(run_context_of({**place.given, **more}), embedded, watched=not output.json)
 
 
-def wait_for(embedded: EmbeddedServer | None) -> None:
-    """Wait until the embedded server answers, and mark runs of killed commands in its database as Crashed.
-
-    Args:
-        embedded: The embedded server; None to check the server in PREFECT_API_URL once.
-
-    Raises:
-        OSError: The server does not answer.
-    """
-    if embedded is None:
-        check_server(os.environ["PREFECT_API_URL"])
-        return
+def _wait_for(embedded: EmbeddedServer) -> None:
+    """Wait until the embedded server answers, and mark runs of killed commands in its database as Crashed."""
     embedded.wait()
     if embedded.alone is not None:
         from flows.prefect_server.crashed_runs import end_crashed_runs

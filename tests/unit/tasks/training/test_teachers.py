@@ -96,8 +96,8 @@ def test_a_queue_is_held_against_the_corpus_once_that_is_made(site, corpus):
 
 def test_a_teacher_that_cannot_be_computed_is_refused_where_it_is_looked_for(site, tmp_path):
     folder = write_tiny(tmp_path / "teacher")
-    (found,) = find_teachers(site, [EncoderConfig(model=str(folder), max_length=24)])
-    assert (found.config.model, found.config.max_length) == (resolve_model(str(folder)).identity, 24)
+    ((_, config),) = find_teachers(site, [EncoderConfig(model=str(folder), max_length=24)])
+    assert (config.model, config.max_length) == (resolve_model(str(folder)).identity, 24)
     (folder / "modules.json").write_text('[{"type": "theirs.Transformer", "path": ""}]')
     with pytest.raises(EncoderError, match="is custom code, which is not run"):
         find_teachers(site, [EncoderConfig(model=str(folder))])
