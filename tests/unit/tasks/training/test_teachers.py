@@ -4,7 +4,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError, TrainingError
@@ -16,18 +15,13 @@ from tasks.embedding.embed import embed
 from tasks.embedding.encoders import saved_settings
 from tasks.embedding.vectors import MADE
 from tasks.training.teachers import check_teaching, find_teachers, join_teachers
+from tests.corpora import publish_corpus
 from tests.tiny_encoder import ORIGINALS, write_tiny
 
 
 @pytest.fixture
 def corpus(site):
-    ref = CorpusRef(key=f"{4:064x}")
-    rows = pl.DataFrame({"text": ORIGINALS}).select(
-        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
-    )
-    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
-        draft.write(rows.sort("sentence_id"))
-    return ref
+    return publish_corpus(site, ORIGINALS)
 
 
 def cosines(vectors):
