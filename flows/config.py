@@ -40,7 +40,8 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
     if problem["type"] == "value_error" and not place:
         return str(problem["ctx"]["error"])  # from a validator of the whole configuration, whose message is complete
     if problem["type"] != "extra_forbidden":
-        return f"{place}: {problem['msg']} (found {shown(repr(problem['input']))[:200]})"
+        message = problem["msg"].removeprefix("Value error, ")
+        return f"{place}: {message} (found {shown(repr(problem['input']))[:200]})"
     model: object = base
     for part in problem["loc"][:-1]:
         model = OBJECTIVE_CONFIGS[str(part)]() if part in OBJECTIVE_CONFIGS else _section(model, str(part))

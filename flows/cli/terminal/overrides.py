@@ -30,12 +30,14 @@ def settings_in(file: Path | None) -> dict[str, Any]:
     """Return the settings in the JSON file of `--config`; none without a file.
 
     Raises:
-        ValueError: The file is not a JSON object.
+        ValueError: The file cannot be read, or is not a JSON object.
     """
     if file is None:
         return {}
     try:
         read = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"--config {file}: {error.strerror}; name a JSON file of settings") from error
     except (ValueError, RecursionError):
         read = None
     if not isinstance(read, dict):

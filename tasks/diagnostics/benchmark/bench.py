@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import tempfile
 import time
 from dataclasses import dataclass
@@ -142,16 +143,16 @@ def described(device_name: str) -> str:
 
     import torch
 
-    device = torch.device(device_name)
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "ctranslate2"))
-    if device.type == "cpu":
+    if device_name == "cpu":
         return f"{_processor()}, {torch.get_num_threads()} threads; {versions}"
-    if device.type != "cuda" or torch.cuda.device_count() <= (device.index or 0):
+    cuda = re.fullmatch(r"cuda(?::(\d+))?", device_name)
+    if cuda is None or torch.cuda.device_count() <= int(cuda[1] or 0):
         raise ValueError(
             f"no device {device_name}: torch {torch.__version__} sees {torch.cuda.device_count()} CUDA devices; run it "
             "where there is one with a torch built for it, or measure the processor: bsl bench cpu"
         )
-    return f"{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}; {versions}"
+    return f"{torch.cuda.get_device_name(device_name)}, CUDA {torch.version.cuda}; {versions}"
 
 
 def _processor() -> str:

@@ -81,6 +81,9 @@ def store(tmp_path, monkeypatch):
         (["reproduce", "tiny", "--set", "training.seed=7"], "say with --seeds how many there are"),
         (["run", "tiny", "--dry-run", "--processes", "0"], "bsl: processes (BSL_PROCESSES): Input should be"),
         (["adapt", "own.txt", "--suite", "nosuch"], "bsl: 'nosuch' is no suite and no set"),
+        (["adapt", "own.txt", "--translators", "nosuch"], "bsl: translators: no table of translators is called"),
+        (["adapt", "own.txt", "--config", "none.json"], "--config none.json: No such file or directory; name a JSON"),
+        (["bench", "gpu", "--device", "potato"], "bsl: no device potato: torch "),
     ],
 )
 def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, message):
