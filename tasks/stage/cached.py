@@ -182,7 +182,11 @@ class Stage(Generic[P, R]):
 
     def _provenance(self, store: Store, arguments: Mapping[str, object]) -> Provenance:
         flat = ungrouped(arguments)
-        inputs = {name: _input(store, ref) for name, value in flat.items() for name, ref in _refs(name, value)}
+        inputs = {
+            name: InputEntry(kind=ref.kind, key=ref.key, digest=store.manifest(ref).digest)
+            for argument, value in flat.items()
+            for name, ref in _refs(argument, value)
+        }
         config = {name: value for name, value in flat.items() if not any(_refs(name, value))}
         return Provenance(
             stage=self.name,
@@ -236,10 +240,6 @@ def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:
 
 def _inputs(arguments: Mapping[str, object]) -> list[ArtifactRef]:
     return [ref for name, value in ungrouped(arguments).items() for _, ref in _refs(name, value)]
-
-
-def _input(store: Store, ref: ArtifactRef) -> InputEntry:
-    return InputEntry(kind=ref.kind, key=ref.key, digest=store.manifest(ref).digest)
 
 
 class StageInputs(Record):

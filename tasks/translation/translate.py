@@ -23,7 +23,7 @@ from contextlib import closing
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import polars as pl
@@ -42,15 +42,12 @@ from tasks.stage.ui import progress_of
 from tasks.translation.translator import ResolvedTranslator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pydantic import JsonValue
 
     from models.runtime.partitions import Ranges
     from models.runtime.progress import OnProgress
     from models.translation.batching import BatchedTranslator
     from models.translation.config import TranslatorConfig
-    from storage.artifacts.store import Store
     from storage.artifacts.translation_memory import TranslationMemory
     from tasks.stage.run_context import RunContext
 
@@ -94,16 +91,21 @@ def translate_missing(
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder, which two workers share: each must read its own plan.
     with store.workspace() as folder, stop_requested() as stopping:
-        shards = plan_shards(missing, shard_rows or _shard_rows(site), folder)
+        rows = CPU_SHARD_ROWS if device_of(site) == "cpu" else GPU_SHARD_ROWS
+        shards = plan_shards(missing, shard_rows or rows, folder)
         total = sum(shard.rows for shard in shards)
         advance(0, total, "")
         ordered = sorted(shards, key=scattered)
         with closing(run_shards(site, translate, [(hop, shard) for shard in ordered])) as parts:
-            for shard, part in zip(ordered, _until(stopping, parts), strict=False):
-                done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
+            for shard in ordered:
+                if stopping():
+                    raise TranslationStoppedError(
+                        f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; "
+                        "they are saved, and a rerun translates the others"
+                    )
+                figures = store.manifest(next(parts)).figures
+                done, tokens = done + shard.rows, tokens + cast("int", figures["target_tokens"])
                 advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
-        if done < total:
-            raise _stopped(hop, done, total)
     if shards:
         recall.read()
     seconds = round(time.monotonic() - started, 3)
@@ -164,19 +166,6 @@ def _loaded(folder: Path, config: TranslatorConfig, resources: Resources, conver
     return translator
 
 
-def _until(stopping: Callable[[], bool], parts: Iterator[ArtifactRef]) -> Iterator[ArtifactRef]:
-    """Yield parts until a stop is requested, which is checked before each part."""
-    while not stopping() and (part := next(parts, None)) is not None:
-        yield part
-
-
-def _stopped(hop: ResolvedTranslator, done: int, total: int) -> TranslationStoppedError:
-    return TranslationStoppedError(
-        f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; "
-        "they are saved, and a rerun translates the others"
-    )
-
-
 def _conversion(site: RunContext, hop: ResolvedTranslator) -> Path:
     """Return the folder of the model converted for CTranslate2, which the first shard creates."""
     cache = site.local_cache or Path.home() / ".cache" / "bsl"
@@ -195,16 +184,6 @@ def _logged(what: str) -> OnProgress:
             logger.info("%s: %d of %d sentences, %s", what, done, total, detail)
 
     return advance
-
-
-def _target_tokens(store: Store, part: ArtifactRef) -> int:
-    tokens = store.manifest(part).figures["target_tokens"]
-    assert isinstance(tokens, int)
-    return tokens
-
-
-def _shard_rows(site: RunContext) -> int:
-    return CPU_SHARD_ROWS if device_of(site) == "cpu" else GPU_SHARD_ROWS
 
 
 _ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "part": pl.UInt64})

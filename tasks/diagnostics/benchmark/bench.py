@@ -17,7 +17,6 @@ from storage.assets.embedded import embedded_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tasks.diagnostics.benchmark.device_limits import Card
     from tasks.diagnostics.benchmark.fixtures import Fixtures
     from tasks.diagnostics.benchmark.results import Check, Rate
 
@@ -89,7 +88,8 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     device = torch.device(device_name)
     limits = card.measured(device)
     yield from limits.rates()
-    shape, sizes = (SMALL, QUICK) if quick else ({}, _sizes(limits))
+    slow = device.type == "cpu" and limits.flops["fp32"] < SLOW
+    shape, sizes = (SMALL, QUICK) if quick else ({}, SIZES["slow cpu" if slow else device.type])
     ends = began + TOTAL[device.type]
 
     def budget_of(section: str) -> float:
@@ -117,11 +117,6 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
         for section, timed in rates.items():
             budget = budget_of(section.partition(",")[0])
             yield from within(section, as_far_as_it_goes(section, timed, must=False), budget)
-
-
-def _sizes(limits: Card) -> Sizes:
-    slow = limits.device.type == "cpu" and limits.flops["fp32"] < SLOW
-    return SIZES["slow cpu" if slow else limits.device.type]
 
 
 def _fixtures(scratch: Path) -> Fixtures:
