@@ -14,7 +14,7 @@ from models.views.pairs import PairConfig, build_pairs, count_pairs, require_pai
 from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, PassagesRef, ViewsRef
 from storage.sources.labels import LabelSource
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
-from tasks.corpus.labels import known_labels
+from tasks.corpus.labels import labelled_rows
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import show_table
 
@@ -86,11 +86,12 @@ def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSour
         TrainingError: too few classes, or no different scores, to train on.
         EvaluationError: too few labels for an evaluation.
     """
-    rows = known_labels(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
+    rows = labelled_rows(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
     if labels.kind == "classes":
-        pairs = class_pairs(rows["text_1"].to_list(), rows["class"].to_numpy())
+        classes = rows["label"].rank("dense").cast(pl.Int64).to_numpy() - 1
+        pairs = class_pairs(rows["text_1"].to_list(), classes)
     else:
-        pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["score"]))
+        pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["label"].cast(pl.Float64)))
     made = scored_pairs(pairs, 1.0, "labels", 0)
     work.draft.write(made)
     work.draft.note({"labels": rows.height, "pairs": made.height})
