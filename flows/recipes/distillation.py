@@ -33,8 +33,8 @@ def distil() -> PipelineConfig:
         title="distil: SimCSE-RoBERTa-large teaches BERT-base on SNLI and MultiNLI",
         augment=AugmentConfig(translations=trips_of("en", OPUS_MT)[:1], filters=UNFILTERED),
         pairs=beside_original("bt-de"),
-        encoder=changed(ENCODERS["bert-base-uncased"].config, **_LENGTH),
-        teacher=changed(ENCODERS["unsup-simcse-roberta-large"].config, pooling="cls", **_LENGTH),
+        encoder=changed(ENCODERS["bert-base-uncased"], **_LENGTH),
+        teacher=changed(ENCODERS["unsup-simcse-roberta-large"], pooling="cls", **_LENGTH),
         training=congen_config(),
         published=("BSL-BERT", "BERT avg."),
     )
@@ -45,7 +45,7 @@ def distil_minilm() -> PipelineConfig:
     return changed(
         distil(),
         title="distil-minilm: SimCSE-RoBERTa-large teaches MiniLM-L6 on SNLI and MultiNLI",
-        encoder=changed(ENCODERS["MiniLM-L6-H384-uncased"].config, **_LENGTH),
+        encoder=changed(ENCODERS["MiniLM-L6-H384-uncased"], **_LENGTH),
         training=changed(congen_config(), lr=3e-4),
     )
 
@@ -82,8 +82,8 @@ def mbert_sbert() -> PipelineConfig:
     return changed(
         multilingual(),
         title="mbert-sbert: SBERT-nli-stsb teaches mBERT six languages",
-        encoder=changed(ENCODERS["bert-base-multilingual-cased"].config, **_LENGTH),
-        teacher=ENCODERS["bert-base-nli-stsb-mean-tokens"].config,
+        encoder=changed(ENCODERS["bert-base-multilingual-cased"], **_LENGTH),
+        teacher=ENCODERS["bert-base-nli-stsb-mean-tokens"],
         training=multilingual_distil_config(),
         published=("mBERT ← SBERT-nli-stsb", "mBERT", "BSL-uns"),
     )
@@ -94,7 +94,7 @@ def xlmr_sbert() -> PipelineConfig:
     return changed(
         mbert_sbert(),
         title="xlmr-sbert: SBERT-nli-stsb teaches XLM-R six languages",
-        encoder=changed(ENCODERS["xlm-roberta-base"].config, **_LENGTH),
+        encoder=changed(ENCODERS["xlm-roberta-base"], **_LENGTH),
         published=("XLM-R ← SBERT-nli-stsb", "XLM-R", "BSL-sup"),
     )
 
@@ -155,7 +155,7 @@ def _in_english(encoder: str, title: str, published: tuple[str, ...]) -> Pipelin
     return changed(
         sbert_nli_stsb(),
         title=f"{title} on labels of NLI, then on scores of STS-B",
-        encoder=changed(ENCODERS[encoder].config, **_LENGTH),
+        encoder=changed(ENCODERS[encoder], **_LENGTH),
         evaluation=multilingual().evaluation,
         published=published,
     )

@@ -37,7 +37,7 @@ _PAPER: Final = TrainingConfig(
 
 def isbert() -> PipelineConfig:
     """IS-BERT-NLI (IS-BERT, Table 1): sentences of SNLI and MultiNLI alone, convolutions of 1, 3 and 5, BERT-base."""
-    bert = ENCODERS["bert-base-uncased"].config
+    bert = ENCODERS["bert-base-uncased"]
     return PipelineConfig(
         title="isbert: IS-BERT on the sentences of SNLI and MultiNLI",
         ingest=NLI,

@@ -29,7 +29,7 @@ def sbert_nli() -> PipelineConfig:
         title="sbert-nli: SBERT on the labels of SNLI and MultiNLI",
         augment=NO_VIEWS,
         pairs=LABELLED,
-        encoder=changed(ENCODERS["bert-base-uncased"].config, **_SENTENCE_BERT),
+        encoder=changed(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
         training=nli_config(),
         published=("SBERT", "BERT avg."),
     )
@@ -40,7 +40,7 @@ def sroberta_nli() -> PipelineConfig:
     return changed(
         sbert_nli(),
         title="sroberta-nli: SRoBERTa on the labels of SNLI and MultiNLI",
-        encoder=changed(ENCODERS["roberta-base"].config, **_SENTENCE_BERT),
+        encoder=changed(ENCODERS["roberta-base"], **_SENTENCE_BERT),
         published=("SRoBERTa", "SBERT"),
     )
 
@@ -82,7 +82,7 @@ def sbert_stsb() -> PipelineConfig:
         ingest=IngestConfig(sources=(SourceSpec(dataset="stsb", split="train"),)),
         augment=NO_VIEWS,
         pairs=_scored("stsb/train"),
-        encoder=changed(ENCODERS["bert-base-uncased"].config, **_SENTENCE_BERT),
+        encoder=changed(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
         training=stsb_config(),
         evaluation=_STSB,
         published=("SBERT-STSb", "BERT-STSb"),
@@ -116,7 +116,7 @@ def scl() -> PipelineConfig:
         ingest=IngestConfig(sources=(SourceSpec(dataset="snli", split="train"),)),
         augment=NO_VIEWS,
         pairs=changed(LABELLED, shuffle_seed=None),
-        encoder=changed(ENCODERS["bert_uncased_L-8_H-512_A-8"].config, pooling="mean-after-first", max_length=128),
+        encoder=changed(ENCODERS["bert_uncased_L-8_H-512_A-8"], pooling="mean-after-first", max_length=128),
         training=scl_config(),
         published=("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
     )

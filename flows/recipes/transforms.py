@@ -21,7 +21,7 @@ def flow() -> PipelineConfig:
         ingest=NLI,
         augment=NO_VIEWS,
         pairs=ALONE,
-        encoder=changed(ENCODERS["bert-base-uncased"].config, pooling="first-last"),
+        encoder=changed(ENCODERS["bert-base-uncased"], pooling="first-last"),
         training=None,
         evaluation=as_printed("stsb/dev", "sts"),
         transform=FlowConfig(),
@@ -44,7 +44,7 @@ def flow_sbert() -> PipelineConfig:
     return changed(
         flow(),
         title="flow-sbert: BERT-flow on SBERT, fitted on SNLI and MultiNLI",
-        encoder=ENCODERS["bert-base-nli-mean-tokens"].config,
+        encoder=ENCODERS["bert-base-nli-mean-tokens"],
         published=("BERT-flow on SBERT", "SBERT"),
     )
 

@@ -96,7 +96,7 @@ def tsdae() -> PipelineConfig:
         title="tsdae: TSDAE on SNLI and MultiNLI",
         augment=_DAMAGED,
         pairs=_FROM_WHAT_IS_LEFT,
-        encoder=changed(ENCODERS["bert-base-uncased"].config, pooling="cls", max_length=75),
+        encoder=changed(ENCODERS["bert-base-uncased"], pooling="cls", max_length=75),
         training=_TSDAE,
         published=("BERT [CLS]", "BSL-BERT"),
     )
@@ -113,7 +113,7 @@ def simcse() -> PipelineConfig:
         ingest=IngestConfig(sources=(_WIKI,)),
         augment=NO_VIEWS,
         pairs=ALONE,
-        encoder=changed(ENCODERS["bert-base-uncased"].config, pooling="cls", max_length=32),
+        encoder=changed(ENCODERS["bert-base-uncased"], pooling="cls", max_length=32),
         training=_SIMCSE,
         published=("SimCSE, BERT-base", "BERT [CLS]", "BSL-BERT"),
     )

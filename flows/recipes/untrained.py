@@ -50,7 +50,7 @@ class Reading:
     @property
     def encoder(self) -> EncoderConfig:
         """Encoder settings, pinned to the commit in `ENCODERS` if there is one."""
-        base = ENCODERS[self.model].config if self.model in ENCODERS else EncoderConfig(model=self.model)
+        base = ENCODERS[self.model] if self.model in ENCODERS else EncoderConfig(model=self.model)
         return changed(base, pooling=self.pooling, normalize=self.normalize)
 
 
