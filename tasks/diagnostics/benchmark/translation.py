@@ -6,7 +6,7 @@ import itertools
 import logging
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
@@ -138,20 +138,13 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Ite
     for (backend, precision), beam in itertools.product(ways, (1, 4)):
         if precision in precisions(backend, str(card.device)):  # type: ignore[arg-type]
             with _threads_kept():
-                found = _rate(folder, fixtures, card, texts, _Way(backend, precision, beam))
+                found = _rate(folder, fixtures, card, texts, backend, precision, beam)
             yield replace(found, ratio=found.rate / peer.rate)
 
 
-class _Way(NamedTuple):
-    """Settings of a translator for a measurement."""
-
-    backend: str
-    precision: str
-    beam: int
-
-
-def _rate(folder: Path, fixtures: Fixtures, card: Card, texts: list[str], way: _Way) -> Rate:
-    backend, precision, beam = way
+def _rate(
+    folder: Path, fixtures: Fixtures, card: Card, texts: list[str], backend: str, precision: str, beam: int
+) -> Rate:
     config = direction(beam, backend=backend, precision=precision, new_tokens_ratio=1.0, new_tokens_constant=1)
     resources = Resources(str(card.device), torch.get_num_threads())
     translator = load_translator(folder, config, resources, fixtures.scratch / "converted-opus")
