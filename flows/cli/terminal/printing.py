@@ -81,7 +81,7 @@ def print_line(text: str) -> None:
 
 def _table(rows: list[dict[str, str]]) -> Table:
     """Build the table from plain text, since rich would read a name in brackets as markup."""
-    table = Table(*(Column(Text(printable(name))) for name in rows[0]))
+    table = Table(*(Column(Text(printable(name)), overflow="fold") for name in rows[0]))
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row.values()))
     return table
