@@ -150,7 +150,8 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
         model: The model to copy.
         first: Fields that Prefect's run form shows first.
     """
-    chosen = _name_of(model)
+    named = model.model_fields.get("name")
+    chosen = str(named.default) if named is not None and get_origin(named.annotation) is Literal else None
     fields: dict[str, Any] = {}
     for name in dict.fromkeys((*first, *model.model_fields)):
         field = model.model_fields[name]
@@ -162,12 +163,6 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
         __doc__=model.__doc__,
         **fields,
     )
-
-
-def _name_of(model: type[BaseModel]) -> str | None:
-    """Return the fixed name of an objective or a transform; None for other settings."""
-    field = model.model_fields.get("name")
-    return str(field.default) if field is not None and get_origin(field.annotation) is Literal else None
 
 
 def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union or another form

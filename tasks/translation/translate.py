@@ -155,7 +155,10 @@ def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
             "one version on all machines"
         )
     resources = Resources(device_of(site), site.threads or cores(), site.translator_copies, site.translator_threads)
-    return _loaded(hop.model.folder, hop.config, resources, _conversion(site, hop))
+    # The model is converted for CTranslate2 once, by the first shard.
+    cache = site.local_cache or Path.home() / ".cache" / "bsl"
+    converted = cache / "ctranslate2" / found / hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
+    return _loaded(hop.model.folder, hop.config, resources, converted)
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's replaces it in the device's memory
@@ -164,13 +167,6 @@ def _loaded(folder: Path, config: TranslatorConfig, resources: Resources, conver
     for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
     return translator
-
-
-def _conversion(site: RunContext, hop: ResolvedTranslator) -> Path:
-    """Return the folder of the model converted for CTranslate2, which the first shard creates."""
-    cache = site.local_cache or Path.home() / ".cache" / "bsl"
-    model = hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
-    return cache / "ctranslate2" / str(hop.identity["backend_version"]) / model
 
 
 def _logged(what: str) -> OnProgress:
