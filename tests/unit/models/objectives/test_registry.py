@@ -159,12 +159,12 @@ def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
     pairs = pairs_of(encoder[1])
     objective(pairs, 64).backward()
     learning = {id(p) for p in objective.learning_parameters()}
-    for part in objective.saved:
-        for p in getattr(objective, part).parameters():
+    for part, module in objective.saved_modules().items():
+        for p in module.parameters():
             assert (id(p) in learning) == p.requires_grad == (part != "target")
             assert p.requires_grad or p.grad is None
     assert sum(p.grad is not None and bool(p.grad.abs().sum() > 0) for p in encoder[0].parameters()) > 20
-    state = {f"{part}.{n}" for part in objective.saved for n in getattr(objective, part).state_dict()}
+    state = {f"{part}.{n}" for part, module in objective.saved_modules().items() for n in module.state_dict()}
     assert state == set(objective.state_dict())  # the saved parts contain the whole state
 
 
