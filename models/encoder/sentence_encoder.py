@@ -74,14 +74,17 @@ class SentenceEncoder:
         Raises:
             EncoderError: See `models.encoder.serialization.save.write_modules`.
         """
-        from models.encoder.serialization.save import write_modules, write_prompts
+        from models.encoder.serialization.load import PROMPTS
+        from models.encoder.serialization.save import write_modules
+        from models.encoder.transformer import write_json
 
         place = Path(folder)
         write_modules(self.network, self.tokenizer, place)
         named = {text: name for name, text in self.prompts.items()}
         default = named.get(self.prompt, DEFAULT_PROMPT) if self.prompt else None
         prompts = self.prompts if default is None else {**self.prompts, default: self.prompt}
-        write_prompts(prompts, default, place)
+        settings = {"similarity_fn_name": "cosine", "prompts": prompts, "default_prompt_name": default}
+        write_json(place / PROMPTS, settings)
 
     @property
     def config(self) -> EncoderConfig:

@@ -16,11 +16,7 @@ from models.errors import TrainingError
 from models.runtime.device import arithmetic
 from models.runtime.precision import settled
 from models.training.loop import run_steps
-from models.training.optimizer import (
-    optimizer_tensors,
-    restore_optimizers,
-    set_learning_rate,
-)
+from models.training.optimizer import optimizer_tensors, restore_optimizers, set_learning_rate
 from models.training.snapshots import Saving, Snapshot, copied, fingerprint, newest_snapshot
 from models.training.step import descend
 

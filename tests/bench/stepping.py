@@ -39,7 +39,7 @@ def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingCo
 
     def step() -> float:
         _ = folder
-        return float(take_step(run, data.take(order.rows(next(number))), config).loss)
+        return float(take_step(run, data.take(order.rows(next(number))), config)[0])
 
     return step
 

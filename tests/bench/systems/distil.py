@@ -61,7 +61,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
     places = count(1)
 
     def our_step() -> float:
-        return float(take_step(run, data.take(ours.rows(run.step + 1)), CONFIG).loss)
+        return float(take_step(run, data.take(ours.rows(run.step + 1)), CONFIG)[0])
 
     def peer_step() -> float:
         batch = data.take(theirs.rows(next(places)))

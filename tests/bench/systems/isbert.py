@@ -63,7 +63,7 @@ def _ours(encoder: Encoder, batches: Iterator[Batch]) -> Callable[[], float]:
     run = TrainingState("", 10**9, objective, make_optimizer(objective, CONFIG))
 
     def step() -> float:
-        return float(take_step(run, next(batches), CONFIG).loss)
+        return float(take_step(run, next(batches), CONFIG)[0])
 
     return step
 
