@@ -16,7 +16,7 @@ from models.encoder.sentence_encoder import SentenceEncoder, tokenise
 from models.encoder.serialization.load import read_saved
 from models.encoder.serialization.modules import read_head
 from models.errors import EncoderError
-from tests.tiny_encoder import WIDTH, pair_of, tiny_encoder, write_tiny
+from tests.tiny_encoder import WIDTH, tiny_encoder, write_tiny
 from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, reload, rewrite
 
 
@@ -33,22 +33,22 @@ def test_a_folder_of_sentence_transformers_gives_its_vectors(tmp_path, kind):
     pooled = before[-1].get_embedding_dimension() if before else WIDTH
     peer = SentenceTransformer(modules=[transformer, *before, theirs.Pooling(pooled, "mean"), *after], device="cpu")
     peer.save(str(tmp_path / "made"))
-    encoder, tokenizer = pair_of(reload(tmp_path / "made"))
+    encoder = reload(tmp_path / "made")
     assert encoder.width == KINDS[kind][2]
-    assert np.abs(SentenceEncoder(encoder, tokenizer).encode(TEXTS) - peer.encode(TEXTS, batch_size=1)).max() <= 1e-5
+    assert np.abs(encoder.encode(TEXTS) - peer.encode(TEXTS, batch_size=1)).max() <= 1e-5
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_export_gives_sentence_transformers_the_same_vectors_and_loads_exactly(tmp_path, kind, pooling):
-    encoder, tokenizer = pair_of(ours(tmp_path / "bare", kind, pooling=pooling))
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
+    encoder = ours(tmp_path / "bare", kind, pooling=pooling)
+    vectors = encoder.encode(TEXTS)
     assert vectors.shape == (len(TEXTS), KINDS[kind][2])
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "made")
+    encoder.save(tmp_path / "made")
     assert np.abs(their_vectors(tmp_path / "made") - vectors).max() <= 1e-5
-    again, tokenizer = pair_of(reload(tmp_path / "made"))
-    assert_same(encoder, again)
-    np.testing.assert_array_equal(SentenceEncoder(again, tokenizer).encode(TEXTS), vectors)
+    again = reload(tmp_path / "made")
+    assert_same(encoder.network, again.network)
+    np.testing.assert_array_equal(again.encode(TEXTS), vectors)
 
 
 def assert_same(encoder, again):
@@ -60,20 +60,20 @@ def assert_same(encoder, again):
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
 @pytest.mark.parametrize("kind", ["CNN, Dense, Normalize", "Dense"])
 def test_each_text_has_the_vector_that_it_has_alone(tmp_path, architecture, kind):
-    encoder, tokenizer = pair_of(ours(tmp_path, kind, architecture))
-    alone = np.concatenate([SentenceEncoder(encoder, tokenizer).encode([text]) for text in TEXTS])
-    np.testing.assert_allclose(SentenceEncoder(encoder, tokenizer).encode(TEXTS), alone, rtol=0, atol=1e-6)
-    tokens = tokenise(tokenizer, TEXTS, 24)
+    encoder = ours(tmp_path, kind, architecture)
+    alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
+    np.testing.assert_allclose(encoder.encode(TEXTS), alone, rtol=0, atol=1e-6)
+    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
     with torch.inference_mode():
-        padded = encoder(*tokens.padded(np.arange(len(TEXTS))))
+        padded = encoder.network(*tokens.padded(np.arange(len(TEXTS))))
     np.testing.assert_allclose(padded.numpy(), alone, rtol=0, atol=1e-6)
 
 
 def test_heads_learn(tmp_path):
-    encoder, tokenizer = pair_of(ours(tmp_path, "CNN, Dense, Normalize"))
-    tokens = tokenise(tokenizer, TEXTS, 24)
-    (encoder.embed_rows(tokens, ROWS, 30)[:, 0]).sum().backward()
-    heads = {name: p for name, p in encoder.named_parameters() if "heads" in name}
+    encoder = ours(tmp_path, "CNN, Dense, Normalize")
+    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
+    (encoder.network.embed_rows(tokens, ROWS, 30)[:, 0]).sum().backward()
+    heads = {name: p for name, p in encoder.network.named_parameters() if "heads" in name}
     assert set(heads) == {
         *(f"token_heads.0.convs.0.{name}" for name in ("weight", "bias")),
         *(f"sentence_heads.0.linear.{name}" for name in ("weight", "bias")),
@@ -82,9 +82,9 @@ def test_heads_learn(tmp_path):
 
 
 def test_vectors_of_bf16_heads_leave_in_full_precision(tmp_path):
-    encoder, tokenizer = pair_of(ours(tmp_path, "Dense twice, Normalize"))
-    exact = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
-    short = SentenceEncoder(encoder, tokenizer).encode(TEXTS, bf16=True)
+    encoder = ours(tmp_path, "Dense twice, Normalize")
+    exact = encoder.encode(TEXTS)
+    short = encoder.encode(TEXTS, bf16=True)
     assert 0 < np.abs(exact - short).max() < 0.05
     np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1, rtol=0, atol=1e-6)
 
@@ -93,7 +93,7 @@ def test_a_bare_transformer_has_no_heads_and_draws_nothing(tmp_path):
     folder = write_tiny(tmp_path)
     config = tiny_encoder(folder)[0].config
     state = torch.get_rng_state()
-    encoder, _ = pair_of(SentenceEncoder.load(folder, config))
+    encoder = SentenceEncoder.load(folder, config).network
     assert torch.equal(torch.get_rng_state(), state)
     assert all(name.startswith("backbone.") for name in encoder.state_dict())
     assert len(encoder.token_heads) == len(encoder.sentence_heads) == 0
@@ -117,9 +117,9 @@ def test_every_activation_comes_back(tmp_path, activation):
 
 
 def test_old_folders_with_pickled_weights_are_read(tmp_path):
-    encoder, tokenizer = pair_of(ours(tmp_path / "bare", "Dense"))
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "made")
+    encoder = ours(tmp_path / "bare", "Dense")
+    vectors = encoder.encode(TEXTS)
+    encoder.save(tmp_path / "made")
     dense = tmp_path / "made" / "2_Dense"
     torch.save(load_file(dense / "model.safetensors"), dense / "pytorch_model.bin")
     (dense / "model.safetensors").unlink()
@@ -177,7 +177,7 @@ def test_damaged_and_missing_files_are_named(tmp_path):
 
 
 def test_unit_length_that_the_configuration_does_not_ask_for_is_refused(tmp_path):
-    encoder, tokenizer = pair_of(ours(tmp_path / "bare", "CNN, Dense, Normalize"))
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "made")
+    encoder = ours(tmp_path / "bare", "CNN, Dense, Normalize")
+    encoder.save(tmp_path / "made")
     with pytest.raises(EncoderError, match="saved with normalize True"):
         SentenceEncoder.load(tmp_path / "made", encoder.config.model_copy(update={"normalize": False}))

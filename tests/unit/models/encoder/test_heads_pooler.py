@@ -11,7 +11,7 @@ from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError
-from tests.tiny_encoder import ORIGINALS, pair_of, write_tiny
+from tests.tiny_encoder import ORIGINALS, write_tiny
 
 
 def config(folder, **changes):
@@ -36,7 +36,7 @@ def test_roberta_has_one_too(tmp_path):
     RobertaModel(RobertaConfig(vocab_size=64, max_position_embeddings=66, pad_token_id=0, **shape)).save_pretrained(
         folder
     )
-    encoder, _ = pair_of(SentenceEncoder.load(folder, config(folder)))
+    encoder = SentenceEncoder.load(folder, config(folder)).network
     assert encoder.width == 32
     assert len(encoder.sentence_heads) == 1
 
@@ -45,15 +45,15 @@ def test_an_export_has_it_as_a_module_and_is_read_under_either_name(tmp_path):
     from sentence_transformers import SentenceTransformer
 
     folder = write_tiny(tmp_path / "in")
-    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, config(folder)))
-    ours = SentenceEncoder(encoder, tokenizer).encode(ORIGINALS)
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
+    encoder = SentenceEncoder.load(folder, config(folder))
+    ours = encoder.encode(ORIGINALS)
+    encoder.save(tmp_path / "out")
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(ORIGINALS)
     assert abs(ours - theirs).max() <= 1e-5
     for settings in (saved_config(tmp_path / "out", "x"), config(tmp_path / "out")):
-        again, _ = pair_of(SentenceEncoder.load(tmp_path / "out", settings))
+        again = SentenceEncoder.load(tmp_path / "out", settings).network
         assert len(again.sentence_heads) == 1
-        assert abs(SentenceEncoder(again, tokenizer).encode(ORIGINALS) - ours).max() == 0
+        assert abs(encoder.with_network(again).encode(ORIGINALS) - ours).max() == 0
 
 
 def test_a_pooler_that_the_checkpoint_lacks_is_refused_not_made_up(tmp_path):

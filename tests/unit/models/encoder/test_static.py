@@ -17,7 +17,7 @@ from models.encoder.serialization.load import saved_config
 from models.encoder.static import StaticTable, static_tokenizer
 from models.errors import EncoderError
 from storage.assets.embedded import embedded_path
-from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of
+from tests.tiny_encoder import BACK_DE, ORIGINALS
 
 TEXTS = [*ORIGINALS, *BACK_DE, "dogs", "a man is playing " * 200, "[PAD] [CLS] of words"]
 WIDTH = 16
@@ -53,23 +53,25 @@ def made(tmp_path):
 )
 def test_vectors_equal_those_of_sentence_transformers_both_ways(made, tmp_path, heads):
     folder, expected = made(*heads)
-    encoder, tokenizer = pair_of(reload(folder))
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
+    encoder = reload(folder)
+    vectors = encoder.encode(TEXTS)
     assert np.abs(vectors - expected).max() <= 1e-5
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "ours")
+    encoder.save(tmp_path / "ours")
     theirs_again = SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(TEXTS)
     assert np.abs(theirs_again - vectors).max() <= 1e-5
-    again, tokenizer = pair_of(reload(tmp_path / "ours"))
-    assert all(torch.equal(tensor, again.state_dict()[name]) for name, tensor in encoder.state_dict().items())
-    np.testing.assert_array_equal(SentenceEncoder(again, tokenizer).encode(TEXTS), vectors)
+    again = reload(tmp_path / "ours")
+    assert all(
+        torch.equal(tensor, again.network.state_dict()[name]) for name, tensor in encoder.network.state_dict().items()
+    )
+    np.testing.assert_array_equal(again.encode(TEXTS), vectors)
 
 
 def test_texts_are_not_cut_unless_the_folder_or_the_configuration_says_so(made, tmp_path):
     folder, _ = made()
     assert saved_config(folder, "table").max_length == LONGEST
-    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="table", max_length=6)))
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "ours")
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model="table", max_length=6))
+    vectors = encoder.encode(TEXTS)
+    encoder.save(tmp_path / "ours")
     assert saved_config(tmp_path / "ours", "table").max_length == 6
     short = SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(TEXTS)
     assert np.abs(short - vectors).max() <= 1e-5
@@ -77,7 +79,7 @@ def test_texts_are_not_cut_unless_the_folder_or_the_configuration_says_so(made, 
 
 
 def test_no_token_is_added(made):
-    _, tokenizer = pair_of(reload(made()[0]))
+    tokenizer = reload(made()[0]).tokenizer
     tokens = tokenise(tokenizer, ["a man", "a man and a dog"], 24)
     assert tokens.lengths.tolist() == [2, 5]
 
@@ -91,14 +93,14 @@ def test_the_token_that_pads_is_not_looked_for_inside_words():
 
 
 def test_a_table_takes_the_vector_of_each_token_and_learns(made):
-    encoder, tokenizer = pair_of(reload(made()[0]))
-    tokens, rows = tokenise(tokenizer, TEXTS, 24), np.array([5, 0, 8])
-    x_BTD, mask_BT = encoder.token_vectors(tokens, rows, 20)
+    encoder = reload(made()[0])
+    tokens, rows = tokenise(encoder.tokenizer, TEXTS, 24), np.array([5, 0, 8])
+    x_BTD, mask_BT = encoder.network.token_vectors(tokens, rows, 20)
     for x_TD, mask_T, row in zip(x_BTD, mask_BT, rows, strict=True):
         ids = tokens.ids[tokens.offsets[row] : tokens.offsets[row + 1]]
         torch.testing.assert_close(x_TD[mask_T.bool()], table()[ids], rtol=0, atol=0)
-    encoder.embed_rows(tokens, rows, 20).sum().backward()
-    slope_VD = encoder.backbone.embedding.weight.grad
+    encoder.network.embed_rows(tokens, rows, 20).sum().backward()
+    slope_VD = encoder.network.backbone.embedding.weight.grad
     used = np.unique(tokens.take(rows).ids)
     assert sorted(slope_VD.abs().sum(1).nonzero().flatten().tolist()) == used.tolist()
 

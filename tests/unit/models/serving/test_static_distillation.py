@@ -12,7 +12,7 @@ from models.errors import EncoderError
 from models.serving.dimension_reduction import principal_axes, shortened
 from models.serving.static_distillation import RARE, RIDGE, tabulate
 from storage.assets.embedded import embedded_path
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
 
@@ -29,10 +29,10 @@ def unit(x):
 
 def test_rows_are_the_ridge_s_solution(tiny):
     encoder, tokenizer, vectors = tiny
-    table, plain = pair_of(tabulate(SentenceEncoder(encoder, tokenizer), TEXTS, vectors, 6))
+    table = tabulate(SentenceEncoder(encoder, tokenizer), TEXTS, vectors, 6)
     wanted = unit(vectors.astype(np.float64))
     axes = np.linalg.svd(wanted)[2].T[:, :6]
-    words = [plain(text)["input_ids"] for text in TEXTS]
+    words = [table.tokenizer(text)["input_ids"] for text in TEXTS]
     counts = np.array([[row.count(token) / len(row) for token in range(len(tokenizer))] for row in words])
     # [CLS] token [SEP]: each token embedded as a text.
     names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
@@ -43,7 +43,7 @@ def test_rows_are_the_ridge_s_solution(tiny):
     made = counts @ start
     start = max(0.0, (made * (y - mean)).sum() / (made**2).sum()) * start + mean
     solved = np.linalg.solve(counts.T @ counts + RIDGE * np.eye(len(start)), counts.T @ y + RIDGE * start)
-    found = table.backbone.embedding.weight.detach().numpy()
+    found = table.network.backbone.embedding.weight.detach().numpy()
     inner = unit(counts @ solved) @ unit(counts @ solved).T  # signs of axes are arbitrary
     np.testing.assert_allclose(unit(counts @ found) @ unit(counts @ found).T, inner, atol=1e-4)
 

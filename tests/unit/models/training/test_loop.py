@@ -15,7 +15,7 @@ from models.training.config import CollapseConfig
 from models.training.execution import Execution
 from models.training.loop import LOG_SCHEMA, train
 from models.training.snapshots import write_snapshot
-from tests.tiny_encoder import pair_of, tiny_encoder, write_tiny
+from tests.tiny_encoder import tiny_encoder, write_tiny
 from tests.tiny_training import CONFIG, DEV, PAIRS, STEPS, run
 
 
@@ -180,10 +180,8 @@ def test_a_tenth_is_rounded_down_as_the_released_code_rounds_it(bert):
 
 
 def test_selection_may_take_the_best_of_four_similarities(bert):
-    encoder, tokenizer = pair_of(SentenceEncoder.load(bert, EncoderConfig(model="tiny", max_length=24)))
-    a, b = (
-        SentenceEncoder(encoder, tokenizer).encode(list(side)).astype("float64") for side in (DEV.texts_1, DEV.texts_2)
-    )
+    encoder = SentenceEncoder.load(bert, EncoderConfig(model="tiny", max_length=24))
+    a, b = (encoder.encode(list(side)).astype("float64") for side in (DEV.texts_1, DEV.texts_2))
     cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
     others = {"dot": (a * b).sum(1), "manhattan": -abs(a - b).sum(1), "euclidean": -((a - b) ** 2).sum(1)}
     for values in others.values():  # a dev set that orders its pairs as this similarity does

@@ -11,7 +11,6 @@ from sentence_transformers.sentence_transformer import modules as st
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError, NoEmbeddingError
-from tests.tiny_encoder import pair_of
 from tests.tiny_words import WIDTH, words
 
 TEXTS = [
@@ -51,10 +50,10 @@ def loaded(folder):
 def test_the_vectors_are_those_of_sentence_transformers_both_ways(name, tmp_path):
     texts = TEXTS if "convolutions" not in name else TEXTS[:3]  # their CNN counts padding as tokens
     theirs = saved(tmp_path / "theirs", CHAINS[name]()).encode(texts)
-    encoder, tokenizer = pair_of(loaded(tmp_path / "theirs"))
-    ours = SentenceEncoder(encoder, tokenizer).encode(texts)
+    encoder = loaded(tmp_path / "theirs")
+    ours = encoder.encode(texts)
     assert np.abs(ours - theirs).max() <= 1e-5
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
+    encoder.save(tmp_path / "out")
     again = SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True).encode(texts)
     assert np.abs(ours - again).max() <= 1e-5
     assert np.abs(ours - loaded(tmp_path / "out").encode(texts)).max() <= 1e-6
@@ -62,22 +61,22 @@ def test_the_vectors_are_those_of_sentence_transformers_both_ways(name, tmp_path
 
 def test_training_moves_the_words_and_neither_weights_nor_the_row_of_no_word(tmp_path):
     saved(tmp_path, [*words(weighed=True), st.Pooling(WIDTH)])
-    encoder, tokenizer = pair_of(loaded(tmp_path))
-    before = {name: tensor.clone() for name, tensor in encoder.backbone.state_dict().items()}
-    tokens = torch.tensor([[1, 2, tokenizer.pad_token_id]])
-    encoder(tokens, torch.ones_like(tokens)).sum().backward()
-    torch.optim.SGD(encoder.parameters(), lr=1.0).step()
-    moved = {name: tensor != before[name] for name, tensor in encoder.backbone.state_dict().items()}
+    encoder = loaded(tmp_path)
+    before = {name: tensor.clone() for name, tensor in encoder.network.backbone.state_dict().items()}
+    tokens = torch.tensor([[1, 2, encoder.tokenizer.pad_token_id]])
+    encoder.network(tokens, torch.ones_like(tokens)).sum().backward()
+    torch.optim.SGD(encoder.network.parameters(), lr=1.0).step()
+    moved = {name: tensor != before[name] for name, tensor in encoder.network.backbone.state_dict().items()}
     assert not moved["weights"].any()
     assert moved["embedding.weight"].any(dim=1).nonzero().flatten().tolist() == [1, 2]
 
 
 def test_dropout_drops_while_training_alone(tmp_path):
     saved(tmp_path, CHAINS["dropout"]())
-    encoder, tokenizer = pair_of(loaded(tmp_path))
-    assert encoder.drops
-    tokens = torch.tensor([[1, 2, tokenizer.pad_token_id]])
-    first, second = (encoder.train()(tokens, torch.ones_like(tokens)) for _ in range(2))
+    encoder = loaded(tmp_path)
+    assert encoder.network.drops
+    tokens = torch.tensor([[1, 2, encoder.tokenizer.pad_token_id]])
+    first, second = (encoder.network.train()(tokens, torch.ones_like(tokens)) for _ in range(2))
     assert not torch.equal(first, second)
 
 
