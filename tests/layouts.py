@@ -30,7 +30,6 @@ from transformers import (
 )
 
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
 from tests.hub.repositories import dense, files_of, model_files, safetensors, sentences
 
 TEXTS = sorted(sentences()[:24], key=len)
@@ -270,13 +269,9 @@ def opened(folder):
 def compared(name, tmp_path):
     """Return the width and the largest differences from the library's vectors: of the folder, and of its export."""
     folder = write(tmp_path / "model", LAYOUTS[name](tmp_path))
-    config = saved_config(folder, "x")
-    assert config is not None
-    encoder = SentenceEncoder.load(folder, config)
+    encoder = SentenceEncoder.load(folder)
     ours, theirs = encoder.encode(TEXTS), vectors_of(opened(folder))
     assert ours.shape == theirs.shape
     encoder.save(tmp_path / "out")
-    again = saved_config(tmp_path / "out", "x")
-    assert again is not None
-    exported = vectors_of(opened(tmp_path / "out")), SentenceEncoder.load(tmp_path / "out", again).encode(TEXTS)
+    exported = vectors_of(opened(tmp_path / "out")), SentenceEncoder.load(tmp_path / "out").encode(TEXTS)
     return ours.shape[1], np.abs(ours - theirs).max(), max(np.abs(ours - vectors).max() for vectors in exported)

@@ -39,12 +39,13 @@ def greedy(
         caps_B: Largest number of pieces per translation, end mark counted.
         no_repeat_ngram: Length of sequences that may not occur twice; 0 for none.
     """
-    pad, end = model.config.pad_token_id, model.config.eos_token_id
+    config: Any = model.config  # annotated without a padding piece, which every Marian model has
+    pad, end = config.pad_token_id, config.eos_token_id
     rows_B = torch.arange(len(source_BS), device=source_BS.device)
     target_BT = torch.full((len(source_BS), int(caps_B.max())), pad, device=source_BS.device)
     score_B = torch.zeros(len(source_BS), device=source_BS.device)
     ended_B = torch.zeros_like(rows_B, dtype=torch.bool)
-    piece_B = torch.full_like(rows_B, model.config.decoder_start_token_id)
+    piece_B = torch.full_like(rows_B, config.decoder_start_token_id)
     memory_BSD = model.model.encoder(input_ids=source_BS, attention_mask=mask_BS).last_hidden_state
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
     forbid = NoRepeatNGramLogitsProcessor(no_repeat_ngram) if no_repeat_ngram else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -74,7 +74,9 @@ class MarianEngine:
 
     def __init__(self, model: MarianMTModel, config: TranslatorConfig) -> None:
         self.model = model
-        self.positions: int = model.config.max_position_embeddings
+        settings: Any = model.config
+        self.positions: int = settings.max_position_embeddings
+        self._pad: int = settings.pad_token_id
         self._config = config
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
@@ -83,7 +85,7 @@ class MarianEngine:
 
     def _decode(self, sources: list[list[int]], caps: list[int]) -> Decoded:
         device = self.model.device
-        source_BS = _padded(sources, self.model.config.pad_token_id).to(device)
+        source_BS = _padded(sources, self._pad).to(device)
         mask_BS = _padded([[1] * len(source) for source in sources], 0).to(device)
         caps_B = torch.tensor(caps, device=device)
         beam, ngram = self._config.beam, self._config.no_repeat_ngram

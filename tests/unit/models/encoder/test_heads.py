@@ -16,13 +16,9 @@ from models.encoder.sentence_encoder import SentenceEncoder, tokenise
 from models.encoder.serialization.load import read_saved
 from models.encoder.serialization.modules import read_head
 from models.errors import EncoderError
+from tests.exports import exported
 from tests.tiny_encoder import WIDTH, tiny_encoder, write_tiny
-from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, reload, rewrite
-
-
-def their_vectors(folder):
-    # One by one: in a batch, the CNN of sentence-transformers takes padding for tokens.
-    return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, batch_size=1)
+from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, rewrite
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -33,7 +29,7 @@ def test_a_folder_of_sentence_transformers_gives_its_vectors(tmp_path, kind):
     pooled = before[-1].get_embedding_dimension() if before else WIDTH
     peer = SentenceTransformer(modules=[transformer, *before, theirs.Pooling(pooled, "mean"), *after], device="cpu")
     peer.save(str(tmp_path / "made"))
-    encoder = reload(tmp_path / "made")
+    encoder = SentenceEncoder.load(tmp_path / "made")
     assert encoder.width == KINDS[kind][2]
     assert np.abs(encoder.encode(TEXTS) - peer.encode(TEXTS, batch_size=1)).max() <= 1e-5
 
@@ -42,19 +38,9 @@ def test_a_folder_of_sentence_transformers_gives_its_vectors(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_export_gives_sentence_transformers_the_same_vectors_and_loads_exactly(tmp_path, kind, pooling):
     encoder = ours(tmp_path / "bare", kind, pooling=pooling)
-    vectors = encoder.encode(TEXTS)
-    assert vectors.shape == (len(TEXTS), KINDS[kind][2])
-    encoder.save(tmp_path / "made")
-    assert np.abs(their_vectors(tmp_path / "made") - vectors).max() <= 1e-5
-    again = reload(tmp_path / "made")
-    assert_same(encoder.network, again.network)
-    np.testing.assert_array_equal(again.encode(TEXTS), vectors)
-
-
-def assert_same(encoder, again):
-    expected, found = encoder.state_dict(), again.state_dict()
-    assert list(expected) == list(found)
-    assert all(torch.equal(tensor, found[name]) for name, tensor in expected.items())
+    assert encoder.encode(TEXTS).shape == (len(TEXTS), KINDS[kind][2])
+    # One by one: in a batch, the CNN of sentence-transformers takes padding for tokens.
+    exported(encoder, tmp_path / "made", TEXTS, batch_size=1)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
@@ -123,7 +109,7 @@ def test_old_folders_with_pickled_weights_are_read(tmp_path):
     dense = tmp_path / "made" / "2_Dense"
     torch.save(load_file(dense / "model.safetensors"), dense / "pytorch_model.bin")
     (dense / "model.safetensors").unlink()
-    np.testing.assert_array_equal(reload(tmp_path / "made").encode(TEXTS), vectors)
+    np.testing.assert_array_equal(SentenceEncoder.load(tmp_path / "made").encode(TEXTS), vectors)
 
 
 def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
@@ -132,7 +118,7 @@ def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
     (dense / "model.safetensors").unlink()
     torch.save({"linear.weight": itertools.count()}, dense / "pytorch_model.bin")
     with pytest.raises(EncoderError, match=r"2_Dense/pytorch_model\.bin: contains more than tensors .*itertools"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +134,7 @@ def test_a_dense_layer_that_is_not_computed_here_is_named(tmp_path, file, change
     ours(tmp_path / "bare", "Dense").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "2_Dense" / file, lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
 
 
 def test_heads_that_do_not_fit_each_other_are_named(tmp_path):
@@ -164,16 +150,16 @@ def test_damaged_and_missing_files_are_named(tmp_path):
     dense = tmp_path / "made" / "2_Dense"
     save_file({"linear.weight": torch.zeros(12, WIDTH)}, dense / "model.safetensors")
     with pytest.raises(EncoderError, match=r"(?s)do not belong together .*linear\.bias"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
     (dense / "model.safetensors").write_bytes(b"{")
     with pytest.raises(EncoderError, match="weights not readable"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
     (dense / "model.safetensors").unlink()
     with pytest.raises(EncoderError, match=r"no weights, expected model.safetensors or pytorch_model.bin"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
     (dense / "config.json").unlink()
     with pytest.raises(EncoderError, match=r"config\.json lacks 'in_features'"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
 
 
 def test_unit_length_that_the_configuration_does_not_ask_for_is_refused(tmp_path):

@@ -62,12 +62,8 @@ def graph_only(exported, tmp_path):
     return make
 
 
-def load(path):
-    return SentenceEncoder.load(path, saved_config(path, "x"))
-
-
 def test_our_reader_gives_the_vectors_of_the_weights(graph_only, exported):
-    encoder = load(graph_only(DEFAULT_GRAPH))
+    encoder = SentenceEncoder.load(graph_only(DEFAULT_GRAPH))
     assert np.abs(encoder.encode(TEXTS) - exported[1]).max() <= 1e-5
     assert encoder.config.max_length == 24
     assert encoder.config.pooling == "cls+mean"
@@ -75,7 +71,7 @@ def test_our_reader_gives_the_vectors_of_the_weights(graph_only, exported):
 
 def test_onnx_runtime_alone_gives_them_too(exported):
     folder, expected = exported
-    tokenizer = load(folder).tokenizer
+    tokenizer = SentenceEncoder.load(folder).tokenizer
     session = onnxruntime.InferenceSession(str(folder / GRAPH_FOLDER / DEFAULT_GRAPH))
     call = tokenizer(TEXTS, padding=True, truncation=True, max_length=24, return_tensors="np")
     (vectors,) = session.run([OUTPUT], {name: call[name] for name in ("input_ids", "attention_mask")})
@@ -110,7 +106,7 @@ def test_sentence_transformers_pools_what_the_graph_gives(exported):
 
 def test_int8_is_near_and_smaller(graph_only, exported):
     folder = graph_only(INT8)
-    encoder = load(folder)
+    encoder = SentenceEncoder.load(folder)
     found = encoder.encode(TEXTS)
     assert (found * exported[1]).sum(axis=1).min() > 0.99  # dot products of unit vectors
     assert np.abs(found - exported[1]).max() > 1e-6
@@ -122,7 +118,7 @@ def test_int8_is_near_and_smaller(graph_only, exported):
 def test_heads_in_the_graph_are_those_beside_it(graph_only, name):
     """One text at a time, because int8 scales are those of a whole batch."""
     folder = graph_only(name)
-    encoder = load(folder)
+    encoder = SentenceEncoder.load(folder)
     session = onnxruntime.InferenceSession(str(folder / GRAPH_FOLDER / name))
     for text in TEXTS:
         call = encoder.tokenizer([text], truncation=True, max_length=24, return_tensors="np")
@@ -136,7 +132,7 @@ def test_a_graph_is_named_by_its_path(exported):
     model = resolve_model(str(path))
     assert model.identity == f"{resolve_model(str(folder)).identity}/{INT8}"
     assert read_saved(model.described).graph == path
-    encoder = load(model.folder)
+    encoder = SentenceEncoder.load(model.folder)
     assert 1e-6 < np.abs(encoder.encode(TEXTS) - expected).max() < 0.1
 
 
@@ -153,7 +149,7 @@ def test_of_several_graphs_the_usual_one_is_taken_or_none(graph_only, exported):
 
 
 def test_training_is_refused(graph_only):
-    encoder = load(graph_only(DEFAULT_GRAPH)).network
+    encoder = SentenceEncoder.load(graph_only(DEFAULT_GRAPH)).network
     with pytest.raises(EncoderError, match="gives vectors but no gradients, expected weights to train"):
         Contrastive(encoder, ContrastiveConfig())
 
@@ -185,10 +181,10 @@ def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
         folder / GRAPH_FOLDER / DEFAULT_GRAPH,
     )
     with pytest.raises(EncoderError, match="expected input_ids, attention_mask, token_type_ids and last_hidden_state"):
-        load(folder)
+        SentenceEncoder.load(folder)
     (folder / GRAPH_FOLDER / DEFAULT_GRAPH).write_bytes(b"no graph")
     with pytest.raises(EncoderError, match="cannot be loaded"):
-        load(folder)
+        SentenceEncoder.load(folder)
 
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="other processors do not saturate")

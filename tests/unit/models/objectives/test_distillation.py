@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
@@ -19,6 +18,7 @@ from models.objectives.info_nce import VectorQueue
 from models.training.config import TrainingConfig
 from models.training.loop import train
 from models.training.teacher_vectors import TeacherVectors
+from tests.exports import exported
 from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, pairs_of, tiny_encoder, write_shallow, write_tiny
 
 ASSETS = Path(__file__).parents[4] / "storage" / "assets"
@@ -220,10 +220,7 @@ def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere
     assert all(after[column] > before[column] + 0.1 for column in before), (before, after)
     losses = result.log["loss"].drop_nulls()
     assert losses.tail(5).mean() < losses.head(5).mean()
-    student.with_network(result.encoder).save(tmp_path / "out")
-    texts = kept["de"].to_list()
-    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
-    assert np.abs(student.with_network(result.encoder).encode(texts) - theirs).max() <= 1e-5
+    exported(student.with_network(result.encoder), tmp_path / "out", kept["de"].to_list())
 
 
 def test_the_projection_stands_before_a_last_scaling_and_opens_elsewhere(tmp_path):
@@ -233,9 +230,6 @@ def test_the_projection_stands_before_a_last_scaling_and_opens_elsewhere(tmp_pat
     pairs = pairs_of(encoder.tokenizer)
     vectors = np.random.default_rng(0).normal(size=(4, width)).astype(np.float32)
     objective.meet_teacher(replace(pairs, teacher=vectors), vectors)
-    made = encoder.with_network(objective.online.eval())
-    made.save(tmp_path / "out")
-    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(BACK_DE)
-    assert theirs.shape == (4, width)
-    assert np.linalg.norm(theirs, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
-    assert np.abs(made.encode(BACK_DE) - theirs).max() <= 1e-5
+    made = exported(encoder.with_network(objective.online.eval()), tmp_path / "out", BACK_DE).encode(BACK_DE)
+    assert made.shape == (4, width)
+    assert np.linalg.norm(made, axis=1) == pytest.approx(np.ones(4), abs=1e-5)

@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
@@ -32,6 +31,7 @@ from models.training.loop import train
 from models.views.config import DeletedView
 from models.views.deletion import delete_words
 from storage.assets.embedded import embedded_path
+from tests.exports import library_vectors
 
 STEPS = 20
 USUAL = {"precision": "fp32", "lr": 1e-3, "batch_size": 16, "max_steps": STEPS, "eval_every": STEPS, "select": "last"}
@@ -129,6 +129,6 @@ def test_a_few_steps_lower_the_loss_and_the_export_opens_elsewhere(rows, dev, sh
     made.save(tmp_path)
     texts = rows[case.rows]["text_2"].unique(maintain_order=True).to_list()[:12]
     # One by one: in a batch, their convolutions take the padding of shorter sentences for tokens.
-    theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(texts, batch_size=1)
+    theirs = library_vectors(tmp_path, texts, batch_size=1)
     assert np.abs(theirs - made.encode(texts)).max() <= 1e-5
     assert result.encoder.width != encoder.width or np.abs(theirs - encoder.encode(texts)).max() > 1e-4

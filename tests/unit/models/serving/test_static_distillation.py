@@ -3,15 +3,14 @@
 import numpy as np
 import polars as pl
 import pytest
-from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError
 from models.serving.dimension_reduction import principal_axes, shortened
 from models.serving.static_distillation import RARE, RIDGE, tabulate
 from storage.assets.embedded import embedded_path
+from tests.exports import exported
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
@@ -61,11 +60,7 @@ def test_a_real_encoder_s_table_keeps_most_of_its_order_and_is_read_by_sentence_
         (made @ made.T)[np.triu_indices(len(made), 1)], (unit(vectors) @ unit(vectors).T)[np.triu_indices(len(made), 1)]
     )
     assert near[0, 1] > 0.8
-    table.save(tmp_path / "static")
-    peer = SentenceTransformer(str(tmp_path / "static"), device="cpu")
-    assert np.abs(peer.encode(TEXTS) - table.encode(TEXTS)).max() <= 1e-5
-    again = SentenceEncoder.load(tmp_path / "static", saved_config(tmp_path / "static", "x"))
-    np.testing.assert_array_equal(again.encode(TEXTS), table.encode(TEXTS))
+    exported(table, tmp_path / "static", TEXTS)
     with pytest.raises(EncoderError, match="expected a transformer with a fast tokenizer"):
         tabulate(table, texts, made, 8)
 
@@ -84,11 +79,8 @@ def test_turned_dimensions_keep_cosines_and_lose_the_least(tiny):
 def test_fewer_dimensions_are_read_by_sentence_transformers(tiny, tmp_path):
     encoder, tokenizer, vectors = tiny
     short = shortened(encoder, np.eye(WIDTH), 5)
-    SentenceEncoder(short, tokenizer).save(tmp_path / "out")
-    peer = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
-    assert np.abs(peer - unit(vectors[:, :5])).max() <= 1e-5
-    again = SentenceEncoder.load(tmp_path / "out", saved_config(tmp_path / "out", "x"))
-    assert np.abs(again.encode(TEXTS) - peer).max() <= 1e-5
+    again = exported(SentenceEncoder(short, tokenizer), tmp_path / "out", TEXTS)
+    assert np.abs(again.encode(TEXTS) - unit(vectors[:, :5])).max() <= 1e-5
 
 
 def test_dimensions_that_are_not_there_are_refused(tiny):

@@ -1,14 +1,12 @@
 """Settings of a sentence-transformers folder are read and checked against the configuration."""
 
 import json
-from typing import get_args
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from models.encoder.config import EncoderConfig, Pooling
-from models.encoder.heads import POOLER
+from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder, tokenise
 from models.encoder.serialization.load import read_saved, saved_config
@@ -33,15 +31,6 @@ def exported(tmp_path):
 
 def rewrite(path, change):
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
-
-
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", sorted({*get_args(Pooling)} - {POOLER}))
-def test_an_export_says_how_it_pools_and_is_loaded_so(exported, pooling, normalize):
-    folder, vectors = exported(pooling=pooling, normalize=normalize)
-    found = saved_config(folder, "x")
-    assert (found.pooling, found.normalize, found.max_length) == (pooling, normalize, 24)
-    assert abs(SentenceEncoder.load(folder, found).encode(ORIGINALS) - vectors).max() == 0
 
 
 @pytest.mark.parametrize(
