@@ -13,8 +13,6 @@ from models.views.views import (
     held_apart,
     judged_views,
     kept_views,
-    ordered_views,
-    original_view,
     sampled,
     view_samples,
 )
@@ -87,8 +85,7 @@ def make_views(
                 *(trip.judged(number) for trip in trips),
                 *(held_apart(judged_views(here, in_range(table, number, bits)), filters) for table in rewritings),
             ]
-            originals = [original_view(here)] if original else []
-            return told.of(pl.concat([pl.LazyFrame(schema=JUDGED), *judged]), originals)
+            return told.of(pl.concat([pl.LazyFrame(schema=JUDGED), *judged]), here if original else None)
 
         work.draft.write_all(map(of_range, range(1 << bits)))
     drops = drop_table(told.drops)
@@ -104,10 +101,10 @@ class _Told:
         self.drops: list[pl.DataFrame] = []
         self.samples: list[pl.DataFrame] = []
 
-    def of(self, judged: pl.LazyFrame, originals: list[pl.LazyFrame]) -> pl.DataFrame:
-        """Return the ordered views of a range of sentences; count dropped views and draw samples."""
+    def of(self, judged: pl.LazyFrame, originals: pl.LazyFrame | None) -> pl.DataFrame:
+        """Return the views of a range of sentences; count dropped views and draw samples."""
         rows = judged.collect()
-        table = ordered_views([*originals, kept_views(rows.lazy())]).collect()
+        table = kept_views(rows.lazy(), originals).collect()
         self.drops.append(count_drops(rows.lazy()))
         self.samples.append(sampled(table.lazy(), SAMPLE_ROWS))
         return table
