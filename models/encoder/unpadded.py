@@ -34,7 +34,7 @@ from models.encoder.packed_attention import Group, Layout, Padding, packed_atten
 from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
@@ -65,6 +65,12 @@ class Tokens:
     offsets: NDArray[np.int64]
     pad_id: int
 
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int] | NDArray[np.integer]], pad_id: int) -> Tokens:
+        """Put the token ids of sentences together."""
+        ids = np.concatenate([np.zeros(0, dtype=np.int32), *rows]).astype(np.int32, copy=False)
+        return cls(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64), pad_id)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -88,8 +94,9 @@ class Tokens:
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
         return Tokens(self.ids[places], offsets, self.pad_id)
 
-    def padded(self, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return padded rows: ids (B, T) int64, padded on the right, and the mask (B, T), 1 for real tokens."""
+    def padded(self, rows: NDArray[np.int64] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return padded rows, or all: ids (B, T) int64, padded on the right, and the mask (B, T), 1 for real tokens."""
+        rows = np.arange(len(self)) if rows is None else rows
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         place_BT = starts[:, None] + np.arange(int((ends - starts).max()))
         real_BT = place_BT < ends[:, None]
@@ -220,15 +227,15 @@ def _found_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
 
 def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
     some = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(TRIED)]
-    lengths = [TRIED[0], len(some) - TRIED[0]]
-    tokens = Tokens(some.astype(np.int32), np.array([0, lengths[0], len(some)]), pad_id)
+    tokens = Tokens.of(np.split(some, TRIED[:1]), pad_id)
     layout = lay_out(tokens, np.arange(2), backbone.device, by_length=False)
     try:
         found_ND = run_packed(backbone, layout, first)
     except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
         logger.info("%s does not run packed: %s", type(backbone).__name__, error)
         return False
-    alone = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in torch.split(layout.ids, lengths, 1)]
+    texts = torch.split(layout.ids, tokens.lengths.tolist(), 1)
+    alone = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in texts]
     return bool(torch.allclose(found_ND, torch.cat(alone), rtol=TOLERANCE, atol=TOLERANCE))
 
 

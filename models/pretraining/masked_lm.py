@@ -14,6 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
+from models.encoder.unpadded import Tokens
 from models.objectives.language_modeling.masked_lm import Masking
 from storage.record import Record
 
@@ -54,14 +55,6 @@ def _cut(part: np.ndarray, lengths: np.ndarray, tokens: int) -> list[np.ndarray]
     if first < len(part):
         cuts.append(part[first:])
     return cuts
-
-
-def pad(rows: list[np.ndarray], value: int) -> np.ndarray:
-    """Return rows of unequal length as one (rows, longest) matrix, padded with `value` on the right."""
-    matrix = np.full((len(rows), max(len(row) for row in rows)), value, dtype=np.int64)
-    for number, row in enumerate(rows):
-        matrix[number, : len(row)] = row
-    return matrix
 
 
 class EncoderShape(Record):
@@ -137,10 +130,10 @@ class MaskedSentences:
         Returns:
             (N, vocabulary) logits and (N,) labels of the N masked tokens.
         """
-        tokens_BT = pad([self.sentences[i] for i in batch], self.pad_id)
-        arrays = tokens_BT, tokens_BT != self.pad_id, *self.masking.hide(tokens_BT, self.config.masked, generator)
+        tokens_BT, real_BT = Tokens.of([self.sentences[i] for i in batch], self.pad_id).padded()
+        masked = map(torch.from_numpy, self.masking.hide(tokens_BT.numpy(), self.config.masked, generator))
         device = next(model.parameters()).device
-        tokens, real, hidden, chosen = (torch.from_numpy(array).to(device) for array in arrays)
+        tokens, real, hidden, chosen = (array.to(device) for array in (tokens_BT, real_BT.bool(), *masked))
         states = model.model(hidden, attention_mask=real).last_hidden_state
         return model.decoder(model.head(states[chosen])), tokens[chosen]
 

@@ -11,10 +11,10 @@ from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 from transformers import MarianMTModel
 from transformers.utils import logging as transformers_logging
 
+from models.encoder.unpadded import Tokens
 from models.errors import TranslatorLoadError
 from models.runtime.device import arithmetic
 from models.translation.batching import BatchedTranslator
@@ -85,19 +85,13 @@ class MarianEngine:
 
     def _decode(self, sources: list[list[int]], caps: list[int]) -> Decoded:
         device = self.model.device
-        source_BS = _padded(sources, self._pad).to(device)
-        mask_BS = _padded([[1] * len(source) for source in sources], 0).to(device)
+        source_BS, mask_BS = (x.to(device) for x in Tokens.of(sources, self._pad).padded())
         caps_B = torch.tensor(caps, device=device)
         beam, ngram = self._config.beam, self._config.no_repeat_ngram
         with arithmetic(device, bf16=False):  # products of 16-bit weights stay in 16 bits
             if beam == 1:
                 return greedy(self.model, source_BS, mask_BS, caps_B, ngram)
             return beam_search(self.model, source_BS, mask_BS, caps_B, beam, ngram)
-
-
-def _padded(rows: list[list[int]], fill: int) -> Tensor:
-    longest = max(len(row) for row in rows)
-    return torch.tensor([row + [fill] * (longest - len(row)) for row in rows])
 
 
 logger = logging.getLogger(__name__)
