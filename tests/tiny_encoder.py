@@ -16,6 +16,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.static import StaticTable
+from models.encoder.unpadded import Tokens
 from models.training.batches import tokenise_pairs
 from storage.assets.embedded import embedded_path
 
@@ -84,6 +85,12 @@ def pairs_of(
 ) -> Batch:
     """Return tokenised pairs of texts, with known fields of the batch."""
     return replace(tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": one, "text_2": two})), **known)
+
+
+def random_tokens(lengths: list[int], seed: int = 0) -> Tokens:
+    """Return sentences of these lengths out of 50 words, padded by token 1."""
+    generator = np.random.default_rng(seed)
+    return Tokens.of([generator.integers(4, 50, length) for length in lengths], 1)
 
 
 def every_field() -> dict[str, Any]:
