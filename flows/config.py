@@ -40,7 +40,8 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
     if problem["type"] == "value_error" and not place:
         return str(problem["ctx"]["error"])  # from a validator of the whole configuration, whose message is complete
     if problem["type"] != "extra_forbidden":
-        return f"{place}: {problem['msg']} (found {shown(repr(problem['input']))[:200]})"
+        message = problem["msg"].removeprefix("Value error, ")
+        return f"{place}: {message} (found {shown(repr(problem['input']))[:200]})"
     model: object = base
     for part in problem["loc"][:-1]:
         model = OBJECTIVE_CONFIGS[str(part)]() if part in OBJECTIVE_CONFIGS else _section(model, str(part))
@@ -149,7 +150,8 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
         model: The model to copy.
         first: Fields that Prefect's run form shows first.
     """
-    chosen = _name_of(model)
+    named = model.model_fields.get("name")
+    chosen = str(named.default) if named is not None and get_origin(named.annotation) is Literal else None
     fields: dict[str, Any] = {}
     for name in dict.fromkeys((*first, *model.model_fields)):
         field = model.model_fields[name]
@@ -161,12 +163,6 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
         __doc__=model.__doc__,
         **fields,
     )
-
-
-def _name_of(model: type[BaseModel]) -> str | None:
-    """Return the fixed name of an objective or a transform; None for other settings."""
-    field = model.model_fields.get("name")
-    return str(field.default) if field is not None and get_origin(field.annotation) is Literal else None
 
 
 def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union or another form

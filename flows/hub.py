@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from flows.recipes import RECIPES
-from flows.recipes.shared import ENCODERS
+from flows.recipes.shared import ENCODERS, NO_COMMIT
 from storage.artifacts.lookup import MADE_HERE
 from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
@@ -64,13 +64,13 @@ class PinStatus:
 
 def pins() -> tuple[HubPin, ...]:
     """Return every Hub repository that a recipe or a declared dataset reads, each once."""
-    reasons = {encoder.model: encoder.note for encoder in ENCODERS.values() if encoder.revision is None}
+    unpinned = {encoder.model for encoder in ENCODERS.values() if encoder.revision is None}
     models = {model: None for make in RECIPES.values() for model in make().models() if of_the_hub(model[0])}
     sets = {(str(declared.hub_id), declared.revision): "" for declared in DATASETS.values() if declared.hub_id}
     archives = {declared.archive for declared in DATASETS.values() if declared.archive is not None}
     sets |= {(archive.hub_id, archive.revision): "" for archive in archives}
     return (
-        *(HubPin("model", name, revision, "" if revision else reasons.get(name, "")) for name, revision in models),
+        *(HubPin("model", name, revision, NO_COMMIT if name in unpinned else "") for name, revision in models),
         *(HubPin("dataset", name, revision, "" if revision else reason) for (name, revision), reason in sets.items()),
     )
 

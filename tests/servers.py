@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -10,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,3 +78,64 @@ def children(process: int) -> list[int]:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
             direct += map(int, listed.read_text().split())
     return [found for child in sorted(direct) for found in (child, *children(child))]
+
+
+class Cluster:
+    """A Prefect server and a process worker; each leads a process group, which can be killed whole.
+
+    Attributes:
+        folder: Folder of the logs.
+        environment: Environment of server, worker and clients.
+        url: Address of the server's API.
+        running: The processes by name.
+    """
+
+    def __init__(self, folder: Path, home: Path, **own: str) -> None:
+        self._port = free_port()
+        clients = clients_of(self._port, home)
+        self.folder, self.url = folder, clients["PREFECT_API_URL"]
+        self.environment = {**os.environ, **clients, **runs_in(ROOT), "BSL_STORE": str(folder / "store"), **own}
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def server(self) -> None:
+        self._start("server", *SERVER, "--port", str(self._port))
+        wait_until_healthy(self.url)
+
+    def worker(self) -> None:
+        self._start("worker", PREFECT, "worker", "start", "--pool", "gpu")
+
+    def prefect(self, *words: str) -> str:
+        """Run a command of Prefect's, which must succeed, and return its output."""
+        done = subprocess.run([PREFECT, *words], env=self.environment, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def ask(self, path: str, body: object = None) -> Any:
+        """Return the server's answer to a GET, or with a body to a POST."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"})
+        for _ in range(120):
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                if error.code != 503:  # SQLite is busy; Prefect's own clients also wait
+                    raise
+                time.sleep(0.5)
+        raise TimeoutError(f"{self.url}{path}: 503 for a minute")
+
+    def log(self) -> str:
+        """Return the worker's log."""
+        return (self.folder / "worker.log").read_text()
+
+    def kill(self) -> None:
+        for process in self.running.values():
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+        self.running.clear()
+
+    def _start(self, name: str, *command: str | Path) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                command, env=self.environment, cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+            )

@@ -50,7 +50,7 @@ class ParaphraseKind(FrozenKind[Paraphrases]):
     def scores(self, site: RunContext, system: System, sets: tuple[Paraphrases, ...], config: ScoringConfig):
         return [score_paraphrases(site, system.embeddings, system.label, system.checkpoint, sets)]
 
-    def figures(self, sets: tuple[Paraphrases, ...], vectors: Vectors, config: ScoringConfig, device: str):
+    def figures(self, sets: tuple[Paraphrases, ...], vectors: Vectors, config: ScoringConfig, device: str = "cpu"):
         return paraphrase_figures(sets, vectors)
 
     @property

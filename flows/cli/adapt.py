@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -20,6 +19,7 @@ from flows.cli.terminal.options import (
     check_files,
     check_texts,
 )
+from flows.cli.terminal.overrides import settings_in
 from flows.cli.terminal.printing import BROWSE, print_result, print_taken
 from flows.cli.terminal.start import begin
 
@@ -65,7 +65,7 @@ class Adaptation:
         from flows.config import override
         from flows.recipes.adaptation import AdaptConfig
 
-        read = _settings_in(self.config) if self.config is not None else {}
+        read = settings_in(self.config)
         if self.suite and not isinstance(scored := read.get("evaluation", {}), dict):
             raise ValueError(f"--config {self.config}: evaluation is {scored!r}, expected a JSON object of settings")
         options = {"views": self.views and self.views.replace("-", " "), "translators": self.translators}
@@ -87,7 +87,7 @@ def adapt(
     reading: Reading = Reading(),
     place: Site = Site(),
     output: Output = Output(),
-) -> int:
+) -> None:
     """Adapt an encoder to your text; you get the new one only if it is measurably better."""
     check_texts(texts, place)
     check_files(labels)
@@ -113,20 +113,7 @@ def adapt(
         labels_only_judge=adaptation.labels_only_judge,
         config=difference(AdaptConfig(), wanted) or None,
     )
-    if ref is None:
-        return 1
     _show(begun.site.open_store(), ref, output, encoder or wanted.encoder.model, details)
-    return 0
-
-
-def _settings_in(file: Path) -> dict[str, Any]:
-    try:
-        read = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        read = None
-    if not isinstance(read, dict):
-        raise ValueError(f"--config {file}: expected a JSON object of settings")  # noqa: TRY004 - exit code 2
-    return read
 
 
 def _show(store: Store, ref: ReportRef, output: Output, start: str, details: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -67,7 +66,7 @@ def ls(
     *,
     store: StoreUrl = None,
     output: Output = Output(),
-) -> int:
+) -> None:
     """List artifacts, newest first."""
     opened = _open(store)
     if kind:
@@ -80,7 +79,6 @@ def ls(
         _print(ordered, opened.url)
     else:
         print(_none_at(opened, kind or "artifacts"))
-    return 0
 
 
 def _none_at(store: Store, what: str) -> str:
@@ -101,7 +99,7 @@ def _row(manifest: Manifest) -> dict[str, object]:
     }
 
 
-def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Output()) -> int:
+def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Output()) -> None:
     """Print the manifest of an artifact and its first rows."""
     opened = _open(store)
     ref = find(opened, artifact)
@@ -109,12 +107,11 @@ def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Outp
     if output.json:
         first = {table: opened.scan(ref, table).head(SHOWN).collect().to_dicts() for table in manifest.tables}
         print_json({"manifest": manifest.model_dump(mode="json"), "first": first})
-        return 0
+        return
     console = Console()
     console.print_json(manifest.model_dump_json())
     for table in manifest.tables:
         console.print(printable(opened.scan(ref, table).head(SHOWN).collect()), markup=False)
-    return 0
 
 
 def verify(
@@ -171,15 +168,11 @@ def gc(
     delete: Annotated[bool, Parameter(help="delete; without it nothing is touched")] = False,
     store: StoreUrl = None,
     output: Output = Output(),
-) -> int:
+) -> None:
     """List, or delete, old artifacts that no newer report or evaluation needs, and leftovers."""
     opened = _open(store)
     older, now = age(older_than), datetime.now(UTC)
-    try:
-        manifests = collectable(opened, older, now)
-    except CorruptArtifactError as error:
-        print(f"bsl: {error}", file=sys.stderr)
-        return 1
+    manifests = collectable(opened, older, now)
     folders = [*leftovers(opened, older), *unused_copies(opened, older)]
     loans = forgotten_loans(opened, older, now)
     left = [*map(str, folders), *(f"{opened.url}/{loan}" for loan in loans)]
@@ -195,7 +188,6 @@ def gc(
         print_json({"artifacts": rows, "leftovers": left, "deleted": delete})
     else:
         print(f"deleted {counted}" if delete else f"{counted} would go; add --delete to do it")
-    return 0
 
 
 def export(
@@ -209,7 +201,7 @@ def export(
     onnx: Annotated[bool, Parameter(help="also write the encoder of a checkpoint as an ONNX graph")] = False,
     store: StoreUrl = None,
     output: Output = Output(),
-) -> int:
+) -> None:
     """Copy one artifact to a new folder or .zip."""
     opened = _open(store)
     ref = find(opened, artifact)
@@ -226,7 +218,6 @@ def export(
         print_json({"artifact": ref.path, "written": written})
     else:
         print(written)
-    return 0
 
 
 def _open(store: str | None) -> Store:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from flows.cli.terminal.options import Output, Site
+from flows.cli.terminal.overrides import settings_in
 from flows.cli.terminal.printing import print_json, print_table
 from flows.cli.terminal.start import begin
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tasks.pretraining.verify import Check
 
 
-def ls(*, output: Output = Output()) -> int:
+def ls(*, output: Output = Output()) -> None:
     """List the models and texts in the package, with licences and sizes."""
     from storage.assets.catalog import embedded_manifest
     from storage.assets.embedded import embedded_names, embedded_path
@@ -32,7 +32,6 @@ def ls(*, output: Output = Output()) -> int:
         print_json(rows)
     else:
         print_table("In the package", rows)
-    return 0
 
 
 def verify(*, output: Output = Output()) -> int:
@@ -59,19 +58,17 @@ def build(
     root: Annotated[Path | None, Parameter(help="folder to pack into [default: the package's own]")] = None,
     place: Site = Site(),
     output: Output = Output(),
-) -> int:
+) -> None:
     """Train all models from a mirror of licensed collections."""
+    changes = settings_in(config)
     start = begin(place, output)
     from flows.config import override
     from flows.pretraining import AssetsConfig, assets
 
-    wanted = override(AssetsConfig(), json.loads(config.read_bytes()) if config else {})
+    wanted = override(AssetsConfig(), changes)
     packed = start.run(assets, is_planned=False, config=wanted, root=root)  # the flow also packs files, not only stages
-    if packed is None:
-        return 1
     made = {name: f"asset/{key}" for name, key in packed.items()}
     if output.json:
         print_json(made)
     else:
         print("\n".join(f"{name}: {asset}" for name, asset in made.items()))
-    return 0

@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.table import Table
 
 from flows.cli.terminal.log_lines import be_quiet
 from flows.cli.terminal.options import Changes, Debug, Output, Site
 from flows.cli.terminal.overrides import configured
-from flows.cli.terminal.printing import print_json
+from flows.cli.terminal.printing import print_json, print_line, print_table
 from flows.prefect_server.server import check_server, use_server
 from flows.run_context import run_context_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from tasks.diagnostics.benchmark.results import Check as BenchCheck
     from tasks.diagnostics.benchmark.results import Rate
@@ -51,7 +49,12 @@ def doctor(
     if output.json:
         print_json([asdict(check) for check in checks])
     else:
-        _tell(recipe, checks)
+        rows = [
+            {"": check.verdict, "subject": check.subject, "found": _DIGEST.sub(r"\1…", check.found)} for check in checks
+        ]
+        print_table(f"recipe {recipe}", rows)
+        for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy):
+            print_line(f"• {remedy}")
     return 1 if any(check.verdict == "NO" for check in checks) else 0
 
 
@@ -70,18 +73,6 @@ def _server_checks(server: str) -> list[Check]:
     except OSError as error:
         return [Check("server", "NO", str(error))]
     return [Check("server", "ok", f"{server}, prefect {version}; here {own}"), look_at_pool()]
-
-
-def _tell(recipe: str, checks: Sequence[Check]) -> None:
-    table = Table(title=f"recipe {recipe}")
-    for name in ("", "subject", "found"):
-        table.add_column(name, overflow="fold")
-    for check in checks:
-        table.add_row(check.verdict, check.subject, _DIGEST.sub(r"\1…", check.found))
-    console = Console() if sys.stdout.isatty() else Console(width=110)
-    console.print(table)
-    for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy):
-        console.print(f"• {remedy}", markup=False, highlight=False, soft_wrap=True)
 
 
 def bench(
@@ -103,7 +94,7 @@ def bench(
 def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> int:
     """Print each row when it is measured, and finally (also after an error) the tables; return 1 if a check failed."""
     from tasks.diagnostics.benchmark.results import Check as BenchCheck
-    from tasks.diagnostics.benchmark.results import as_json, markdown, spelled
+    from tasks.diagnostics.benchmark.results import markdown, spelled
 
     found: list[BenchCheck | Rate] = []
     try:
@@ -112,7 +103,7 @@ def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> i
             print(spelled(row), file=sys.stderr, flush=True)
     finally:
         if json:
-            print_json(as_json(found))
+            print_json([asdict(row) for row in found])
         else:
             print(markdown(title, found), flush=True)
     return 1 if any(isinstance(row, BenchCheck) and row.verdict == "MISSED" for row in found) else 0
@@ -125,26 +116,25 @@ def completion(
     /,
     *,
     debug: Debug = False,  # noqa: ARG001 - every verb has it
-) -> int:
+) -> None:
     """Print the script that makes your shell complete verbs and options."""
     from flows.cli.main import app
 
     print(app.generate_completion(shell=shell))
-    return 0
 
 
 def ui(
     *,
     port: Annotated[int, Parameter(help="port on this machine")] = 4200,
     debug: Debug = False,  # noqa: ARG001 - every verb has it
-) -> int:
+) -> None:
     """Serve the Prefect UI over the runs of this folder."""
     from flows.prefect_server.server import is_alone, named_server, use_server
 
     server = use_server()
     if address := named_server():
         print(f"{server} serves its own UI: {address.removesuffix('/api')}")
-        return 0
+        return
     is_alone(inherited=True)  # so that no other command marks its runs as Crashed
     url = f"http://127.0.0.1:{port}"
     os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page calls the default port

@@ -85,7 +85,7 @@ def evaluate(
     settings: Settings = Settings(),
     place: Site = Site(),
     output: Output = Output(),
-) -> int:
+) -> None:
     """Score any encoder on the papers' sets; compare several on the same pairs."""
     check_encoders(models, place)
     start = begin(place, output)
@@ -99,14 +99,11 @@ def evaluate(
     named = EvaluationSettings.model_validate({"reading": reading.given, "precision": settings.precision or "auto"})
     config = override(named, settings.changes())
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
-    if ref is None:
-        return 1
     store = start.site.open_store()
     if output.json:
         print_json({"evaluation": ref.path, **tables_of(store, ref)})
     else:
         _conclude(store, ref)
-    return 0
 
 
 def suites_listed() -> str:

@@ -81,7 +81,7 @@ def export(
     upload: Upload = Upload(),
     place: Site = Site(),
     output: Output = Output(),
-) -> int:
+) -> None:
     """Write an encoder's small and fast forms: ONNX, int8, fewer dimensions, a static table."""
     asked = forms.given
     check_encoders([encoder], place)
@@ -105,7 +105,6 @@ def export(
         print_json({"folder": folder, "forms": rows, "hub": address})
     elif address:
         print(f"hub:     {address}")
-    return 0
 
 
 def _dims(text: str | None) -> tuple[int, ...]:

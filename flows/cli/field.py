@@ -82,7 +82,7 @@ def field(
     reading: Reading = Reading(),
     place: Site = Site(),
     output: Output = Output(),
-) -> int:
+) -> None:
     """Try every method on your text, and say which to use."""
     check_texts(texts, place)
     check_files(labels)
@@ -93,7 +93,4 @@ def field(
 
     details = print_taken(chosen.sources(texts, start.site.mirror), labels, output)
     ref = start.run(trying, [], texts=list(texts), encoder=encoder, labels=labels, settings=chosen)
-    if ref is None:
-        return 1
     show_sweep(start.site.open_store(), ref, output, **details)
-    return 0

@@ -53,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CycloptsError as error:
         print(f"bsl: {printable(refusal(error, words))}", file=sys.stderr)
         return USAGE_ERROR
+    except SystemExit as ended:  # after a failed run, whose error is printed
+        return int(ended.code or 0)
     except KeyboardInterrupt:
         print("bsl: interrupted; finished stages are cached; run again to resume", file=sys.stderr)
         return INTERRUPTED

@@ -21,7 +21,7 @@ def recipes(
     /,
     *,
     output: Output = Output(),
-) -> int:
+) -> None:
     """List the recipes, or print the complete configuration of one."""
     from flows.recipes import recipe as named_recipe
     from flows.recipes.listing import listings
@@ -29,7 +29,7 @@ def recipes(
 
     if recipe:
         print(named_recipe(recipe).model_dump_json(indent=1))
-        return 0
+        return
     listed = listings()
     if output.json:
         print_json([asdict(listing) for listing in listed])
@@ -37,7 +37,6 @@ def recipes(
         lines = [line for listing in listed for line in listing.lines]
         lines += ["", "Other printed rows, each with what measures it, or why nothing does:", *row_lines()]
         print("\n".join(map(_fitting, lines)))
-    return 0
 
 
 def _fitting(line: str) -> str:

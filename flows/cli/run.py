@@ -50,12 +50,11 @@ def run(
 
         with spinner(f"{recipe}: looking for its sources and models"), planning() as plan:
             pipeline.fn(**asked, site=start.site)
-        return _dry_run(store, plan, as_json=output.json)
+        _dry_run(store, plan, as_json=output.json)
+        return 0
     from models.evaluation.verdict import STOPPED
 
     ref = start.run(pipeline, [config], [recipe], **asked)
-    if ref is None:
-        return 1
     if output.json:
         print_json(_outcome(store, ref))
     else:
@@ -63,7 +62,7 @@ def run(
     return 1 if store.manifest(ref).figures.get("verdict") == STOPPED else 0
 
 
-def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> int:
+def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
     rows = [
         {
             "stage": step.stage,
@@ -74,9 +73,8 @@ def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> int:
     ]
     if as_json:
         print_json(rows)
-        return 0
-    print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to be made", rows)
-    return 0
+    else:
+        print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to be made", rows)
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def embed(
     *,
     use: Use = Use(),
     output: Output = Output(),
-) -> int:
+) -> None:
     """Write the vectors of a file's sentences."""
     site = _used_site(model, source, use)
     from tasks.serving.search import embed_file
@@ -99,7 +99,6 @@ def embed(
         print_json({"sentences": done, "file": target})
     else:
         print(printable(f"{done:,} sentences: {target}"))
-    return 0
 
 
 def pairs(
@@ -111,7 +110,7 @@ def pairs(
     above: Annotated[float, Parameter(help="cosine that a pair exceeds")] = -1.0,
     use: Use = Use(),
     output: Output = Output(),
-) -> int:
+) -> None:
     """Find the sentences of a corpus that are most like each other."""
     if top < 1:
         raise ValueError(f"--top {top}: expected 1 or more")
@@ -123,7 +122,6 @@ def pairs(
         print_table(corpus, rows)
     else:
         print(f"no two sentences have a cosine above {above:g}")
-    return 0
 
 
 def _used_site(model: str, corpus: str, use: Use) -> RunContext:

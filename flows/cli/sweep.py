@@ -52,7 +52,7 @@ def sweep(
     settings: Settings = Settings(),
     place: Site = Site(),
     output: Output = Output(),
-) -> int:
+) -> None:
     """Run a grid of configurations, each with several seeds, to one table."""
     for option, number in (("seeds", points.seeds), ("lanes", lanes)):
         if number is not None and number < 1:
@@ -83,10 +83,7 @@ def sweep(
         against=list(points.against),
         lanes=lanes,
     )
-    if ref is None:
-        return 1
     show_sweep(start.site.open_store(), ref, output)
-    return 0
 
 
 def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -161,7 +158,7 @@ def reproduce(
     settings: Settings = Settings(),
     place: Site = Site(),
     output: Output = Output(),
-) -> int:
+) -> None:
     """Run the recipe behind a published row, and compare it with the row."""
     if seeds < 1:
         raise ValueError(f"--seeds {seeds}: expected 1 or more runs")
@@ -178,11 +175,8 @@ def reproduce(
     from flows.sweep.sweep import reproduction
 
     ref = start.run(reproduction, configs, row=row, seeds=seeds, margin=margin, overrides=changes or None)
-    if ref is None:
-        return 1
     from tasks.reporting.reproduction import figure_rows
 
     store = start.site.open_store()
     tables = [("Published and measured, × 100", figure_rows(store.scan(ref).collect()))]
     print_result(store, ref, output, lambda: tables)
-    return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes.paper import multilingual, multilingual_sup, nli
-from flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, changed, round_trips
+from flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, changed, trips_of
 from flows.recipes.supervised import sbert_nli_stsb
 from flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
 from models.encoder.config import EncoderConfig
@@ -17,8 +17,6 @@ from models.views.config import AugmentConfig
 from models.views.pairs import PairConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from flows.config import PipelineConfig
 
 _LENGTH: Final = {"max_length": 128}  # tokens, as in ConGen and multilingual distillation
@@ -33,10 +31,10 @@ def distil() -> PipelineConfig:
     return changed(
         nli(),
         title="distil: SimCSE-RoBERTa-large teaches BERT-base on SNLI and MultiNLI",
-        augment=AugmentConfig(translations=round_trips(OPUS_MT)[:1], filters=UNFILTERED),
+        augment=AugmentConfig(translations=trips_of("en", OPUS_MT)[:1], filters=UNFILTERED),
         pairs=beside_original("bt-de"),
-        encoder=changed(ENCODERS["bert-base-uncased"].config, **_LENGTH),
-        teacher=changed(ENCODERS["unsup-simcse-roberta-large"].config, pooling="cls", **_LENGTH),
+        encoder=changed(ENCODERS["bert-base-uncased"], **_LENGTH),
+        teacher=changed(ENCODERS["unsup-simcse-roberta-large"], pooling="cls", **_LENGTH),
         training=congen_config(),
         published=("BSL-BERT", "BERT avg."),
     )
@@ -47,7 +45,7 @@ def distil_minilm() -> PipelineConfig:
     return changed(
         distil(),
         title="distil-minilm: SimCSE-RoBERTa-large teaches MiniLM-L6 on SNLI and MultiNLI",
-        encoder=changed(ENCODERS["MiniLM-L6-H384-uncased"].config, **_LENGTH),
+        encoder=changed(ENCODERS["MiniLM-L6-H384-uncased"], **_LENGTH),
         training=changed(congen_config(), lr=3e-4),
     )
 
@@ -73,7 +71,7 @@ def tiny_distil() -> PipelineConfig:
     )
 
 
-DISTILLATION: Final[tuple[Callable[[], PipelineConfig], ...]] = (distil, distil_minilm, tiny_distil)
+DISTILLATION: Final = (distil, distil_minilm, tiny_distil)
 
 
 def mbert_sbert() -> PipelineConfig:
@@ -84,8 +82,8 @@ def mbert_sbert() -> PipelineConfig:
     return changed(
         multilingual(),
         title="mbert-sbert: SBERT-nli-stsb teaches mBERT six languages",
-        encoder=changed(ENCODERS["bert-base-multilingual-cased"].config, **_LENGTH),
-        teacher=ENCODERS["bert-base-nli-stsb-mean-tokens"].config,
+        encoder=changed(ENCODERS["bert-base-multilingual-cased"], **_LENGTH),
+        teacher=ENCODERS["bert-base-nli-stsb-mean-tokens"],
         training=multilingual_distil_config(),
         published=("mBERT ← SBERT-nli-stsb", "mBERT", "BSL-uns"),
     )
@@ -96,7 +94,7 @@ def xlmr_sbert() -> PipelineConfig:
     return changed(
         mbert_sbert(),
         title="xlmr-sbert: SBERT-nli-stsb teaches XLM-R six languages",
-        encoder=changed(ENCODERS["xlm-roberta-base"].config, **_LENGTH),
+        encoder=changed(ENCODERS["xlm-roberta-base"], **_LENGTH),
         published=("XLM-R ← SBERT-nli-stsb", "XLM-R", "BSL-sup"),
     )
 
@@ -157,13 +155,13 @@ def _in_english(encoder: str, title: str, published: tuple[str, ...]) -> Pipelin
     return changed(
         sbert_nli_stsb(),
         title=f"{title} on labels of NLI, then on scores of STS-B",
-        encoder=changed(ENCODERS[encoder].config, **_LENGTH),
+        encoder=changed(ENCODERS[encoder], **_LENGTH),
         evaluation=multilingual().evaluation,
         published=published,
     )
 
 
-MULTILINGUAL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+MULTILINGUAL: Final = (
     mbert_sbert, xlmr_sbert, xlmr_sbert_bsl, mbert_nli_stsb, xlmr_nli_stsb,
     tiny_multilingual_distil, tiny_multilingual_sup,
 )  # fmt: skip

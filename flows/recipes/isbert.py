@@ -1,11 +1,10 @@
 """Recipes of IS-BERT's rows (Zhang et al., EMNLP 2020), their laptop versions, and runs on the text of one task.
 
-Each pair of a task in `TASKS` and a system in `_SYSTEMS` gives one recipe function.
+`_on_tasks` makes the recipe functions of runs on the text of one task.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
@@ -37,7 +36,7 @@ _PAPER: Final = TrainingConfig(
 
 def isbert() -> PipelineConfig:
     """IS-BERT-NLI (IS-BERT, Table 1): sentences of SNLI and MultiNLI alone, convolutions of 1, 3 and 5, BERT-base."""
-    bert = ENCODERS["bert-base-uncased"].config
+    bert = ENCODERS["bert-base-uncased"]
     return PipelineConfig(
         title="isbert: IS-BERT on the sentences of SNLI and MultiNLI",
         ingest=NLI,
@@ -117,7 +116,7 @@ def tiny_isbert_task() -> PipelineConfig:
     )
 
 
-ISBERT: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+ISBERT: Final = (
     tiny_isbert, tiny_isbert_task, isbert, isbert_released, isbert_afs, isbert_stsb,
 )  # fmt: skip
 
@@ -127,44 +126,39 @@ TASKS: Final = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
 ROW: Final = "IS-BERT-task"
 
 
-@dataclass(frozen=True)
-class OnTasks:
-    """A system trained on task text.
+def _on_tasks(
+    system: str, settings: Callable[[], PipelineConfig], title: str, source: str, beside: str
+) -> tuple[Callable[[], PipelineConfig], ...]:
+    """Return the recipe functions of a system trained on task text; a task with splits is read in its training split.
 
-    Attributes:
-        name: Prefix of its recipes' names.
-        settings: Recipe that gives its settings.
+    Args:
+        system: Prefix of the recipes' names.
+        settings: Recipe that gives the settings.
         title: Name in reports.
         source: Paper and table of the setting.
         beside: Published row that reports show after the setting's own.
     """
 
-    name: str
-    settings: Callable[[], PipelineConfig]
-    title: str
-    source: str
-    beside: str
-
-    def recipe(self, task: str) -> Callable[[], PipelineConfig]:
-        """Return the recipe function for a task; a task with splits is read in its training split."""
-        name, heading = f"{self.name}-{task}", DATASETS[task].heading
+    def on_task(task: str) -> Callable[[], PipelineConfig]:
+        name, heading = f"{system}-{task}", DATASETS[task].heading
 
         def make() -> PipelineConfig:
             return changed(
-                self.settings(),
-                title=f"{name}: {self.title} on the sentences of {heading}",
+                settings(),
+                title=f"{name}: {title} on the sentences of {heading}",
                 ingest=IngestConfig(sources=(SourceSpec(dataset=task),)),
                 evaluation=as_printed(task),
-                published=(ROW, self.beside),
+                published=(ROW, beside),
             )
 
         make.__name__ = make.__qualname__ = name.replace("-", "_")
-        make.__doc__ = f"{self.source}: as `{self.settings.__name__}`, on the sentences of {heading} without labels."
+        make.__doc__ = f"{source}: as `{settings.__name__}`, on the sentences of {heading} without labels."
         return make
 
+    return tuple(map(on_task, TASKS))
 
-_SYSTEMS: Final = (
-    OnTasks("isbert", isbert, "IS-BERT", "IS-BERT-task (IS-BERT, Table 3)", "BERT avg."),
-    OnTasks("bsl", nli, "BSL", "BSL in the setting of IS-BERT-task (Table 2)", "BSL-BERT"),
+
+TRANSFER: Final = (
+    *_on_tasks("isbert", isbert, "IS-BERT", "IS-BERT-task (IS-BERT, Table 3)", "BERT avg."),
+    *_on_tasks("bsl", nli, "BSL", "BSL in the setting of IS-BERT-task (Table 2)", "BSL-BERT"),
 )
-TRANSFER: Final = tuple(system.recipe(task) for system in _SYSTEMS for task in TASKS)

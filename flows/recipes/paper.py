@@ -14,7 +14,7 @@ from flows.recipes.shared import (
     as_printed,
     beside_original,
     changed,
-    round_trips,
+    trips_of,
 )
 from models.training.config import (
     multilingual_released_config,
@@ -39,9 +39,9 @@ def nli() -> PipelineConfig:
     return PipelineConfig(
         title="nli: BSL-BERT on SNLI and MultiNLI",
         ingest=NLI,
-        augment=AugmentConfig(translations=round_trips(OPUS_MT), filters=UNFILTERED),
+        augment=AugmentConfig(translations=trips_of("en", OPUS_MT), filters=UNFILTERED),
         pairs=PairConfig(),
-        encoder=ENCODERS["bert-base-uncased"].config,
+        encoder=ENCODERS["bert-base-uncased"],
         training=paper_config(),
         evaluation=as_printed("stsb/dev", "sts", "senteval"),
         published=("BSL-BERT", "BERT avg.", "IS-BERT-NLI", "IS-BERT-task"),
@@ -76,7 +76,7 @@ def nli_roberta() -> PipelineConfig:
     return changed(
         nli(),
         title="nli-roberta: BSL-RoBERTa on SNLI and MultiNLI",
-        encoder=ENCODERS["roberta-base"].config,
+        encoder=ENCODERS["roberta-base"],
         published=("BSL-RoBERTa", "SRoBERTa"),
     )
 
@@ -140,7 +140,7 @@ def sbert() -> PipelineConfig:
     return changed(
         entail(),
         title="sbert: BSL-SBERT on entailed pairs",
-        encoder=ENCODERS["bert-base-nli-mean-tokens"].config,
+        encoder=ENCODERS["bert-base-nli-mean-tokens"],
         training=supervised_config(),
         published=("BSL-SBERT", "SBERT"),
     )
@@ -161,7 +161,7 @@ def sroberta() -> PipelineConfig:
     return changed(
         sbert(),
         title="sroberta: BSL-SRoBERTa on entailed pairs",
-        encoder=ENCODERS["roberta-base-nli-mean-tokens"].config,
+        encoder=ENCODERS["roberta-base-nli-mean-tokens"],
         published=("BSL-SRoBERTa", "SRoBERTa"),
     )
 
@@ -171,7 +171,7 @@ def sroberta_2022() -> PipelineConfig:
     return changed(
         sroberta(),
         title="sroberta-2022: BSL on entailed pairs as its code does since 2022",
-        encoder=ENCODERS["nli-roberta-base-v2"].config,
+        encoder=ENCODERS["nli-roberta-base-v2"],
         training=supervised_2022_config(),
     )
 
@@ -188,7 +188,7 @@ def multilingual() -> PipelineConfig:
             translations=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES), filters=UNFILTERED
         ),
         pairs=PairConfig(pairings=ACROSS),
-        encoder=ENCODERS["bert-base-multilingual-cased"].config,
+        encoder=ENCODERS["bert-base-multilingual-cased"],
         evaluation=as_printed("sts17-bsl"),
         published=("BSL-uns", "mBERT", "XLM-R"),
     )
@@ -204,7 +204,7 @@ def multilingual_released() -> PipelineConfig:
     return changed(
         base,
         title="multilingual-released: BSL-uns as its code was released",
-        augment=AugmentConfig(translations=(*base.augment.translations, *round_trips(OPUS_MT)), filters=UNFILTERED),
+        augment=AugmentConfig(translations=(*base.augment.translations, *trips_of("en", OPUS_MT)), filters=UNFILTERED),
         pairs=PairConfig(pairings=(*PairConfig().pairings, *ACROSS), drop_identical=True),
         training=multilingual_released_config(),
     )
@@ -218,7 +218,7 @@ def multilingual_sup() -> PipelineConfig:
     return changed(
         multilingual(),
         title="multilingual-sup: BSL-sup on SNLI and MultiNLI in six languages",
-        encoder=ENCODERS["stsb-xlm-r-multilingual"].config,
+        encoder=ENCODERS["stsb-xlm-r-multilingual"],
         published=("BSL-sup", "XLM-R ← SBERT-nli-stsb", "LaBSE"),
     )
 

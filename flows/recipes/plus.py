@@ -20,7 +20,7 @@ from models.views.config import CropView
 from models.views.pairs import ViewPair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from flows.config import PipelineConfig
     from models.training.config import TrainingConfig
@@ -91,4 +91,4 @@ VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Points of the study `plus`: changes to `tiny-plus`, or another recipe to compare it with."""
 
-PLUS: Final[tuple[Callable[[], PipelineConfig], ...]] = (nli_plus, tiny_plus)
+PLUS: Final = (nli_plus, tiny_plus)

@@ -6,7 +6,6 @@ Artifact keys contain the digest of the model's files, so two runs with differen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import BaseModel
@@ -71,11 +70,6 @@ def as_printed(*sets: str) -> EvaluationConfig:
     return EvaluationConfig(sets=sets, precision="fp32")
 
 
-def round_trips(translators: Mapping[str, TranslatorConfig]) -> tuple[TranslatedView, ...]:
-    """Return back-translations through German and French."""
-    return tuple(round_trip(translators[f"en-{pivot}"], translators[f"{pivot}-en"]) for pivot in ("de", "fr"))
-
-
 def trips_of(
     lang: str, translators: Mapping[str, TranslatorConfig], pivots: Sequence[str] = PIVOTS
 ) -> tuple[TranslatedView, ...]:
@@ -93,82 +87,35 @@ def beside_original(*methods: str) -> PairConfig:
     return PairConfig(pairings=tuple(ViewPair(view_1=ORIGINAL, view_2=method) for method in methods))
 
 
-@dataclass(frozen=True)
-class PinnedEncoder:
-    """An encoder of the Hub.
-
-    Attributes:
-        model: Its id.
-        revision: Its commit; None where none is known.
-        note: Its role in the paper, and the source of the commit or the reason for its absence.
-    """
-
-    model: str
-    revision: str | None
-    note: str
-
-    @property
-    def config(self) -> EncoderConfig:
-        """Encoder settings: mean pooling, default length."""
-        return EncoderConfig(model=self.model, revision=self.revision)
-
-
-_CITED: Final = "commit cited by public code with the model's files"
-_UNKNOWN: Final = "no commit in any source; give one by `--set encoder.revision=…`"
-
-_ENCODERS: Final = (
-    PinnedEncoder(
-        "google-bert/bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594", f"BERT-base, Table 8; {_CITED}"
-    ),
-    PinnedEncoder(
-        "FacebookAI/roberta-base", "e2da8e2f811d1448a5b465c236feacd80ffbac7b", f"RoBERTa-base, Table 1; {_CITED}"
-    ),
-    PinnedEncoder(
-        "google-bert/bert-base-multilingual-cased",
-        "3f076fdb1ab68d5b2880cb87a0886f315b8146f8",
-        f"mBERT, section 4.3 and Appendix A; {_CITED}",
-    ),
-    PinnedEncoder(
-        "sentence-transformers/bert-base-nli-mean-tokens", None, f"SBERT by softmax on NLI, Table 1; {_UNKNOWN}"
-    ),
-    PinnedEncoder(
-        "sentence-transformers/roberta-base-nli-mean-tokens", None, f"SRoBERTa by softmax on NLI, Table 1; {_UNKNOWN}"
-    ),
-    PinnedEncoder(
-        "sentence-transformers/nli-roberta-base-v2",
-        None,
-        f"by multiple negatives on NLI; start of the authors' code since 2022 (cfacb3b), of no row; {_UNKNOWN}",
-    ),
-    PinnedEncoder(
-        "google/bert_uncased_L-8_H-512_A-8", None, f"BERT of 8 layers, width 512 (SCL, section 4.2); {_UNKNOWN}"
-    ),
-    PinnedEncoder(
-        "sentence-transformers/stsb-xlm-r-multilingual", None, f"XLM-R distilled from SBERT-nli-stsb; {_UNKNOWN}"
-    ),
-    PinnedEncoder(
-        "FacebookAI/xlm-roberta-base", "e73636d4f797dec63c3081bb6ed5c7b0bb3f2089", f"XLM-R, Table 3; {_CITED}"
-    ),
-    PinnedEncoder(
-        "sentence-transformers/LaBSE", "e34fab64a3011d2176c99545a93d5cbddc9a91b7", f"LaBSE, Table 3; {_CITED}"
-    ),
-    PinnedEncoder(
-        "sentence-transformers/paraphrase-multilingual-mpnet-base-v2",
-        "79f2382ceacceacdf38563d7c5d16b9ff8d725d6",
-        f"of no row of the paper; {_CITED}",
-    ),
-    *(
-        PinnedEncoder(model, None, f"{row}; {_UNKNOWN}")
-        for model, row in (
-            ("sentence-transformers/bert-base-nli-stsb-mean-tokens", "SBERT tuned on STS-B after NLI"),
-            ("sentence-transformers/roberta-base-nli-stsb-mean-tokens", "SRoBERTa tuned on STS-B after NLI"),
-            ("princeton-nlp/unsup-simcse-bert-base-uncased", "SimCSE without labels"),
-            ("princeton-nlp/unsup-simcse-roberta-base", "SimCSE without labels, RoBERTa"),
-            ("princeton-nlp/sup-simcse-bert-base-uncased", "SimCSE on NLI"),
-            ("princeton-nlp/sup-simcse-roberta-base", "SimCSE on NLI, RoBERTa"),
-            ("princeton-nlp/unsup-simcse-roberta-large", "SimCSE without labels, teacher of ConGen"),
-            ("nreimers/MiniLM-L6-H384-uncased", "MiniLM-L6, student of ConGen"),
-        )
-    ),
+_PINNED: Final = {  # the commits are cited by public code with the models' files
+    "google-bert/bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",  # BERT-base, Table 8
+    "FacebookAI/roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",  # RoBERTa-base, Table 1
+    "google-bert/bert-base-multilingual-cased": "3f076fdb1ab68d5b2880cb87a0886f315b8146f8",  # mBERT, section 4.3
+    "FacebookAI/xlm-roberta-base": "e73636d4f797dec63c3081bb6ed5c7b0bb3f2089",  # XLM-R, Table 3
+    "sentence-transformers/LaBSE": "e34fab64a3011d2176c99545a93d5cbddc9a91b7",  # LaBSE, Table 3
+    # Of no row of the paper.
+    "sentence-transformers/paraphrase-multilingual-mpnet-base-v2": "79f2382ceacceacdf38563d7c5d16b9ff8d725d6",
+}
+_UNPINNED: Final = (
+    "sentence-transformers/bert-base-nli-mean-tokens",  # SBERT by softmax on NLI, Table 1
+    "sentence-transformers/roberta-base-nli-mean-tokens",  # SRoBERTa by softmax on NLI, Table 1
+    # By multiple negatives on NLI; start of the authors' code since 2022 (cfacb3b), of no row.
+    "sentence-transformers/nli-roberta-base-v2",
+    "google/bert_uncased_L-8_H-512_A-8",  # BERT of 8 layers, width 512 (SCL, section 4.2)
+    "sentence-transformers/stsb-xlm-r-multilingual",  # XLM-R distilled from SBERT-nli-stsb
+    "sentence-transformers/bert-base-nli-stsb-mean-tokens",  # SBERT tuned on STS-B after NLI
+    "sentence-transformers/roberta-base-nli-stsb-mean-tokens",  # SRoBERTa tuned on STS-B after NLI
+    "princeton-nlp/unsup-simcse-bert-base-uncased",  # SimCSE without labels
+    "princeton-nlp/unsup-simcse-roberta-base",  # SimCSE without labels, RoBERTa
+    "princeton-nlp/sup-simcse-bert-base-uncased",  # SimCSE on NLI
+    "princeton-nlp/sup-simcse-roberta-base",  # SimCSE on NLI, RoBERTa
+    "princeton-nlp/unsup-simcse-roberta-large",  # SimCSE without labels, teacher of ConGen
+    "nreimers/MiniLM-L6-H384-uncased",  # MiniLM-L6, student of ConGen
 )
-ENCODERS: Final[Mapping[str, PinnedEncoder]] = {encoder.model.partition("/")[2]: encoder for encoder in _ENCODERS}
-"""Every encoder by its id without the owner."""
+NO_COMMIT: Final = "no commit in any source; give one by `--set encoder.revision=…`"
+"""Why an encoder is not pinned."""
+ENCODERS: Final[Mapping[str, EncoderConfig]] = {
+    model.partition("/")[2]: EncoderConfig(model=model, revision=revision)
+    for model, revision in (*_PINNED.items(), *((model, None) for model in _UNPINNED))
+}
+"""Every encoder of the Hub by its id without the owner: mean pooling, default length."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from flows.config import PipelineConfig
 from flows.recipes.paper import nli, sbert, sroberta
@@ -13,11 +13,6 @@ from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLCo
 from models.training.config import TrainingConfig, nli_config, scl_config, scl_released_config, stsb_config
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from models.views.pairs import PairConfig
 
 LABELLED: Final = changed(ALONE, labelled=True)
 _STSB: Final = as_printed("stsb/dev", "stsb/test")
@@ -31,7 +26,7 @@ def sbert_nli() -> PipelineConfig:
         title="sbert-nli: SBERT on the labels of SNLI and MultiNLI",
         augment=NO_VIEWS,
         pairs=LABELLED,
-        encoder=changed(ENCODERS["bert-base-uncased"].config, **_SENTENCE_BERT),
+        encoder=changed(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
         training=nli_config(),
         published=("SBERT", "BERT avg."),
     )
@@ -42,7 +37,7 @@ def sroberta_nli() -> PipelineConfig:
     return changed(
         sbert_nli(),
         title="sroberta-nli: SRoBERTa on the labels of SNLI and MultiNLI",
-        encoder=changed(ENCODERS["roberta-base"].config, **_SENTENCE_BERT),
+        encoder=changed(ENCODERS["roberta-base"], **_SENTENCE_BERT),
         published=("SRoBERTa", "SBERT"),
     )
 
@@ -83,8 +78,8 @@ def sbert_stsb() -> PipelineConfig:
         title="sbert-stsb: SBERT on the scores of STS-B",
         ingest=IngestConfig(sources=(SourceSpec(dataset="stsb", split="train"),)),
         augment=NO_VIEWS,
-        pairs=_scored("stsb/train"),
-        encoder=changed(ENCODERS["bert-base-uncased"].config, **_SENTENCE_BERT),
+        pairs=changed(ALONE, scored="stsb/train"),
+        encoder=changed(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
         training=stsb_config(),
         evaluation=_STSB,
         published=("SBERT-STSb", "BERT-STSb"),
@@ -118,7 +113,7 @@ def scl() -> PipelineConfig:
         ingest=IngestConfig(sources=(SourceSpec(dataset="snli", split="train"),)),
         augment=NO_VIEWS,
         pairs=changed(LABELLED, shuffle_seed=None),
-        encoder=changed(ENCODERS["bert_uncased_L-8_H-512_A-8"].config, pooling="mean-after-first", max_length=128),
+        encoder=changed(ENCODERS["bert_uncased_L-8_H-512_A-8"], pooling="mean-after-first", max_length=128),
         training=scl_config(),
         published=("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
     )
@@ -168,7 +163,7 @@ def tiny_sbert() -> PipelineConfig:
         augment=NO_VIEWS,
         pairs=LABELLED,
         encoder=EncoderConfig(model="embedded:bert-mini"),
-        training=_tiny(SoftmaxConfig(), lr=1e-4, max_steps=150, eval_every=30),
+        training=TrainingConfig(objective=SoftmaxConfig(), lr=1e-4, max_steps=150, eval_every=30),
         published=("SBERT", "BERT avg."),
     )
 
@@ -183,7 +178,7 @@ def tiny_scl() -> PipelineConfig:
         tiny_sbert(),
         title="tiny-scl: supervised contrastive learning on the embedded NLI sample",
         encoder=EncoderConfig(model="embedded:bert-mini", pooling="mean-after-first"),
-        training=changed(_tiny(objective, lr=3e-4, max_steps=60, eval_every=20), order="groups"),
+        training=TrainingConfig(objective=objective, lr=3e-4, max_steps=60, eval_every=20, order="groups"),
         published=("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
     )
 
@@ -200,8 +195,8 @@ def tiny_stsb() -> PipelineConfig:
         tiny_sbert(),
         title="tiny-stsb: SBERT on the scores of the embedded STS-B",
         ingest=IngestConfig(sources=(SourceSpec(dataset="embedded:stsb", split="train"),)),
-        pairs=_scored("embedded:stsb/train"),
-        training=_tiny(RegressionConfig(), lr=3e-4, max_steps=100, eval_every=25),
+        pairs=changed(ALONE, scored="embedded:stsb/train"),
+        training=TrainingConfig(objective=RegressionConfig(), lr=3e-4, max_steps=100, eval_every=25),
         published=("SBERT-STSb", "BERT avg."),
     )
 
@@ -216,17 +211,7 @@ def _variant(title: str, objective: SCLConfig | SoftmaxConfig, row: str) -> Pipe
     return changed(scl(), title=title, training=training, published=(row, "allpalln-lambda0.3-SCL"))
 
 
-def _scored(name: str) -> PairConfig:
-    return changed(ALONE, scored=name)
-
-
-def _tiny(
-    objective: SoftmaxConfig | SCLConfig | RegressionConfig, *, lr: float, max_steps: int, eval_every: int
-) -> TrainingConfig:
-    return TrainingConfig(objective=objective, lr=lr, max_steps=max_steps, eval_every=eval_every)
-
-
-SUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+SUPERVISED: Final = (
     sbert_nli, sroberta_nli, bsl_sbert_nli, bsl_sroberta_nli, bert_nli, sbert_stsb, sbert_nli_stsb,
     scl, scl_released, scl_transfer, scl_3p3n, scl_baseline, scl_augment, scl_augment_3p3n,
     tiny_sbert, tiny_scl, tiny_bsl_sbert, tiny_stsb,

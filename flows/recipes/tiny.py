@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flows.config import PipelineConfig
-from flows.recipes.shared import ACROSS, EMBEDDED_STSB, ENTAIL, LANGUAGES, SAMPLE, beside_original, changed, round_trips
+from flows.recipes.shared import ACROSS, EMBEDDED_STSB, ENTAIL, LANGUAGES, SAMPLE, beside_original, changed, trips_of
 from models.corpus.corpus import CorpusConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -36,7 +36,7 @@ def whole_sample() -> PipelineConfig:
     return PipelineConfig(
         title="tiny: BSL + in-batch negatives on the embedded NLI sample",
         ingest=SAMPLE,
-        augment=AugmentConfig(translations=round_trips(MINI)),
+        augment=AugmentConfig(translations=trips_of("en", MINI)),
         pairs=PairConfig(
             pairings=tuple(
                 ViewPair(view_1=one, view_2=two)
@@ -60,7 +60,7 @@ def tiny() -> PipelineConfig:
     return changed(
         base,
         ingest=changed(base.ingest, corpus=CorpusConfig(limit=_SENTENCES)),
-        augment=AugmentConfig(translations=round_trips(narrow)),
+        augment=AugmentConfig(translations=trips_of("en", narrow)),
         training=changed(TRAINING, eval_every=40),
     )
 

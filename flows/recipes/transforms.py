@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from flows.config import PipelineConfig
 from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
 from models.encoder.config import EncoderConfig
 from models.transforms.config import FlowConfig, WhiteningConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def flow() -> PipelineConfig:
@@ -24,7 +21,7 @@ def flow() -> PipelineConfig:
         ingest=NLI,
         augment=NO_VIEWS,
         pairs=ALONE,
-        encoder=changed(ENCODERS["bert-base-uncased"].config, pooling="first-last"),
+        encoder=changed(ENCODERS["bert-base-uncased"], pooling="first-last"),
         training=None,
         evaluation=as_printed("stsb/dev", "sts"),
         transform=FlowConfig(),
@@ -47,7 +44,7 @@ def flow_sbert() -> PipelineConfig:
     return changed(
         flow(),
         title="flow-sbert: BERT-flow on SBERT, fitted on SNLI and MultiNLI",
-        encoder=ENCODERS["bert-base-nli-mean-tokens"].config,
+        encoder=ENCODERS["bert-base-nli-mean-tokens"],
         published=("BERT-flow on SBERT", "SBERT"),
     )
 
@@ -112,7 +109,7 @@ def tiny_whitening_target() -> PipelineConfig:
     return changed(tiny_whitening(), transform_on="targets", title=title, published=whitening_target().published)
 
 
-POSTHOC: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+POSTHOC: Final = (
     flow, flow_target, flow_sbert, whitening, whitening_target,
     tiny_flow, tiny_flow_target, tiny_whitening, tiny_whitening_target,
 )  # fmt: skip

@@ -25,8 +25,6 @@ from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from flows.config import PipelineConfig
     from models.objectives.config import AnyObjective
 
@@ -98,7 +96,7 @@ def tsdae() -> PipelineConfig:
         title="tsdae: TSDAE on SNLI and MultiNLI",
         augment=_DAMAGED,
         pairs=_FROM_WHAT_IS_LEFT,
-        encoder=changed(ENCODERS["bert-base-uncased"].config, pooling="cls", max_length=75),
+        encoder=changed(ENCODERS["bert-base-uncased"], pooling="cls", max_length=75),
         training=_TSDAE,
         published=("BERT [CLS]", "BSL-BERT"),
     )
@@ -115,7 +113,7 @@ def simcse() -> PipelineConfig:
         ingest=IngestConfig(sources=(_WIKI,)),
         augment=NO_VIEWS,
         pairs=ALONE,
-        encoder=changed(ENCODERS["bert-base-uncased"].config, pooling="cls", max_length=32),
+        encoder=changed(ENCODERS["bert-base-uncased"], pooling="cls", max_length=32),
         training=_SIMCSE,
         published=("SimCSE, BERT-base", "BERT [CLS]", "BSL-BERT"),
     )
@@ -221,7 +219,7 @@ def _tiny_round_trips(what: str, objective: AnyObjective, **training: object) ->
     return changed(whole_sample(), title=title, training=settings)
 
 
-UNSUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+UNSUPERVISED: Final = (
     bert_mlm, afs_mlm, tsdae, simcse, contrastive, vicreg, barlow, bsl_sts,
     tiny_mlm, tiny_tsdae, tiny_simcse, tiny_contrastive, tiny_vicreg, tiny_barlow, tiny_bsl, tiny_bsl_normed,
 )  # fmt: skip

@@ -1,12 +1,11 @@
 """Recipes without training: bare transformers with several poolings, and published checkpoints.
 
-Each recipe function is generated from an entry of `_READINGS`. The TF-IDF column of their reports is fitted on the
+`_recipe` makes the recipe functions. The TF-IDF column of their reports is fitted on the
 training corpus of the other recipes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
@@ -25,11 +24,19 @@ _TFIDF: Final = ("Unigram-TFIDF", "Unigram-TFIDF on AFS")
 _ENGLISH: Final = as_printed("stsb/dev", "sts", "senteval", "afs")
 
 
-@dataclass(frozen=True)
-class Reading:
-    """An encoder and its pooling.
+def _recipe(
+    name: str,
+    purpose: str,
+    model: str,
+    published: tuple[str, ...],
+    pooling: Pooling = "mean",
+    *,
+    normalize: bool = False,
+    evaluation: EvaluationConfig = _ENGLISH,
+) -> Callable[[], PipelineConfig]:
+    """Return the recipe function of an encoder, as `bsl recipes` lists it.
 
-    Attributes:
+    Args:
         name: Name of the recipe.
         purpose: First line of the recipe's docstring.
         model: A key of `ENCODERS`, an embedded model or a file of word vectors.
@@ -39,134 +46,115 @@ class Reading:
         evaluation: Sets to score on.
     """
 
-    name: str
-    purpose: str
-    model: str
-    published: tuple[str, ...]
-    pooling: Pooling = "mean"
-    normalize: bool = False
-    evaluation: EvaluationConfig = _ENGLISH
-
-    @property
-    def encoder(self) -> EncoderConfig:
-        """Encoder settings, pinned to the commit in `ENCODERS` if there is one."""
-        base = ENCODERS[self.model].config if self.model in ENCODERS else EncoderConfig(model=self.model)
-        return changed(base, pooling=self.pooling, normalize=self.normalize)
-
-
-def _recipe(reading: Reading) -> Callable[[], PipelineConfig]:
-    """Return the recipe function of an encoder, as `bsl recipes` lists it."""
-
     def make() -> PipelineConfig:
+        base = ENCODERS.get(model) or EncoderConfig(model=model)
         return PipelineConfig(
-            title=f"{reading.name}: {reading.purpose.removesuffix('.')}",
-            ingest=SAMPLE if reading.evaluation == EMBEDDED_STSB else NLI,
+            title=f"{name}: {purpose.removesuffix('.')}",
+            ingest=SAMPLE if evaluation == EMBEDDED_STSB else NLI,
             augment=NO_VIEWS,
             pairs=ALONE,
-            encoder=reading.encoder,
+            encoder=changed(base, pooling=pooling, normalize=normalize),
             training=None,
-            evaluation=reading.evaluation,
-            published=reading.published,
+            evaluation=evaluation,
+            published=published,
         )
 
-    make.__name__ = make.__qualname__ = reading.name.replace("-", "_")
-    make.__doc__ = reading.purpose
+    make.__name__ = make.__qualname__ = name.replace("-", "_")
+    make.__doc__ = purpose
     return make
 
 
 _LANGUAGES: Final = multilingual().evaluation
 _BERT, _ROBERTA, _MBERT = "bert-base-uncased", "roberta-base", "bert-base-multilingual-cased"
-_READINGS: Final = (
-    Reading(
+UNTRAINED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+    _recipe(
         "tiny-avg", "The embedded BERT as it is on a laptop, mean of its last layer; seconds.", "embedded:bert-mini",
         ("BERT avg.", "Unigram-TFIDF"), evaluation=EMBEDDED_STSB,
     ),
-    Reading(
+    _recipe(
         "tiny-cls", "The embedded BERT as it is on a laptop, [CLS] of its last layer; seconds.", "embedded:bert-mini",
         ("BERT [CLS]",), "cls", evaluation=EMBEDDED_STSB,
     ),
-    Reading(
+    _recipe(
         "tiny-second-to-last", "The embedded BERT as it is on a laptop, mean of its layer before the last; seconds.",
         "embedded:bert-mini", ("BERT avg.",), "second-to-last", evaluation=EMBEDDED_STSB,
     ),
-    Reading(
+    _recipe(
         "tiny-first-last", "The embedded BERT as it is on a laptop, mean of its first and last layer; seconds.",
         "embedded:bert-mini", ("BERT avg.",), "first-last", evaluation=EMBEDDED_STSB,
     ),
-    Reading(
+    _recipe(
         "glove", f"GloVe avg. (Tables 1, 2, 10): mean of word vectors, file {GLOVE} of yours.", GLOVE,
         ("GloVe avg.", "GloVe avg. on AFS", *_TFIDF),
     ),
-    Reading("bert-avg", "BERT-base as it is: mean of its last layer.", _BERT, ("mean, BERT-base", "BERT avg.")),
-    Reading(
+    _recipe("bert-avg", "BERT-base as it is: mean of its last layer.", _BERT, ("mean, BERT-base", "BERT avg.")),
+    _recipe(
         "bert-cls", "BERT-base as it is: [CLS] of its last layer.", _BERT, ("[CLS], BERT-base", "BERT [CLS]"), "cls",
     ),
-    Reading(
+    _recipe(
         "bert-second-to-last", "BERT avg. (Tables 1, 2, 10): BERT-base, mean of its layer before the last.", _BERT,
         ("BERT avg.", "BERT avg. on AFS", *_TFIDF), "second-to-last",
     ),
-    Reading(
+    _recipe(
         "bert-second-to-last-cls", "BERT [CLS] (Tables 1, 2): BERT-base, [CLS] of its layer before the last.", _BERT,
         ("BERT [CLS]",), "second-to-last-cls",
     ),
-    Reading(
+    _recipe(
         "bert-first-last", "BERT-base as it is: mean of its first and last layer.", _BERT,
         ("first-last avg., BERT-base", "BERT avg."), "first-last",
     ),
-    Reading("roberta-avg", "RoBERTa-base as it is: mean of its last layer.", _ROBERTA, ("mean, RoBERTa-base",)),
-    Reading("roberta-cls", "RoBERTa-base as it is: <s> of its last layer.", _ROBERTA, ("[CLS], RoBERTa-base",), "cls"),
-    Reading(
+    _recipe("roberta-avg", "RoBERTa-base as it is: mean of its last layer.", _ROBERTA, ("mean, RoBERTa-base",)),
+    _recipe("roberta-cls", "RoBERTa-base as it is: <s> of its last layer.", _ROBERTA, ("[CLS], RoBERTa-base",), "cls"),
+    _recipe(
         "mbert-avg", "mBERT (Table 3): multilingual BERT as it is, mean of its last layer.", _MBERT, ("mBERT",),
         evaluation=_LANGUAGES,
     ),
-    Reading(
+    _recipe(
         "xlmr-avg", "XLM-R (Table 3): XLM-RoBERTa-base as it is, mean of its last layer.", "xlm-roberta-base",
         ("XLM-R",), evaluation=_LANGUAGES,
     ),
-    Reading(
+    _recipe(
         "published-sbert", "SBERT (Tables 1, 2, 10): its authors' checkpoint, softmax on NLI.",
         "bert-base-nli-mean-tokens", ("SBERT", "SBERT on AFS"),
     ),
-    Reading(
+    _recipe(
         "published-sroberta", "SRoBERTa (Table 1): its authors' checkpoint, softmax on NLI.",
         "roberta-base-nli-mean-tokens", ("SRoBERTa",),
     ),
-    Reading(
+    _recipe(
         "published-sbert-stsb", "SBERT-NLI-STSb: its authors' checkpoint, tuned on STS-B after NLI.",
         "bert-base-nli-stsb-mean-tokens", ("SBERT",),
     ),
-    Reading(
+    _recipe(
         "published-sroberta-stsb", "SRoBERTa-NLI-STSb: its authors' checkpoint, tuned on STS-B after NLI.",
         "roberta-base-nli-stsb-mean-tokens", ("SRoBERTa",),
     ),
-    Reading(
+    _recipe(
         "published-simcse", "SimCSE without labels: its authors' checkpoint, [CLS] before the pooler.",
         "unsup-simcse-bert-base-uncased", ("SimCSE, BERT-base",), "cls",
     ),
-    Reading(
+    _recipe(
         "published-simcse-roberta", "SimCSE without labels, RoBERTa: its authors' checkpoint, <s> before the pooler.",
         "unsup-simcse-roberta-base", ("SimCSE, RoBERTa-base",), "cls",
     ),
-    Reading(
+    _recipe(
         "published-simcse-sup", "SimCSE on NLI: its authors' checkpoint, [CLS] behind its pooler.",
         "sup-simcse-bert-base-uncased", ("SimCSE, supervised, BERT-base",), "cls-pooler",
     ),
-    Reading(
+    _recipe(
         "published-simcse-sup-roberta", "SimCSE on NLI, RoBERTa: its authors' checkpoint, <s> behind its pooler.",
         "sup-simcse-roberta-base", ("SimCSE, supervised, RoBERTa-base",), "cls-pooler",
     ),
-    Reading(
+    _recipe(
         "published-labse", "LaBSE (Table 3): its authors' checkpoint.", "LaBSE", ("LaBSE",), "cls", normalize=True,
         evaluation=_LANGUAGES,
     ),
-    Reading(
+    _recipe(
         "published-xlmr-distilled", "XLM-R taught by SBERT-nli-stsb (Table 3): its authors' checkpoint.",
         "stsb-xlm-r-multilingual", ("XLM-R ← SBERT-nli-stsb",), evaluation=_LANGUAGES,
     ),
-    Reading(
+    _recipe(
         "published-mpnet-multilingual", "A multilingual MPNet taught on paraphrases: its authors' checkpoint.",
         "paraphrase-multilingual-mpnet-base-v2", ("paraphrase-multilingual-mpnet-base-v2",), evaluation=_LANGUAGES,
     ),
 )  # fmt: skip
-
-UNTRAINED: Final[tuple[Callable[[], PipelineConfig], ...]] = tuple(map(_recipe, _READINGS))

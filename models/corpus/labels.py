@@ -40,7 +40,6 @@ JUDGE, TEACH = "judge", "teach"
 """Part of a labelled row: evaluation or training."""
 JUDGING: Final = 0.3  # share of rows drawn for evaluation
 FEWEST: Final = 20  # minimum number of rows in a part
-FOLDS: Final = 5  # of the probe that learns classes; each needs a training row of every class
 _OF_A_CLASS: Final = 7  # minimum rows of a class for evaluation: each of the probe's nested folds needs one
 PARTNERS: Final = 8  # pairs of each text within its class, and as many with other classes
 _PAIR: Final = 2  # minimum rows of a class to form a pair
@@ -63,7 +62,7 @@ class Need:
 
 
 NEEDS: Final[Mapping[Use, Mapping[str, Need]]] = {
-    "field": {JUDGE: Need(FEWEST, 0), TEACH: Need(0, FOLDS)},
+    "field": {JUDGE: Need(FEWEST, _OF_A_CLASS), TEACH: Need(0, _PAIR)},
     "adapt": {JUDGE: Need(FEWEST, _OF_A_CLASS), TEACH: Need(FEWEST, _PAIR)},
     "judge": {JUDGE: Need(FEWEST, _OF_A_CLASS)},
 }

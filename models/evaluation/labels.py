@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from models.evaluation.probe.problem import Features
     from models.evaluation.retrieval import Encode
     from models.evaluation.significance.hierarchical import BootstrapDraws
 
@@ -64,30 +65,35 @@ class Labelled:
         return len(self.first)
 
 
-def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], names: tuple[str, ...]) -> Labelled:
+def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> Labelled:
     """Convert a table of labelled rows.
 
     Args:
-        rows: Columns `text_1`, `text_2`, `label`.
+        rows: Columns `text_1`, `text_2` (of pairs), `label`.
         kind: Kind of labels.
-        names: Names of all classes, in order; empty for pairs.
     """
+    names = tuple(sorted(rows["label"].unique())) if kind == "classes" else ()
     label = rows["label"].replace_strict(names, range(len(names))) if names else rows["label"]
     second = () if names else tuple(rows["text_2"].fill_null(""))
     return Labelled(kind, tuple(rows["text_1"]), second, label.cast(pl.Float64).to_numpy(), names)
 
 
 def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
-    """Return the cosine of each pair, (N,); for classes, the mean of the three accuracies of each row, in [0, 1]."""
+    """Return the cosine of each pair, (N,); for classes, `class_accuracy` of each row."""
     vectors_ND = encode(labelled.first)
     if labelled.kind == "pairs":
         return cosine_scores(vectors_ND, encode(labelled.second))
+    return class_accuracy(vectors_ND, labelled)
+
+
+def class_accuracy(vectors_ND: Features, labelled: Labelled) -> NDArray[np.float64]:
+    """Return the mean of the three accuracies of each row, (N,), in [0, 1]; vectors may be sparse."""
     gold_N = labelled.gold.astype(np.int64)
     searched_N = neighbour_accuracy(vectors_ND, gold_N) + centroid_accuracy(vectors_ND, gold_N)
     return (_probe_accuracy(vectors_ND, labelled) + searched_N) / 3
 
 
-def _probe_accuracy(vectors_ND: NDArray[np.float32], labelled: Labelled) -> NDArray[np.float64]:
+def _probe_accuracy(vectors_ND: Features, labelled: Labelled) -> NDArray[np.float64]:
     """Return 1 for each row whose class a linear probe predicts correctly when its fold is held out: (N,)."""
     from models.evaluation.probe.search import probe  # torch
 
@@ -102,7 +108,7 @@ def _probe_accuracy(vectors_ND: NDArray[np.float32], labelled: Labelled) -> NDAr
     return right_N
 
 
-def neighbour_accuracy(vectors_ND: NDArray[np.float32], gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
+def neighbour_accuracy(vectors_ND: Features, gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return 1 for each row whose nearest other row by cosine has the same class: (N,)."""
     neighbours = enumerate(nearest(vectors_ND, vectors_ND, 2))
     found = [next(row for row in rows if row != own) for own, (rows, _) in neighbours]
@@ -110,7 +116,7 @@ def neighbour_accuracy(vectors_ND: NDArray[np.float32], gold_N: NDArray[np.int64
     return right_N.astype(np.float64)
 
 
-def centroid_accuracy(vectors_ND: NDArray[np.float32], gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
+def centroid_accuracy(vectors_ND: Features, gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return in how many draws the centroid nearest to each row is that of its class: (N,), in [0, 1].
 
     A draw takes `EXAMPLES` rows per class, half of a class that has fewer. Draws in which a row is an example do not
@@ -122,7 +128,7 @@ def centroid_accuracy(vectors_ND: NDArray[np.float32], gold_N: NDArray[np.int64]
     for _ in range(DRAWS):
         shuffled = generator.permutation(rows_N)
         examples = [_examples(shuffled[gold_N[shuffled] == own]) for own in np.unique(gold_N)]
-        centroids_CD = normalize([units_ND[own].mean(axis=0) for own in examples])
+        centroids_CD = normalize([np.asarray(units_ND[own].mean(axis=0)).ravel() for own in examples])
         others = np.setdiff1d(rows_N, np.concatenate(examples))
         right_N[others] += (units_ND[others] @ centroids_CD.T).argmax(axis=1) == gold_N[others]
         drawn_N[others] += 1

@@ -173,6 +173,8 @@ def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
         reason = f"{_difference(lost)}: the figure fell by more than the {max_forgetting:g} points that it may fall"
         if lost.ci_high >= 0:
             reason += ", though chance alone may do that too"
+        if deciding is not None and deciding.ci_low > 0:
+            return Verdict("WORSE", reason, _traded(deciding, lost))
         return Verdict("WORSE", reason, _GENTLER)
     if deciding is None:
         return _not_proved([row for row in rows if row.metric == "MRR"])
@@ -181,6 +183,15 @@ def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
     if deciding.ci_high < 0:
         return Verdict("WORSE", _difference(deciding), _GENTLER)
     return Verdict("NO DIFFERENCE", _difference(deciding), "The start is kept. More labelled rows may show one.")
+
+
+def _traded(gain: BeforeAfter, lost: BeforeAfter) -> str:
+    """Return the advice if labels gained and a general set lost: how to allow that loss."""
+    allowed = ceil(-200 * lost.difference) / 2
+    return (
+        f"The start is kept, though the labels gained: {_difference(gain)}. If all your text is of this kind, allow "
+        f"the loss: --set proof.max_forgetting={allowed:g}."
+    )
 
 
 def _not_proved(asked: Sequence[BeforeAfter]) -> Verdict:

@@ -89,8 +89,15 @@ class Draft:
             self._append(pl.concat([*parts, held.lazy()]), rows, table)
         return rows
 
+    def scan(self, table: str | None = None) -> pl.LazyFrame:
+        """Return the rows that a table has so far, read lazily from its parts."""
+        return pl.scan_parquet(sorted(self.folder.glob(f"{self._name(table)}-*.parquet")), glob=False)
+
+    def _name(self, table: str | None) -> str:
+        return table or self.ref.kind.partition("/")[0]
+
     def _append(self, frame: pl.LazyFrame, rows: int, table: str | None) -> None:
-        name = table or self.ref.kind.partition("/")[0]
+        name = self._name(table)
         schema = frame.collect_schema()
         check_schema(name, schema, f"part of {self.ref}")
         part = self._parts.get(name, 0)

@@ -48,21 +48,6 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
     return enough(divided, labels.kind, use)
 
 
-def known_labels(
-    store: Store, passages: PassagesRef, labels: LabelSource, *, use: Use = "field", seed: int = 0
-) -> pl.DataFrame:
-    """Return `labelled_rows` with their label as `class` (a number from 0) or `score`.
-
-    Raises:
-        EvaluationError: too few rows are left for an evaluation.
-    """
-    values = (
-        pl.col("label").rank("dense").cast(pl.Int64) - 1 if labels.kind == "classes" else pl.col("label").cast(float)
-    )
-    rows = labelled_rows(store, passages, labels, use=use, seed=seed)
-    return rows.with_columns(values.alias("class" if labels.kind == "classes" else "score"))
-
-
 def apart(own: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
     """Return the sentences that do not occur in labelled rows used for evaluation.
 
@@ -127,8 +112,7 @@ def judging_labels(
     from models.evaluation.labels import labelled_of  # sklearn
 
     rows = labelled_rows(store, passages, labels, use=use, seed=seed)
-    names = tuple(sorted(rows["label"].unique())) if labels.kind == "classes" else ()
-    return labelled_of(rows.filter(part=JUDGE), labels.kind, names)
+    return labelled_of(rows.filter(part=JUDGE), labels.kind)
 
 
 def sides_of(labels: LabelSource) -> list[str]:

@@ -173,7 +173,7 @@ def examine(site: RunContext, run: RunSettings, models: Iterable[tuple[str, str 
         *((f"encoder {config.model}", partial(look_at_encoder, site, config)) for config in encoders),
         *((f"model {name}", partial(look_at_model, site, name, revision)) for name, revision in others),
         *((f"translator {hop.model}", partial(look_at_translator, site, hop)) for hop in hops),
-        *((("WordNet", _wordnet),) if any(view.lexicon for view in run.augment.rewritings) else ()),
+        *(("WordNet", lambda: str(find_wordnet(FILES).folder)) for view in run.augment.rewritings if view.lexicon),
         *((f"source {spec.dataset or spec.path}", partial(look_at_source, site, spec)) for spec in run.ingest.sources),
         *((f"dev set {name}", partial(_pairs_of, site, name)) for name in (dev,) if name),
         *((f"training set {name}", partial(_pairs_of, site, name)) for name in run.scored),
@@ -207,10 +207,6 @@ def _check(subject: str, look: Callable[[], str]) -> Check:
         return Check(subject, "NO", error.finding, error.remedy)
     except Exception as error:  # client libraries may raise any error, and a check must report it
         return Check(subject, "NO", f"{error}" or type(error).__name__)
-
-
-def _wordnet() -> str:
-    return str(find_wordnet(FILES).folder)
 
 
 def _pairs_of(site: RunContext, name: str) -> str:

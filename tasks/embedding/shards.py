@@ -76,7 +76,7 @@ def embed_ranges(
     # Not the store's scratch folder, which two runs share: each must read its own plan.
     with store.workspace() as folder:
         missing = _missing(sentences, store.manifest(corpus).rows, held)
-        shards = write_shards(missing, folder / "missing.arrow")
+        shards = write_shards(missing, folder)
         total = sum(shard.rows for shard in shards)
         if total:
             advance(0, total, "")  # with a count, the terminal prints no line for each shard

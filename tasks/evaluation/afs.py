@@ -75,10 +75,10 @@ class AfsKind(FrozenKind[AfsSet]):
         sets: tuple[AfsSet, ...],
         vectors: Vectors,
         config: ScoringConfig,
-        device: str,  # noqa: ARG002 - correlations need none
+        device: str = "cpu",  # noqa: ARG002 - correlations need none
     ) -> pl.DataFrame:
         """Return both correlations of each topic, and their means."""
-        return pl.concat([frozen_figures(arguments, vectors, config.bootstrap) for arguments in sets])
+        return pl.concat([_figures(arguments, vectors, config.bootstrap) for arguments in sets])
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -126,12 +126,12 @@ def score_afs(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the cosine of each pair's embeddings with its gold score, topic by topic (unsupervised protocol)."""
-    figures = frozen_figures(arguments, open_vectors(work.store, embeddings), config)
+    figures = _figures(arguments, open_vectors(work.store, embeddings), config)
     title = f"Argument Facet Similarity of {model} (unsupervised)"
     publish_scores(work, figures, model, checkpoint, config.seed, title)
 
 
-def frozen_figures(arguments: AfsSet, vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
+def _figures(arguments: AfsSet, vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
     """Return both correlations of each topic, and their means, with signatures."""
     from models.evaluation.afs import afs_scores
 

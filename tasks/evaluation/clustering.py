@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig, ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.benchmarks import CLUSTERING
 from storage.datasets.registry import suites_of
@@ -22,9 +22,8 @@ from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from models.evaluation.config import ScoringConfig
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
 
@@ -75,10 +74,12 @@ class ClusteringKind(FrozenKind[ClusterSet]):
         sets: tuple[ClusterSet, ...],
         vectors: Vectors,
         config: ScoringConfig,
-        device: str,  # noqa: ARG002 - k-means is scikit-learn's
+        device: str = "cpu",  # noqa: ARG002 - k-means is scikit-learn's
     ) -> pl.DataFrame:
-        """Return the mean V-measure over each task's sets."""
-        return clustering_figures(sets, vectors, config.bootstrap)
+        """Return the mean V-measure over each task's sets, with its interval over the sets."""
+        figures = pl.DataFrame([_figure(wanted, vectors, config.bootstrap) for wanted in sets])
+        by = {"by": "mini-batch k-means", "seed": config.bootstrap.seed}
+        return signed(figures, digests(figures, sets), vectors.made, **by)
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -97,35 +98,21 @@ def score_clustering(
     config: BootstrapConfig,
 ) -> None:
     """Cluster the embeddings of each set, and compare the clusters with its labels by V-measure."""
-    figures = clustering_figures(sets, open_vectors(work.store, embeddings), config, progress_of("clustering", None))
+    figures = ClusteringKind().figures(sets, open_vectors(work.store, embeddings), ScoringConfig(bootstrap=config))
     publish_scores(work, figures, model, checkpoint, config.seed, f"Clustering of {model}")
 
 
-def clustering_figures(
-    sets: tuple[ClusterSet, ...],
-    vectors: Vectors,
-    config: BootstrapConfig,
-    on_progress: Callable[[int, int, str], None] | None = None,
-) -> pl.DataFrame:
-    """Return the mean V-measure over each task's sets, with its interval over the sets, and signatures."""
-    figures = pl.DataFrame([_figure(wanted, vectors, config, on_progress) for wanted in sets])
-    return signed(figures, digests(figures, sets), vectors.made, by="mini-batch k-means", seed=config.seed)
-
-
-def _figure(
-    wanted: ClusterSet, vectors: Vectors, config: BootstrapConfig, on_progress: Callable[[int, int, str], None] | None
-) -> dict[str, Any]:
+def _figure(wanted: ClusterSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, Any]:
     from models.evaluation.clustering import v_measure
     from models.evaluation.significance.bootstrap import mean_resamples, percentile_interval
 
-    table = rows_of(wanted)[_SPLIT]
-    values: list[float] = []
+    table, values = rows_of(wanted)[_SPLIT], list[float]()
+    progress = progress_of(f"clustering {wanted.dataset}")
     parts = table.partition_by("subset", maintain_order=True)
     for number, rows in enumerate(parts, start=1):
         features = vectors.features(rows["text"], wanted.dataset)
         values.append(v_measure(features, rows["label"].to_list(), config.seed))
-        if on_progress is not None:
-            on_progress(number, len(parts), wanted.dataset)
+        progress(number, len(parts), "")
     draws = mean_resamples(values, resamples=config.resamples, seed=config.seed)
     low, high = percentile_interval(draws) if len(values) > 1 else (None, None)
     return {

@@ -115,8 +115,17 @@ class FrozenKind(Kind[S]):
         """Score a system with this kind's cached stages."""
 
     @abstractmethod
-    def figures(self, sets: tuple[S, ...], vectors: Vectors, config: ScoringConfig, device: str) -> pl.DataFrame:
-        """Return signed scores: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature."""
+    def figures(
+        self, sets: tuple[S, ...], vectors: Vectors, config: ScoringConfig, device: str = "cpu"
+    ) -> pl.DataFrame:
+        """Return signed scores: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
+
+        Args:
+            sets: The sets.
+            vectors: A system's vectors of their sentences.
+            config: Bootstrap and probe.
+            device: Where classifiers are trained.
+        """
 
 
 class TunedKind(Kind[S]):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 import numpy as np
 import polars as pl
 
-from models.corpus.labels import FOLDS, JUDGE, TEACH
+from models.corpus.labels import JUDGE
 from models.corpus.passages import HoldOutConfig, LeftOut, whole
 from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig, ScoringConfig
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
@@ -25,7 +25,7 @@ from storage.artifacts.store import Store
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import ReadingConfig, TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.corpus.labels import TRAIN, known_labels, sides_of
+from tasks.corpus.labels import TRAIN, labelled_rows, sides_of
 from tasks.corpus.passages import sentences_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.evaluation.config import ScoringConfig
     from models.evaluation.retrieval import Retrieval
     from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
@@ -91,7 +90,7 @@ class HeldOutSet(EvaluationSet):
         if self.trips is not None:
             tables[_TRIPS] = store.scan(self.trips).filter(pl.col("method").str.starts_with("bt-")).collect()
         if self.labels is not None:
-            tables[_LABELS] = known_labels(store, self.passages, self.labels)
+            tables[_LABELS] = labelled_rows(store, self.passages, self.labels, use="field")
         elif not probes(sentences, tables.get(_TRIPS), questions=self.questions):
             raise EvaluationError(f"{TOO_FEW}; give more text ({ENOUGH}), or labels")
         return tables
@@ -156,10 +155,21 @@ class OwnTextKind(FrozenKind[AnyText]):
         sets: tuple[AnyText, ...],
         vectors: Vectors,
         config: ScoringConfig,
-        device: str,  # noqa: ARG002 - ranks need none
+        device: str = "cpu",  # noqa: ARG002 - ranks need none
     ) -> pl.DataFrame:
-        """Return a figure per question."""
-        return own_text_figures(sets, vectors, config.bootstrap)
+        """Return a figure per set and question, with its bootstrap interval over documents."""
+        from models.evaluation.significance.bootstrap import percentile_interval
+
+        rows = []
+        for wanted in sets:
+            asked = questions_of(wanted)
+            for found in question_draws(asked, [[vectors]], config.bootstrap):
+                (own,) = found.systems
+                low, high = percentile_interval(own.draws[:, 0])
+                figure = {"value": float(own.figures[0]), "ci_low": low, "ci_high": high}
+                rows.append(_place(wanted, found.name) | figure | {"n": len(asked[found.name])})
+        figures = pl.DataFrame(rows)
+        return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
     def draws(self, wanted: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the draws of each question on the same resamples of documents, and of labels.
@@ -183,24 +193,8 @@ def score_own_text(
     config: BootstrapConfig,
 ) -> None:
     """Score a system on every question about own text."""
-    figures = own_text_figures(sets, open_vectors(work.store, embeddings), config)
+    figures = OwnTextKind().figures(sets, open_vectors(work.store, embeddings), ScoringConfig(bootstrap=config))
     publish_scores(work, figures, model, checkpoint, config.seed, f"Own text by {model}")
-
-
-def own_text_figures(sets: tuple[AnyText, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Return a signed figure per set and question, with its bootstrap interval over documents."""
-    from models.evaluation.significance.bootstrap import percentile_interval
-
-    rows = []
-    for wanted in sets:
-        asked = questions_of(wanted)
-        for found in question_draws(asked, [[vectors]], config):
-            (own,) = found.systems
-            low, high = percentile_interval(own.draws[:, 0])
-            figure = {"value": float(own.figures[0]), "ci_low": low, "ci_high": high}
-            rows.append(_place(wanted, found.name) | figure | {"n": len(asked[found.name])})
-    figures = pl.DataFrame(rows)
-    return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
 
 def _place(wanted: AnyText, question: str) -> dict[str, object]:
@@ -236,36 +230,21 @@ def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
 
 
 def _label_draws(
-    rows: pl.DataFrame, labels: LabelSource, vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig
+    rows: pl.DataFrame, labels: LabelSource, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> SetDraws:
-    """Return the draws on labels: accuracy of a linear classifier on classes, or Spearman on scored pairs."""
-    from models.evaluation.labels import row_draws
+    """Return the draws on the labels for evaluation, as in `bsl adapt`: accuracy on classes, or Spearman of pairs."""
+    from models.evaluation.labels import class_accuracy, labelled_of, row_draws
     from models.evaluation.sweep import SetDraws
 
-    gold, metric = None, "accuracy"
-    if labels.kind == "classes":
-        outcomes = [np.stack([_right(encoder, rows) for encoder in seeds]) for seeds in vectors]
-    else:
-        judging = rows.filter(part=JUDGE)
-        gold, metric = judging["score"].to_numpy(), "spearman"
-        pairs = judging.rename({"text_1": "sentence1", "text_2": "sentence2"})
-        outcomes = [np.stack([encoder.cosines(pairs, "labels") for encoder in seeds]) for seeds in vectors]
-    draws = row_draws(outcomes, gold, resamples=config.resamples, seed=config.seed + 100)
-    return SetDraws("your labels", metric, "labels", draws)
+    labelled = labelled_of(rows.filter(part=JUDGE), labels.kind)
 
+    def outcomes(encoder: Vectors) -> NDArray[np.float64]:
+        if labelled.kind == "classes":
+            return class_accuracy(encoder.features(pl.Series(labelled.first), _LABELS), labelled)
+        pairs = pl.DataFrame({"sentence1": labelled.first, "sentence2": labelled.second})
+        return encoder.cosines(pairs, _LABELS)
 
-def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
-    """Return whether a linear classifier, fitted on the training rows, is right on each evaluation row, (N,)."""
-    from models.evaluation.config import ProbeConfig
-    from models.evaluation.probe.problem import Part, make_problem
-    from models.evaluation.probe.search import probe
-
-    parts = {}
-    for split, own in (("train", rows.filter(part=TEACH)), ("test", rows.filter(part=JUDGE))):
-        features, classes = encoder.features(own["text_1"], f"labels, {split}"), own["class"].to_numpy()
-        parts[split] = Part(features, classes, np.arange(own.height))
-    config = ProbeConfig(protocols=("fast",), folds=FOLDS)
-    names = tuple(map(str, range(rows["class"].n_unique())))
-    problem = make_problem("your labels", "kfold", parts, names, folds=config.folds, seed=config.seed)
-    ((outcome,),) = probe([problem], "fast", config)
-    return outcome.right.astype(np.float64)
+    found = [np.stack([outcomes(encoder) for encoder in seeds]) for seeds in systems]
+    gold = labelled.gold if labelled.kind == "pairs" else None
+    draws = row_draws(found, gold, resamples=config.resamples, seed=config.seed + 100)
+    return SetDraws("your labels", labelled.metric.lower(), "labels", draws, n=len(labelled))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig, ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS, suites_of
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.evaluation.config import ScoringConfig
     from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
@@ -79,10 +78,29 @@ class StsKind(FrozenKind[ScoredSet]):
         sets: tuple[ScoredSet, ...],
         vectors: Vectors,
         config: ScoringConfig,
-        device: str,  # noqa: ARG002 - correlations need none
+        device: str = "cpu",  # noqa: ARG002 - correlations need none
     ) -> pl.DataFrame:
-        """Return both correlations under the three protocols."""
-        return sts_figures(sets, vectors, config.bootstrap)
+        """Return both correlations under the three protocols.
+
+        For sparse vectors, a set in which no pair shares a known word gets no score.
+        """
+        from models.evaluation.signature import ScoreRow
+        from models.evaluation.sts import sts_scores
+
+        figures, drawn = [], config.bootstrap
+        for scored in sets:
+            cosines = cosines_of(vectors, scored)
+            if vectors.is_sparse and not cosines.any():
+                # For example TF-IDF of an English corpus on Arabic: all cosines are 0, so no correlation is defined.
+                logger.warning(
+                    "%s: no pair shares a word of the corpus, so %s has no figure there", scored.name, vectors.name
+                )
+                continue
+            rows = read_scored_set(scored).select("subset", gold="score", cosine=pl.Series(cosines))
+            place = {"dataset": scored.dataset, "split": scored.split}
+            figures += sts_scores(rows, **place, resamples=drawn.resamples, seed=drawn.seed)
+        table = pl.DataFrame([asdict(figure) for figure in figures], schema=[field.name for field in fields(ScoreRow)])
+        return signed(table, digests(table, sets), vectors.made, by="cosine")
 
     def draws(self, wanted: ScoredSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return Spearman's ρ of each system on the same draws of the pairs."""
@@ -123,33 +141,8 @@ def score(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the cosine of each pair's embeddings with its gold score."""
-    figures = sts_figures(sets, open_vectors(work.store, embeddings), config)
+    figures = StsKind().figures(sets, open_vectors(work.store, embeddings), ScoringConfig(bootstrap=config))
     publish_scores(work, figures, model, checkpoint, config.seed, f"Scores of {model}")
-
-
-def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Return all scores of STS sets; columns as in `models.evaluation.signature.ScoreRow`, and signatures.
-
-    For sparse vectors, a set in which no pair shares a known word gets no score.
-    """
-    from models.evaluation.signature import ScoreRow
-    from models.evaluation.sts import sts_scores
-
-    figures = []
-    for scored in sets:
-        cosines = cosines_of(vectors, scored)
-        if vectors.is_sparse and not cosines.any():
-            # For example TF-IDF of an English corpus on Arabic: all cosines are 0, so no correlation is defined.
-            logger.warning(
-                "%s: no pair shares a word of the corpus, so %s has no figure there", scored.name, vectors.name
-            )
-            continue
-        rows = read_scored_set(scored).select("subset", gold="score", cosine=pl.Series(cosines))
-        figures += sts_scores(
-            rows, dataset=scored.dataset, split=scored.split, resamples=config.resamples, seed=config.seed
-        )
-    table = pl.DataFrame([asdict(figure) for figure in figures], schema=[field.name for field in fields(ScoreRow)])
-    return signed(table, digests(table, sets), vectors.made, by="cosine")
 
 
 def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig, ProbeConfig
+from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.registry import DATASETS, headings_of, suites_of
 from storage.errors import SourceError
@@ -24,9 +24,8 @@ from tasks.stage.device import device_of, limit_threads
 from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from models.evaluation.config import ScoringConfig
     from models.evaluation.probe.problem import Layout, Part, Problem
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
@@ -104,10 +103,22 @@ class TransferKind(FrozenKind[TransferSet]):
         ]
 
     def figures(
-        self, sets: tuple[TransferSet, ...], vectors: Vectors, config: ScoringConfig, device: str
+        self, sets: tuple[TransferSet, ...], vectors: Vectors, config: ScoringConfig, device: str = "cpu"
     ) -> pl.DataFrame:
         """Return accuracies, and F1 for MRPC."""
-        return transfer_figures(sets, vectors, config.probe, config.bootstrap, device)
+        from models.evaluation.probe.figures import probe_rows
+        from models.evaluation.probe.search import probe
+
+        probing, progress = config.probe, progress_of("probing", following=None)
+        tasks = [make_task(labelled, vectors, probing) for labelled in sets]
+        rows = []
+        for protocol in probing.protocols:
+            outcomes = probe(tasks, protocol, probing, device=device, on_progress=progress)
+            for task, folds in zip(tasks, outcomes, strict=True):
+                rows += probe_rows(task, folds, protocol, config.bootstrap, f1=TRANSFER_SETS[task.name].f1)
+        table = pl.DataFrame([asdict(row) for row in rows])
+        fits = {"by": "logistic", "folds": probing.folds, "seed": probing.seed, "epochs": probing.epoch_size}
+        return signed(table, digests(table, sets), vectors.made, **fits, tenacity=probing.tenacity)
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -164,29 +175,6 @@ def score_transfer(
 ) -> None:
     """Train linear classifiers on frozen embeddings, by SentEval's protocol and exactly; accuracy, and F1 for MRPC."""
     limit_threads(work.site)
-    vectors, device = open_vectors(work.store, embeddings), device_of(work.site)
-    rows = transfer_figures(sets, vectors, config, bootstrap, device, progress_of("probing", following=None))
+    scoring = ScoringConfig(probe=config, bootstrap=bootstrap)
+    rows = TransferKind().figures(sets, open_vectors(work.store, embeddings), scoring, device_of(work.site))
     publish_scores(work, rows, model, checkpoint, config.seed, f"Transfer tasks of {model}")
-
-
-def transfer_figures(
-    sets: Sequence[TransferSet],
-    vectors: Vectors,
-    config: ProbeConfig,
-    bootstrap: BootstrapConfig,
-    device: str,
-    on_progress: Callable[[int, int, str], None] | None = None,
-) -> pl.DataFrame:
-    """Return all scores of transfer sets; columns as from `models.evaluation.probe.figures`, and signatures."""
-    from models.evaluation.probe.figures import probe_rows
-    from models.evaluation.probe.search import probe
-
-    tasks = [make_task(labelled, vectors, config) for labelled in sets]
-    rows = []
-    for protocol in config.protocols:
-        outcomes = probe(tasks, protocol, config, device=device, on_progress=on_progress)
-        for task, folds in zip(tasks, outcomes, strict=True):
-            rows += probe_rows(task, folds, protocol, bootstrap, f1=TRANSFER_SETS[task.name].f1)
-    table = pl.DataFrame([asdict(row) for row in rows])
-    fits = {"by": "logistic", "folds": config.folds, "seed": config.seed, "epochs": config.epoch_size}
-    return signed(table, digests(table, sets), vectors.made, **fits, tenacity=config.tenacity)

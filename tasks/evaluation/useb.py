@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig, ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.benchmarks import USEB
 from storage.datasets.registry import DATASETS, suites_of
@@ -23,7 +23,6 @@ from tasks.stage.cached import StageContext, stage
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.evaluation.config import ScoringConfig
     from models.evaluation.metrics import Ranking
     from models.evaluation.significance.bootstrap import DrawnScore
     from models.evaluation.sweep import SetDraws
@@ -97,10 +96,15 @@ class UsebKind(FrozenKind[UsebSet]):
         sets: tuple[UsebSet, ...],
         vectors: Vectors,
         config: ScoringConfig,
-        device: str,  # noqa: ARG002 - cosines need none
+        device: str = "cpu",  # noqa: ARG002 - cosines need none
     ) -> pl.DataFrame:
         """Return the average precision of each set, and the other metrics of its script."""
-        return useb_figures(sets, vectors, config.bootstrap)
+        from models.evaluation.useb import useb_rows
+
+        parts = [(wanted, _parts(wanted, vectors, config.bootstrap)) for wanted in sets]
+        found = [row for wanted, own in parts for row in useb_rows(wanted.dataset, wanted.split, own)]
+        table = pl.DataFrame([asdict(row) for row in found])
+        return signed(table, digests(table, sets), vectors.made, by="cosine")
 
     def draws(self, wanted: UsebSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the average precision of each system on the same draws of queries and pairs."""
@@ -133,17 +137,8 @@ def score_useb(
     config: BootstrapConfig,
 ) -> None:
     """Rank USEB's candidates for each query, and classify its pairs as paraphrases, by the cosine of embeddings."""
-    figures = useb_figures(sets, open_vectors(work.store, embeddings), config)
+    figures = UsebKind().figures(sets, open_vectors(work.store, embeddings), ScoringConfig(bootstrap=config))
     publish_scores(work, figures, model, checkpoint, config.seed, f"USEB of {model}")
-
-
-def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Return all scores of USEB sets; columns as in `models.evaluation.signature.ScoreRow`, and signatures."""
-    from models.evaluation.useb import useb_rows
-
-    found = [row for wanted in sets for row in useb_rows(wanted.dataset, wanted.split, _parts(wanted, vectors, config))]
-    table = pl.DataFrame([asdict(row) for row in found])
-    return signed(table, digests(table, sets), vectors.made, by="cosine")
 
 
 def _parts(wanted: UsebSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, dict[str, DrawnScore]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import polars as pl
 
@@ -75,8 +75,9 @@ def verify() -> list[Check]:
         embedded_path(name)
     measured = {name: measure(name, SENTENCES) for name in MODELS}
     return [
-        Check(asset=name, figure=figure, recorded=_recorded(name).get(figure), found=value)
+        Check(asset=name, figure=figure, recorded=recorded.get(figure), found=value)
         for name, figures in measured.items()
+        for recorded in [cast("dict[str, float]", embedded_manifest(name).figures.get(VERIFIED, {}))]
         for figure, value in figures.items()
     ]
 
@@ -180,8 +181,3 @@ def _translated(config: TranslatorConfig, texts: list[str], root: Path | None) -
 
 def _held_out(table: str) -> pl.DataFrame:
     return pl.read_parquet(embedded_path(HELD_OUT) / f"{table}.parquet")
-
-
-def _recorded(name: str) -> dict[str, float]:
-    recorded = embedded_manifest(name).figures.get(VERIFIED, {})
-    return recorded if isinstance(recorded, dict) else {}  # type: ignore[return-value]

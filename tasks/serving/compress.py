@@ -11,6 +11,7 @@ static/                       a StaticEmbedding
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -118,17 +119,14 @@ def export_variants(
     return rows
 
 
+@dataclass(frozen=True)
 class _Makers:
     """Writes the forms, and measures each from its files."""
 
-    def __init__(
-        self,
-        folder: Path,
-        encoder: SentenceEncoder,
-        wanted: CompressionConfig,
-        site: RunContext,
-    ) -> None:
-        self.folder, self.encoder, self.wanted, self.site = folder, encoder, wanted, site
+    folder: Path
+    encoder: SentenceEncoder
+    wanted: CompressionConfig
+    site: RunContext
 
     def make(self) -> list[Variant]:
         """Write all requested forms; return their measurements, the whole encoder first."""

@@ -16,22 +16,19 @@ from tasks.reporting.card import Header, card, hub_id, model_material
 from tasks.reporting.export import newest_card
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from tasks.serving.variants import Variant
-
-    Vectors = NDArray[np.float32]
-    from collections.abc import Mapping, Sequence
-
     from models.encoder.int8 import Target
+    from models.encoder.sentence_encoder import SentenceEncoder
     from storage.sources.model_sources import ResolvedModel
+    from tasks.serving.variants import Variant
     from tasks.stage.run_context import RunContext
 
+    Vectors = NDArray[np.float32]
 
 _PASSES: Final = 3
 _ENOUGH_S: Final = 20.0  # no further pass after so many seconds

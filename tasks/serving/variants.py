@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from models.evaluation.correlation import spearman
 from models.evaluation.signature import signed
 from models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
-from models.evaluation.significance.paired import paired_difference
+from models.evaluation.significance.hierarchical import difference_of, draws_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,7 +84,7 @@ def _score(cosines: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
 
 
 def _difference(first: NDArray[np.float64], second: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
-    found = paired_difference(first, second, gold)
+    found = difference_of(*([draws_of(gold, cosines[None])] for cosines in (first, second)))
     return signed(found.value, found.ci_low, found.ci_high)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 from prefect import Task
 from prefect.runtime import flow_run
@@ -32,7 +32,7 @@ from storage.record import Record
 from tasks.stage.device import device_of
 from tasks.stage.metrics import metrics_of
 from tasks.stage.progress import StageRun, notify, planned
-from tasks.stage.records import ArtifactKey, ManifestRecords, lease
+from tasks.stage.records import ManifestRecords, lease
 from tasks.stage.ui_page import collected, in_run
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=ArtifactRef)
+Kind: TypeAlias = str | Callable[[Mapping[str, Any]], str]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Stage(Generic[P, R]):
 
     Attributes:
         name: name of the function; part of the key, so it must be unique.
-        kind: kind of the artifact.
+        kind: kind of the artifact, or a function from the stage's arguments to it.
         version: stage version; tests/golden/test_stage_versions.py pins it with a hash of the code.
         module: module of the function.
     """
@@ -86,7 +87,7 @@ class Stage(Generic[P, R]):
         compute: Callable[Concatenate[StageContext, P], None],
         *,
         ref: type[R],
-        kind: str,
+        kind: Kind,
         version: int,
     ) -> None:
         maker = f"{compute.__module__}.{compute.__qualname__}"
@@ -106,7 +107,7 @@ class Stage(Generic[P, R]):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the stage by name, so that its module's other contents are not sent to another process."""
-        return _stage_of, (self.module, self.name, self.kind)
+        return _stage_of, (self.module, self.name)
 
     def __call__(self, site: RunContext, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the reference to a cached or new artifact; a dry run only records the call."""
@@ -161,7 +162,7 @@ class Stage(Generic[P, R]):
             name=self.name,
             description=self.__doc__,
             task_run_name=f"{self.name}-{ref.key[:8]}",
-            cache_policy=ArtifactKey(key=ref.path.replace("/", "-")),
+            cache_key_fn=lambda _context, _parameters: ref.path.replace("/", "-"),
             persist_result=True,
             cache_result_in_memory=False,
             result_serializer=JSONSerializer(),
@@ -176,11 +177,16 @@ class Stage(Generic[P, R]):
         return _on_this_machine(site, {name: bound.arguments[name] for name in list(self._signature.parameters)[1:]})
 
     def _ref(self, arguments: Mapping[str, object]) -> R:
-        return self.ref_type(kind=self.kind, key=artifact_key(self.name, self.kind, self.version, ungrouped(arguments)))
+        kind = self.kind if isinstance(self.kind, str) else self.kind(arguments)
+        return self.ref_type(kind=kind, key=artifact_key(self.name, kind, self.version, ungrouped(arguments)))
 
     def _provenance(self, store: Store, arguments: Mapping[str, object]) -> Provenance:
         flat = ungrouped(arguments)
-        inputs = {name: _input(store, ref) for name, value in flat.items() for name, ref in _refs(name, value)}
+        inputs = {
+            name: InputEntry(kind=ref.kind, key=ref.key, digest=store.manifest(ref).digest)
+            for argument, value in flat.items()
+            for name, ref in _refs(argument, value)
+        }
         config = {name: value for name, value in flat.items() if not any(_refs(name, value))}
         return Provenance(
             stage=self.name,
@@ -192,28 +198,24 @@ class Stage(Generic[P, R]):
 
 
 def stage(
-    *, ref: type[R], version: int, kind: str | None = None
+    *, ref: type[R], version: int, kind: Kind | None = None
 ) -> Callable[[Callable[Concatenate[StageContext, P], None]], Stage[P, R]]:
     """Turn `compute(work, inputs…, config…)`, which fills `work.draft`, into a cached stage.
 
     Args:
         ref: class of the returned reference.
         version: stage version; increase it in the commit that changes the artifact.
-        kind: kind of the artifact; by default that of `ref`.
+        kind: kind of the artifact, or a function from the stage's arguments to it; by default that of `ref`.
     """
 
     def wrap(compute: Callable[Concatenate[StageContext, P], None]) -> Stage[P, R]:
-        name = kind or cast("str", ref.model_fields["kind"].default)
-        return Stage(compute, ref=ref, kind=name, version=version)
+        return Stage(compute, ref=ref, kind=kind or cast("str", ref.model_fields["kind"].default), version=version)
 
     return wrap
 
 
-def _stage_of(module: str, name: str, kind: str) -> Stage[..., Any]:
-    known = cast("Stage[..., Any]", getattr(import_module(module), name))
-    if known.kind == kind:
-        return known
-    return Stage(known.compute, ref=known.ref_type, kind=kind, version=known.version)
+def _stage_of(module: str, name: str) -> Stage[..., Any]:
+    return cast("Stage[..., Any]", getattr(import_module(module), name))
 
 
 def _on_this_machine(site: RunContext, arguments: Mapping[str, object]) -> dict[str, object]:
@@ -238,10 +240,6 @@ def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:
 
 def _inputs(arguments: Mapping[str, object]) -> list[ArtifactRef]:
     return [ref for name, value in ungrouped(arguments).items() for _, ref in _refs(name, value)]
-
-
-def _input(store: Store, ref: ArtifactRef) -> InputEntry:
-    return InputEntry(kind=ref.kind, key=ref.key, digest=store.manifest(ref).digest)
 
 
 class StageInputs(Record):

@@ -1,10 +1,10 @@
 """Run function calls in child processes on this machine, as part of this flow run.
 
 A child process has its own random generators, threads and memory. So calls do not affect each other's seeds, and a
-crash ends only one call. The child receives the call over a pipe, and reports stages and log lines over it; the
-terminal shows them like those of this process. It uses this process's Prefect server.
+crash ends only one call. The child reports stages and log lines over a pipe; the terminal shows them like those of this
+process. It uses this process's Prefect server.
 
-Child processes end with this one, even after kill -9 (see `lane.py`).
+Child processes end with this one, even after kill -9. They stop as by SIGTERM, so a training saves its state.
 """
 
 from __future__ import annotations
@@ -12,35 +12,32 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import pickle
 import signal
-import subprocess
-import sys
+import threading
 import time
-from multiprocessing import Pipe
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from logging.handlers import QueueHandler
+from multiprocessing import get_context, parent_process
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import cloudpickle
-from prefect.client.orchestration import get_client
-from prefect.context import serialize_context
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from models.errors import ModelError
-from tasks.stage.progress import is_planning, notify
-from tasks.stage.sigterm import SECONDS_TO_END
+from tasks.stage.progress import is_planning, listening, notify
+from tasks.stage.sigterm import SECONDS_TO_END, end_like_sigterm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
-    from threading import Event
+    from multiprocessing.context import SpawnProcess
 
-    from tasks.stage.progress import StageRun
+    from tasks.stage.progress import Event, StageRun
     from tasks.stage.run_context import RunContext
 
 T = TypeVar("T")
+Kind = Literal["event", "logged", "ended"]  # of a message from a child process
 
 _POLL_S: Final = 0.2
-
-EVENT, LOGGED, ENDED = "told", "logged", "ended"  # kinds of messages from a child process
 
 
 class DiedError(ModelError):
@@ -51,7 +48,9 @@ class StoppedError(ModelError):
     """A child process was asked to stop."""
 
 
-def run_apart(function: Callable[..., T], site: RunContext, arguments: tuple[Any, ...], off: Event) -> T | None:
+def run_apart(
+    function: Callable[..., T], site: RunContext, arguments: tuple[Any, ...], off: threading.Event
+) -> T | None:
     """Return `function(site, *arguments)`, computed in a child process; a dry run returns None.
 
     Args:
@@ -67,54 +66,42 @@ def run_apart(function: Callable[..., T], site: RunContext, arguments: tuple[Any
     """
     if is_planning():
         return None
-    with _process(site) as (process, connection):
-        connection.send_bytes(cloudpickle.dumps((_context(), function, site, arguments)))
+    call = cloudpickle.dumps((_context(), function, site, arguments))
+    with _process(call, site.threads) as (process, connection):
         ended, result, error = _listen(process, connection, off)
-        if ended:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(SECONDS_TO_END)  # it still sends its last log lines
+        process.join(SECONDS_TO_END)  # it still sends its last log lines
     if error is not None:
         raise error
     if not ended and off.is_set():
         raise StoppedError("stopped; run again to resume")
     if not ended:
-        raise DiedError(f"its process {_end_of(process.returncode)}; run again to resume")
+        raise DiedError(f"its process {_end_of(process.exitcode or 0)}; run again to resume")
     return cast("T", result)
 
 
 @contextlib.contextmanager
-def _process(site: RunContext) -> Iterator[tuple[subprocess.Popen[bytes], Connection]]:
-    here, there = Pipe()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    if site.threads:
-        environment["OMP_NUM_THREADS"] = str(site.threads)
+def _process(call: bytes, threads: int | None) -> Iterator[tuple[SpawnProcess, Connection]]:
+    spawning = get_context("spawn")
+    here, there = spawning.Pipe()
+    process = spawning.Process(target=_work, args=(there, call, threads), name="lane")
     with there:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tasks.stage.lane", str(there.fileno())],
-            env=environment,
-            pass_fds=[there.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=2,  # text printed by libraries is not output of the command
-            start_new_session=True,  # Ctrl-C reaches only the command, which then stops its children
-        )
+        process.start()
     try:
         yield process, here
     finally:
         here.close()
         process.terminate()  # no effect on a process that has ended
-        _await_end(process)
-
-
-def _await_end(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(SECONDS_TO_END)
-    except subprocess.TimeoutExpired:
+        process.join(SECONDS_TO_END)
         process.kill()
-        process.wait()
+        process.join()
 
 
 def _context() -> dict[str, Any]:
     """Return the context by which a child's Prefect tasks join this flow run, on the same server."""
+    from prefect.client.orchestration import get_client
+    from prefect.context import serialize_context
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
     with get_client(sync_client=True) as client:
         address = str(client.api_url)
     with temporary_settings({PREFECT_API_URL: address}):
@@ -122,9 +109,10 @@ def _context() -> dict[str, Any]:
     return context
 
 
-def _listen(process: subprocess.Popen[bytes], connection: Connection, off: Event) -> tuple[bool, Any, Any]:
+def _listen(process: SpawnProcess, connection: Connection, off: threading.Event) -> tuple[bool, Any, Any]:
     """Relay a child's messages until it ends; return whether its call returned, its result, and its error."""
-    relay, deadline = _Relay(), None
+    begun: list[StageRun] = []
+    deadline = None
     try:
         while True:
             if off.is_set() and deadline is None:
@@ -135,38 +123,27 @@ def _listen(process: subprocess.Popen[bytes], connection: Connection, off: Event
             if not connection.poll(_POLL_S):
                 continue
             kind, content = connection.recv()
-            if kind == ENDED:
+            if kind == "ended":
                 return True, *content
-            relay.take(kind, content)
+            if kind == "logged":
+                _show(content)
+            else:
+                event, value = content
+                _relay(event, value, begun)
     except (EOFError, OSError):
-        process.wait()
         return False, None, None
     finally:
-        relay.close()
+        for step in reversed(begun):  # stages that have not ended
+            notify("fails", step)
 
 
-class _Relay:
-    """Passes a child's messages to this process's listeners and log handlers."""
-
-    def __init__(self) -> None:
-        self._open: list[StageRun] = []
-
-    def take(self, kind: str, content: Any) -> None:  # noqa: ANN401  by its kind
-        """Pass on one message."""
-        if kind == LOGGED:
-            _show(content)
-            return
-        event, value = content
-        if event == "begins":
-            self._open.append(value)
-        elif event in ("ends", "fails"):
-            self._open.remove(value)
-        notify(event, value)
-
-    def close(self) -> None:
-        """Report stages that have not ended as failed."""
-        while self._open:
-            notify("fails", self._open.pop())
+def _relay(event: Event, value: Any, begun: list[StageRun]) -> None:  # noqa: ANN401  by its event
+    """Pass a child's event to this process's listeners."""
+    if event == "begins":
+        begun.append(value)
+    elif event in ("ends", "fails"):
+        begun.remove(value)
+    notify(event, value)
 
 
 def _show(record: logging.LogRecord) -> None:
@@ -181,3 +158,67 @@ def _end_of(status: int) -> str:
         return f"ended with exit status {status}"
     name = signal.Signals(-status).name
     return f"was ended by {name}" + (" (the machine may be out of memory)" if status == -signal.SIGKILL else "")
+
+
+class _Reports:
+    """A child's end of the pipe; as the queue of a `QueueHandler` it takes log records."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._turn = threading.Lock()  # several threads may log
+
+    def send(self, kind: Kind, content: object) -> None:
+        """Send a message; ignore a closed pipe, because this process is then about to be stopped."""
+        with self._turn, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._connection.send((kind, content))
+
+    def put_nowait(self, record: logging.LogRecord) -> None:
+        """Send a log record; the parent decides what to show."""
+        self.send("logged", record)
+
+
+def _work(connection: Connection, call: bytes, threads: int | None) -> None:
+    """Run a call in the child process and send its result.
+
+    Args:
+        connection: the pipe to the parent.
+        call: Prefect context, function, run context and arguments, pickled.
+        threads: CPU threads; None for all.
+    """
+    os.setsid()  # Ctrl-C reaches only the command, which then stops its children
+    os.dup2(2, 1)  # text printed by libraries is not output of the command
+    if threads:
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # before the call is unpickled, which may import torch
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    reports = _Reports(connection)
+    logging.getLogger().addHandler(QueueHandler(reports))  # type: ignore[arg-type]  # before Prefect looks for handlers
+    context, function, site, arguments = cloudpickle.loads(call)
+
+    from prefect.context import hydrated_context
+
+    from tasks.stage.log_context import show_logs
+
+    result = error = None
+    with hydrated_context(context), listening(lambda event, value: reports.send("event", (event, value))):
+        show_logs()
+        try:
+            result = function(site, *arguments)
+        except Exception as raised:
+            error = _sendable(raised)
+    reports.send("ended", (result, error))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None  # only the parent is without one
+    parent.join()
+    end_like_sigterm()
+
+
+def _sendable(error: Exception) -> Exception:
+    """Return the error, or a `RuntimeError` with its message if it cannot be pickled."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # pickling can raise any error
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

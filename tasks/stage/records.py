@@ -1,4 +1,4 @@
-"""Prefect's cache key and result record of an artifact, and the lease on a running stage's artifacts."""
+"""Prefect's result record of an artifact, and the lease on a running stage's artifacts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import logging
 import os
 import threading
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from prefect.cache_policies import CachePolicy
 from prefect.filesystems import WritableFileSystem
 from prefect.results import ResultStore
 from prefect.serializers import JSONSerializer
@@ -22,29 +20,10 @@ from tasks.stage.run_context import RunContext
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from prefect.context import TaskRunContext
-
     from storage.artifacts.store import Store
 
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class ArtifactKey(CachePolicy):
-    """Cache policy that uses a stage's artifact key, which is known before the task starts."""
-
-    key: str = ""
-
-    def compute_key(
-        self,
-        task_ctx: TaskRunContext,  # noqa: ARG002 - Prefect's signature
-        inputs: dict[str, Any],  # noqa: ARG002
-        flow_parameters: dict[str, Any],  # noqa: ARG002
-        **kwargs: Any,  # noqa: ANN401, ARG002
-    ) -> str:
-        """Return the key."""
-        return self.key
 
 
 class ManifestRecords(WritableFileSystem):

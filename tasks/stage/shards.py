@@ -8,7 +8,6 @@ import threading
 import time
 from contextlib import closing, contextmanager
 from functools import lru_cache
-from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -229,67 +228,54 @@ class Shard(Record):
 
     digest: str
     """sha256 over the sentences' ids, in order."""
-    plan: Annotated[Path | bytes, NotInKey]
-    """File of this run's missing sentences, an Arrow stream per shard; on another machine, the shard's stream."""
-    offset: Annotated[int, NotInKey] = 0
-    """Position of the shard's stream in the plan."""
-    size: Annotated[int, NotInKey] = 0
-    """Bytes of the shard's stream."""
+    sentences: Annotated[Path | bytes, NotInKey]
+    """An Arrow stream: a file of this run, or on another machine its content."""
     start: Annotated[int, NotInKey] = 0
     """Sentences in the shards before it, for progress."""
     rows: Annotated[int, NotInKey]
     """Sentences in the shard."""
     total: Annotated[int, NotInKey] = 0
-    """Sentences in all shards of the plan, for progress; 0 if the shard reports its own."""
+    """Sentences in all shards of the run, for progress; 0 if the shard reports its own."""
 
     def read(self) -> pl.DataFrame:
         """Return the sentences: sentence_id, text."""
-        return pl.read_ipc_stream(self._stream())
-
-    def _stream(self) -> bytes:
-        if isinstance(self.plan, bytes):
-            return self.plan
-        with self.plan.open("rb") as file:
-            file.seek(self.offset)
-            return file.read(self.size)
+        return pl.read_ipc_stream(self.sentences)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the sentences with the shard, because another machine cannot read the plan."""
-        return _received, (self.digest, self._stream(), self.rows)
+        """Pickle the sentences with the shard, because another machine cannot read the file."""
+        content = self.sentences if isinstance(self.sentences, bytes) else self.sentences.read_bytes()
+        return _received, (self.digest, content, self.rows)
 
 
-def _received(digest: str, stream: bytes, rows: int) -> Shard:
-    return Shard(digest=digest, plan=stream, rows=rows)
+def _received(digest: str, sentences: bytes, rows: int) -> Shard:
+    return Shard(digest=digest, sentences=sentences, rows=rows)
 
 
-def write_shards(frames: Iterable[pl.DataFrame], plan: Path) -> list[Shard]:
-    """Write each frame (sentence_id, text) to a plan as a shard."""
+def write_shards(frames: Iterable[pl.DataFrame], folder: Path) -> list[Shard]:
+    """Write each frame (sentence_id, text) to a file of a folder, as a shard."""
     shards: list[Shard] = []
     start = 0
-    with plan.open("wb") as file:
-        for frame in frames:
-            stream = BytesIO()
-            frame.select("sentence_id", "text").write_ipc_stream(stream, compression="zstd")
-            offset, size = file.tell(), file.write(stream.getbuffer())
-            digest = digest_of(frame)
-            shards.append(Shard(digest=digest, plan=plan, offset=offset, size=size, start=start, rows=frame.height))
-            start += frame.height
+    for number, frame in enumerate(frames):
+        file = folder / f"{number:06}.arrow"
+        frame.select("sentence_id", "text").write_ipc_stream(file, compression="zstd")
+        shards.append(Shard(digest=digest_of(frame), sentences=file, start=start, rows=frame.height))
+        start += frame.height
     return shards
 
 
-def plan_shards(missing: Iterable[pl.DataFrame], shard_rows: int, plan: Path) -> list[Shard]:
+def plan_shards(missing: Iterable[pl.DataFrame], shard_rows: int, folder: Path) -> list[Shard]:
     """Cut sentences into shards of `shard_rows`, the last one smaller.
 
     Args:
         missing: frames with sentence_id and text, each sentence once.
         shard_rows: Sentences per shard.
-        plan: File to write the sentences to, sorted by (length in characters, sentence_id).
+        folder: Folder to write the shards to, sorted by (length in characters, sentence_id).
     """
-    with TemporaryDirectory(dir=plan.parent) as scratch:
+    with TemporaryDirectory(dir=folder) as scratch:
         by_length = Partitions(Path(scratch), _ROWS, "slot", bits=_SLOT_BITS, tidy=_ordered)
         for frame in missing:
             by_length.add(frame.select("sentence_id", "text", slot=_slot(pl.col("text").str.len_chars())))
-        return write_shards(equal_frames(by_length, shard_rows), plan)
+        return write_shards(equal_frames(by_length, shard_rows), folder)
 
 
 def digest_of(rows: pl.DataFrame) -> str:

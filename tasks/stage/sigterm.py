@@ -67,6 +67,11 @@ def _end_when_closed(pipe: int) -> None:
     with suppress(OSError):  # raised if the process at the other end was killed
         while os.read(pipe, 1):  # not `sys.stdin`: Python aborts at exit while a thread reads its buffer
             pass
+    end_like_sigterm()
+
+
+def end_like_sigterm() -> None:
+    """End this process by SIGTERM, or at once where that takes longer than `SECONDS_TO_END`."""
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(SECONDS_TO_END)
     os._exit(1)

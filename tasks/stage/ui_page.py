@@ -161,15 +161,15 @@ def in_run() -> bool:
 
 def key_of(manifest: Manifest) -> str:
     """Return the key of an artifact's page: recipe, position, kind, and more if a run may have several of a kind."""
-    kind = manifest.kind.partition("/")[0]
-    own = "" if _is_alone(manifest) else manifest.key[:6]
+    kind, flow = manifest.kind.partition("/")[0], str(flow_run.flow_name)
+    alone = manifest.kind == _ENDS.get(flow) or (flow == "bsl-pipeline" and manifest.provenance.stage in _ONCE)
     parts = [
         _recipe(),
         str(PLACES.get(kind) or ""),
         _slug(kind),
         _slug(_method(manifest)),
         _slug(_system(manifest)),
-        own,
+        "" if alone else manifest.key[:6],
     ]
     return "-".join(filter(None, parts))
 
@@ -191,7 +191,9 @@ def lineage_of(store: Store, manifest: Manifest) -> str:
         run = manifest.provenance.run
         links = [_link(store, ArtifactRef(kind=entry.kind, key=entry.key), run) for entry in inputs.values()]
         lines.append(f"Made from {' · '.join(links)}")
-    if PLACES.get(manifest.kind, _LAST) < _LAST and (last := _last_page()):
+    end = _ENDS.get(str(flow_run.flow_name))
+    if end and PLACES.get(manifest.kind, _LAST) < _LAST:
+        last = f"{_recipe()}-{_LAST}-{end}"
         lines.append(f"Leads to [{last}](/artifacts/key/{last})")
     return "\n\n".join(lines)
 
@@ -211,18 +213,6 @@ def _link(store: Store, ref: ArtifactRef, run: str) -> str:
         return f"`{ref}`"
     key = key_of(manifest)
     return f"[{key}](/artifacts/key/{key}) `{ref}`"
-
-
-def _last_page() -> str:
-    """Return the key of the flow's last page; empty for a flow without one."""
-    end = _ENDS.get(str(flow_run.flow_name))
-    return f"{_recipe()}-{_LAST}-{end}" if end else ""
-
-
-def _is_alone(manifest: Manifest) -> bool:
-    """Return whether a run makes only one artifact of this kind."""
-    flow = str(flow_run.flow_name)
-    return manifest.kind == _ENDS.get(flow) or (flow == "bsl-pipeline" and manifest.provenance.stage in _ONCE)
 
 
 def _method(manifest: Manifest) -> str:

@@ -5,8 +5,7 @@ A teacher's vectors are an embeddings artifact like any other; the vectors of se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -30,20 +29,11 @@ if TYPE_CHECKING:
     from tasks.stage.run_context import RunContext
 
 
-@dataclass(frozen=True)
-class Teacher:
-    """A teacher encoder.
-
-    Attributes:
-        encoder: The encoder's artifact or model files.
-        config: Encoder settings.
-    """
-
-    encoder: CheckpointRef | ResolvedModel
-    config: EncoderConfig
+Teacher: TypeAlias = "tuple[CheckpointRef | ResolvedModel, EncoderConfig] | EmbeddingsRef"
+"""An encoder with its settings, or stored vectors of the corpus."""
 
 
-def find_teachers(site: RunContext, teachers: Iterable[EncoderConfig]) -> tuple[Teacher | EmbeddingsRef, ...]:
+def find_teachers(site: RunContext, teachers: Iterable[EncoderConfig]) -> tuple[Teacher, ...]:
     """Find the teachers of a student: encoders, or stored vectors named as `embeddings/<key>`.
 
     Raises:
@@ -53,19 +43,17 @@ def find_teachers(site: RunContext, teachers: Iterable[EncoderConfig]) -> tuple[
     return tuple(_found(site, config) for config in teachers)
 
 
-def _found(site: RunContext, config: EncoderConfig) -> Teacher | EmbeddingsRef:
+def _found(site: RunContext, config: EncoderConfig) -> Teacher:
     if TAUGHT.fullmatch(config.model):
         store = site.open_store()
         vectors = EmbeddingsRef(key=find(store, config.model).key)
         store.used(vectors)
         return vectors
     encoder, named = resolve_encoder(site, config)
-    return Teacher(encoder, saved_settings(site, encoder, named))
+    return encoder, saved_settings(site, encoder, named)
 
 
-def check_teaching(
-    site: RunContext, corpus: CorpusRef, teachers: Iterable[Teacher | EmbeddingsRef], objective: AnyObjective
-) -> None:
+def check_teaching(site: RunContext, corpus: CorpusRef, teachers: Iterable[Teacher], objective: AnyObjective) -> None:
     """Check that stored vectors are of this corpus, and that the queue is not longer than it, if it is in the store.
 
     Raises:
@@ -94,13 +82,11 @@ def check_teaching(
 
 
 def teach(
-    site: RunContext, corpus: CorpusRef, teachers: tuple[Teacher | EmbeddingsRef, ...], precision: Computed
+    site: RunContext, corpus: CorpusRef, teachers: tuple[Teacher, ...], precision: Computed
 ) -> EmbeddingsRef | None:
     """Compute the teachers' vectors of a corpus, joined if there are several; None without a teacher."""
     vectors = [
-        teacher
-        if isinstance(teacher, EmbeddingsRef)
-        else embed(site, teacher.encoder, corpus, teacher.config, precision)
+        teacher if isinstance(teacher, EmbeddingsRef) else embed(site, teacher[0], corpus, teacher[1], precision)
         for teacher in teachers
     ]
     return join_teachers(site, tuple(vectors)) if len(vectors) > 1 else next(iter(vectors), None)

@@ -23,7 +23,7 @@ from contextlib import closing
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import polars as pl
@@ -35,7 +35,7 @@ from models.translation.loading import load_translator
 from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.translation_memory import whole_parts
-from tasks.stage.cached import Stage, StageContext, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import cores, device_of, limit_threads
 from tasks.stage.shards import Shard, plan_shards, run_shards, scattered
 from tasks.stage.sigterm import stop_requested
@@ -43,8 +43,6 @@ from tasks.stage.ui import progress_of
 from tasks.translation.translator import ResolvedTranslator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from pydantic import JsonValue
 
     from models.runtime.partitions import Ranges
@@ -94,16 +92,21 @@ def translate_missing(
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder, which two workers share: each must read its own plan.
     with store.workspace() as folder, stop_requested() as stopping:
-        shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.arrow")
+        rows = CPU_SHARD_ROWS if device_of(site) == "cpu" else GPU_SHARD_ROWS
+        shards = plan_shards(missing, shard_rows or rows, folder)
         total = sum(shard.rows for shard in shards)
         advance(0, total, "")
         ordered = sorted(shards, key=scattered)
-        with closing(run_shards(site, _stage_of(hop), [(hop, shard) for shard in ordered])) as parts:
-            for shard, part in zip(ordered, _until(stopping, parts), strict=False):
-                done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
+        with closing(run_shards(site, translate, [(hop, shard) for shard in ordered])) as parts:
+            for shard in ordered:
+                if stopping():
+                    raise TranslationStoppedError(
+                        f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; "
+                        "they are saved, and a rerun translates the others"
+                    )
+                figures = store.manifest(next(parts)).figures
+                done, tokens = done + shard.rows, tokens + cast("int", figures["target_tokens"])
                 advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
-        if done < total:
-            raise _stopped(hop, done, total)
     if shards:
         recall.read()
     seconds = round(time.monotonic() - started, 3)
@@ -112,7 +115,7 @@ def translate_missing(
 
 @stage(
     ref=ArtifactRef,
-    kind="translations",
+    kind=lambda arguments: f"translations/{arguments['hop'].fingerprint}",  # the translator's memory
     version=TRANSLATION_VERSION,
 )
 def translate(work: StageContext, hop: ResolvedTranslator, shard: Shard) -> None:
@@ -135,12 +138,6 @@ def translate(work: StageContext, hop: ResolvedTranslator, shard: Shard) -> None
     work.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
 
 
-def _stage_of(hop: ResolvedTranslator) -> Stage[[ResolvedTranslator, Shard], ArtifactRef]:
-    """Return `translate` as a stage that publishes into the memory of this translator."""
-    kind = f"{translate.kind}/{hop.fingerprint}"
-    return Stage(translate.compute, ref=ArtifactRef, kind=kind, version=translate.version)
-
-
 def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:
     """Load, convert and smoke-test a translator as a shard does; return its translations of plain sentences.
 
@@ -159,7 +156,10 @@ def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
             "one version on all machines"
         )
     resources = Resources(device_of(site), site.threads or cores(), site.translator_copies, site.translator_threads)
-    return _loaded(hop.model.folder, hop.config, resources, _conversion(site, hop))
+    # The model is converted for CTranslate2 once, by the first shard.
+    cache = site.local_cache or Path.home() / ".cache" / "bsl"
+    converted = cache / "ctranslate2" / found / hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
+    return _loaded(hop.model.folder, hop.config, resources, converted)
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's replaces it in the device's memory
@@ -168,26 +168,6 @@ def _loaded(folder: Path, config: TranslatorConfig, resources: Resources, conver
     for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
     return translator
-
-
-def _until(stopping: Callable[[], bool], parts: Iterator[ArtifactRef]) -> Iterator[ArtifactRef]:
-    """Yield parts until a stop is requested, which is checked before each part."""
-    while not stopping() and (part := next(parts, None)) is not None:
-        yield part
-
-
-def _stopped(hop: ResolvedTranslator, done: int, total: int) -> TranslationStoppedError:
-    return TranslationStoppedError(
-        f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; "
-        "they are saved, and a rerun translates the others"
-    )
-
-
-def _conversion(site: RunContext, hop: ResolvedTranslator) -> Path:
-    """Return the folder of the model converted for CTranslate2, which the first shard creates."""
-    cache = site.local_cache or Path.home() / ".cache" / "bsl"
-    model = hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
-    return cache / "ctranslate2" / str(hop.identity["backend_version"]) / model
 
 
 def _logged(what: str) -> OnProgress:
@@ -201,16 +181,6 @@ def _logged(what: str) -> OnProgress:
             logger.info("%s: %d of %d sentences, %s", what, done, total, detail)
 
     return advance
-
-
-def _target_tokens(store: Store, part: ArtifactRef) -> int:
-    tokens = store.manifest(part).figures["target_tokens"]
-    assert isinstance(tokens, int)
-    return tokens
-
-
-def _shard_rows(site: RunContext) -> int:
-    return CPU_SHARD_ROWS if device_of(site) == "cpu" else GPU_SHARD_ROWS
 
 
 _ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "part": pl.UInt64})

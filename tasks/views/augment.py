@@ -13,8 +13,6 @@ from models.views.views import (
     held_apart,
     judged_views,
     kept_views,
-    ordered_views,
-    original_view,
     sampled,
     view_samples,
 )
@@ -74,7 +72,7 @@ def make_views(
     sentences, bits = work.store.scan(corpus), bits_for(work.store.manifest(corpus).rows)
     rewritings = [work.store.scan(part) for part in parts]
     costs: list[JsonValue] = []
-    told = _Told()
+    counts: list[pl.DataFrame] = []
     with work.store.workspace() as scratch:
         trips = []
         for number, route in enumerate(routes):
@@ -87,30 +85,15 @@ def make_views(
                 *(trip.judged(number) for trip in trips),
                 *(held_apart(judged_views(here, in_range(table, number, bits)), filters) for table in rewritings),
             ]
-            originals = [original_view(here)] if original else []
-            return told.of(pl.concat([pl.LazyFrame(schema=JUDGED), *judged]), originals)
+            rows = pl.concat([pl.LazyFrame(schema=JUDGED), *judged]).collect().lazy()
+            counts.append(count_drops(rows))
+            return kept_views(rows, here if original else None).collect()
 
         work.draft.write_all(map(of_range, range(1 << bits)))
-    drops = drop_table(told.drops)
+    drops = drop_table(counts)
     outcomes: list[JsonValue] = [dict(row) for row in drops.select("method", "outcome", "n").iter_rows(named=True)]
     work.draft.note({"hops": costs, "outcomes": outcomes})
-    _show(pl.concat(told.samples), drops)
-
-
-class _Told:
-    """Statistics and samples of views, collected while the views are written."""
-
-    def __init__(self) -> None:
-        self.drops: list[pl.DataFrame] = []
-        self.samples: list[pl.DataFrame] = []
-
-    def of(self, judged: pl.LazyFrame, originals: list[pl.LazyFrame]) -> pl.DataFrame:
-        """Return the ordered views of a range of sentences; count dropped views and draw samples."""
-        rows = judged.collect()
-        table = ordered_views([*originals, kept_views(rows.lazy())]).collect()
-        self.drops.append(count_drops(rows.lazy()))
-        self.samples.append(sampled(table.lazy(), SAMPLE_ROWS))
-        return table
+    _show(sampled(work.draft.scan(), SAMPLE_ROWS), drops)
 
 
 def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:

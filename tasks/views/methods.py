@@ -1,19 +1,18 @@
-"""Views without a translator: one stage for each method, and the table of methods."""
+"""Views without a translator: one stage for each method."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from models.corpus.normalize import normalize
 from models.runtime.partitions import bits_for
 from models.runtime.seeded_order import scattered
-from models.views.config import CropView, DeletedView, EntailView, GivenView, MaskedView, SynonymView, ViewMethod
+from models.views.config import CropView, DeletedView, EntailView, GivenView, MaskedView, SynonymView
 from models.views.entailment import entailed_views
 from models.views.synonyms import FILES
 from models.views.views import given_views
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from models.views.config import AugmentConfig
+    from models.views.config import AnyViewMethod, AugmentConfig
     from tasks.stage.run_context import RunContext
 
 
@@ -85,11 +84,6 @@ def _keep(views: pl.DataFrame, path: Path) -> None:
         views.write_parquet(unfinished)
 
 
-def make_crop(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: CropView) -> ViewsRef:  # noqa: ARG001
-    """Make crops, or reuse cached ones."""
-    return crop(site, corpus, view)
-
-
 @stage(ref=ViewsRef, version=1)
 def crop(work: StageContext, corpus: CorpusRef, view: CropView) -> None:
     """Crop each sentence of the language to some of its words, once for each method name of the view."""
@@ -97,11 +91,6 @@ def crop(work: StageContext, corpus: CorpusRef, view: CropView) -> None:
 
     for number, method in enumerate(view.methods, start=1):
         rewrite_corpus(work, corpus, method, view.lang, view.seed, partial(crop_words, view=view, number=number))
-
-
-def make_deleted(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: DeletedView) -> ViewsRef:  # noqa: ARG001
-    """Make sentences with deleted words, or reuse cached ones."""
-    return deleted(site, corpus, version("nltk"), view)
 
 
 @stage(ref=ViewsRef, version=1)
@@ -117,44 +106,18 @@ def deleted(
     rewrite_corpus(work, corpus, view.name, view.lang, view.seed, partial(delete_words, view=view))
 
 
-def make_entail(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: EntailView) -> ViewsRef:
-    """Collect entailed hypotheses, or reuse cached ones.
-
-    Raises:
-        SourceError: There are no labelled pairs.
-    """
-    if nli is None:
-        raise SourceError("view entail needs labelled pairs and got none; give `augment` those that `nli` made")
-    return entail(site, corpus, nli, view)
-
-
 @stage(ref=ViewsRef, version=1)
 def entail(work: StageContext, corpus: CorpusRef, nli: NliRef, view: EntailView) -> None:
     """Collect the hypotheses that each sentence entails, from labelled pairs."""
     sentences, pairs = work.store.scan(corpus), work.store.scan(nli)
     bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
-    counts: Counter[str] = Counter()
-
-    def counted(rows: pl.DataFrame) -> pl.DataFrame:
-        counts.update(dict(rows["method"].value_counts().iter_rows()))
-        return rows
-
     with work.store.workspace() as scratch:
-        work.draft.write_all(map(counted, entailed_views(sentences, pairs, view, bits, scratch)))
-    work.draft.note({"views": dict(sorted(counts.items()))})
+        work.draft.write_all(entailed_views(sentences, pairs, view, bits, scratch))
+    counts = work.draft.scan().group_by("method").len().sort("method").collect()
+    work.draft.note({"views": dict(counts.iter_rows())})
 
 
 CPU_BATCH_TOKENS, GPU_BATCH_TOKENS = 2048, 32_768
-
-
-def make_mlm(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: MaskedView) -> ViewsRef:  # noqa: ARG001
-    """Refill masked tokens, or reuse cached views; the model is identified by content, not by name.
-
-    Raises:
-        SourceError, AssetError: The model is not available.
-    """
-    model = resolve_named_model(site, view.model, view.revision)
-    return mlm(site, corpus, model, view.model_copy(update={"model": model.identity, "revision": None}))
 
 
 @stage(ref=ViewsRef, version=2)
@@ -172,15 +135,6 @@ def mlm(work: StageContext, corpus: CorpusRef, model: ResolvedModel, view: Maske
 
 LANG: Final = "en"
 """Language of WordNet."""
-
-
-def make_synonym(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: SynonymView) -> ViewsRef:  # noqa: ARG001
-    """Replace words by WordNet synonyms, or reuse cached views.
-
-    Raises:
-        SourceError: WordNet is not available.
-    """
-    return synonym(site, corpus, find_wordnet(FILES), version("lemminflect"), view)
 
 
 @stage(ref=ViewsRef, version=2)
@@ -239,20 +193,28 @@ def _frames(sources: Sequence[ResolvedSource], column: str, max_bad_share: float
         yield from read_beside(source, column, ReadReport(source.name), max_bad_share)
 
 
-VIEW_METHODS: Final[dict[type[ViewMethod], Callable[[RunContext, CorpusRef, NliRef | None, Any], ViewsRef]]] = {
-    SynonymView: make_synonym,
-    MaskedView: make_mlm,
-    EntailView: make_entail,
-    DeletedView: make_deleted,
-    CropView: make_crop,
-}
-"""Settings class of a view → function that makes it from a corpus and labelled pairs."""
-
-
 def rewritten(site: RunContext, corpus: CorpusRef, config: AugmentConfig, nli: NliRef | None) -> tuple[ViewsRef, ...]:
     """Make a configuration's views other than translations, or reuse cached ones.
 
     Raises:
-        SourceError: WordNet, a model or the labelled pairs are not available.
+        SourceError, AssetError: WordNet, a model or the labelled pairs are not available.
     """
-    return tuple(VIEW_METHODS[type(view)](site, corpus, nli, view) for view in config.rewritings)
+    return tuple(_made(site, corpus, nli, view) for view in config.rewritings)
+
+
+def _made(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: AnyViewMethod) -> ViewsRef:
+    """Make one view; models are identified by content, not by name."""
+    match view:
+        case SynonymView():
+            return synonym(site, corpus, find_wordnet(FILES), version("lemminflect"), view)
+        case MaskedView():
+            model = resolve_named_model(site, view.model, view.revision)
+            return mlm(site, corpus, model, view.model_copy(update={"model": model.identity, "revision": None}))
+        case EntailView():
+            if nli is None:
+                raise SourceError("view entail needs labelled pairs and got none; give `augment` those that `nli` made")
+            return entail(site, corpus, nli, view)
+        case DeletedView():
+            return deleted(site, corpus, version("nltk"), view)
+        case CropView():
+            return crop(site, corpus, view)

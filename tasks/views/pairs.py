@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,13 +14,11 @@ from models.views.pairs import PairConfig, build_pairs, count_pairs, require_pai
 from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, PassagesRef, ViewsRef
 from storage.sources.labels import LabelSource
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
-from tasks.corpus.labels import known_labels
+from tasks.corpus.labels import labelled_rows
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pydantic import JsonValue
 
     from models.runtime.partitions import Ranges
@@ -89,11 +86,12 @@ def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSour
         TrainingError: too few classes, or no different scores, to train on.
         EvaluationError: too few labels for an evaluation.
     """
-    rows = known_labels(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
+    rows = labelled_rows(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
     if labels.kind == "classes":
-        pairs = class_pairs(rows["text_1"].to_list(), rows["class"].to_numpy())
+        classes = rows["label"].rank("dense").cast(pl.Int64).to_numpy() - 1
+        pairs = class_pairs(rows["text_1"].to_list(), classes)
     else:
-        pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["score"]))
+        pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["label"].cast(pl.Float64)))
     made = scored_pairs(pairs, 1.0, "labels", 0)
     work.draft.write(made)
     work.draft.note({"labels": rows.height, "pairs": made.height})
@@ -111,23 +109,16 @@ def pair_labelled(work: StageContext, corpus: CorpusRef, nli: NliRef, config: Pa
     """
     sentences, annotated = work.store.scan(corpus), work.store.scan(nli)
     bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
-    labels: Counter[int] = Counter()
-    first: list[dict[str, object]] = []
-
-    def counted(rows: pl.DataFrame) -> pl.DataFrame:
-        labels.update(dict(rows["label"].value_counts().iter_rows()))
-        return rows
-
     with work.store.workspace() as scratch:
-        lots = labelled_pairs(sentences, annotated, config.shuffle_seed, bits, scratch)
-        rows = work.draft.write_all(_remembered(map(counted, lots), first))
+        rows = work.draft.write_all(labelled_pairs(sentences, annotated, config.shuffle_seed, bits, scratch))
     if not rows:
         raise TrainingError(
             f"{nli} contains no pair with both sentences in {corpus}, expected some; raise ingest.corpus.limit or "
             "give sources with more labelled pairs"
         )
-    work.draft.note({"labels": {str(label): n for label, n in sorted(labels.items())}})
-    _show(first)
+    labels = work.draft.scan().group_by("label").len().sort("label").collect()
+    work.draft.note({"labels": {str(label): n for label, n in labels.iter_rows()}})
+    _show(work)
 
 
 @stage(ref=PairsRef, version=1)
@@ -136,31 +127,20 @@ def pair_scored(work: StageContext, scored: ScoredSet, shuffle_seed: int | None)
     pairs = scored_pairs(read_scored_set(scored), scored.highest, scored.name, shuffle_seed)
     work.draft.write(pairs)
     work.draft.note({"scores": {"pairs": pairs.height, "mean": round(float(pairs["score"].sum()) / pairs.height, 4)}})
-    _show(_shown(pairs))
+    _show(work)
 
 
 def _pair(work: StageContext, views: Ranges, config: PairConfig, bits: int) -> None:
     counts = count_pairs(views, config, bits)
     require_pairs(counts)
-    first: list[dict[str, object]] = []
     with work.store.workspace() as scratch:
-        work.draft.write_all(_remembered(build_pairs(views, config, bits, scratch), first))
+        work.draft.write_all(build_pairs(views, config, bits, scratch))
     pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
     work.draft.note({"pairings": pairings})
     show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
-    _show(first)
+    _show(work)
 
 
-def _remembered(lots: Iterable[pl.DataFrame], first: list[dict[str, object]]) -> Iterator[pl.DataFrame]:
-    """Yield frames unchanged and copy the first rows to `first`; a slice would keep its whole frame in memory."""
-    for rows in lots:
-        first += _shown(rows)[: SAMPLE_ROWS - len(first)]
-        yield rows
-
-
-def _shown(pairs: pl.DataFrame) -> list[dict[str, object]]:
-    return pairs.head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group").to_dicts()
-
-
-def _show(first: list[dict[str, object]]) -> None:
-    show_table("pair-samples", first, "The first pairs in training order")
+def _show(work: StageContext) -> None:
+    first = work.draft.scan().head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group").collect()
+    show_table("pair-samples", first.to_dicts(), "The first pairs in training order")

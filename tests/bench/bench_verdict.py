@@ -6,8 +6,8 @@ FOLDER, which verdict_texts.py writes, has one text per file, `NAME.parquet`: `t
 `text_2` and `score` (pairs), with `document` or `title` where the text has them. The encoder is adapted to each text
 without its labels; with `--labels`, to that share of its rows with labels, and only the other rows are scored. Then the
 start and the trained encoder are scored by labels. Classes: mean accuracy of the nearest neighbour and of the nearest
-centroid of five examples per class (20 draws). Pairs: Spearman of the cosine. Intervals use 1,000 draws of rows. Each
-line is printed as soon as it is known; artifacts in the store are not computed again.
+centroid of five examples per class (20 draws), and V-measure. Pairs: Spearman of the cosine. Intervals use 1,000 draws
+of rows. Each line is printed as soon as it is known; artifacts in the store are not computed again.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from flows.recipes.adaptation import AdaptConfig  # noqa: E402
 from flows.run_context import run_context_of  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.encoder.serialization.load import saved_config  # noqa: E402
+from models.evaluation.clustering import v_measure  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.labels import centroid_accuracy, neighbour_accuracy  # noqa: E402
-from models.evaluation.significance.hierarchical import difference_of  # noqa: E402
-from models.evaluation.significance.paired import Difference, paired_difference  # noqa: E402
+from models.evaluation.significance.hierarchical import difference_of, draws_of  # noqa: E402
+from models.evaluation.significance.paired import Difference  # noqa: E402
 from models.evaluation.sweep import outcome_draws  # noqa: E402
 from storage.artifacts.refs import CheckpointRef, ProofRef, ReportRef  # noqa: E402
 from tasks.embedding.encoders import encoder_folder, find_encoder  # noqa: E402
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 STARTS = ("embedded:mini-sentence", "embedded:bert-mini")
 PAIRS = {"text": "sentence_1", "text_2": "sentence_2"}  # columns of label files
-HEAD = "| text | start | seed | verdict | labels: before → after | difference | labels say |"
+HEAD = "| text | start | seed | verdict | labels: before → after | difference | labels say | V-measure |"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,37 @@ class Judged:
 
     word: str
     trained: CheckpointRef
+
+
+@dataclass(frozen=True)
+class Scored:
+    """An encoder's scores on labels.
+
+    Attributes:
+        rows: (N,) cosine of each pair, or the mean accuracy of both classifiers for each text.
+        value: Spearman, or the mean of the rows.
+        v_measure: V-measure of k-means clusters against classes; None for pairs.
+    """
+
+    rows: NDArray[np.float64]
+    value: float
+    v_measure: float | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A verdict, the scores of the start and of the trained encoder, and their difference."""
+
+    word: str
+    before: Scored
+    after: Scored
+    difference: Difference
+
+    @property
+    def finding(self) -> str:
+        """Whether labels improve, by the interval of the difference."""
+        found = self.difference
+        return "above" if found.ci_low > 0 else "below" if found.ci_high < 0 else "no difference"
 
 
 def main() -> int:
@@ -69,27 +101,30 @@ def main() -> int:
     parser.add_argument("--set", nargs="*", default=(), dest="changes")
     arguments = parser.parse_args()
     counts: dict[tuple[str, str], int] = {}
-    print(f"{HEAD}\n|{'---|' * 7}", flush=True)
+    print(f"{HEAD}\n|{'---|' * 8}", flush=True)
     for name in arguments.texts or sorted(path.stem for path in arguments.folder.glob("*.parquet")):
         path = arguments.folder / f"{name}.parquet"
         for start in arguments.starts:
             for seed in range(arguments.seeds):
-                verdict, figures, found = _case(path, start, seed, arguments)
-                finding = "above" if found.ci_low > 0 else "below" if found.ci_high < 0 else "no difference"
-                counts[verdict.word, finding] = counts.get((verdict.word, finding), 0) + 1
-                spread = f"{100 * found.value:+.2f} [{100 * found.ci_low:+.2f}, {100 * found.ci_high:+.2f}]"
-                before, after = (f"{100 * figure:.2f}" for figure in figures)
-                case = [path.stem, Path(start).name, str(seed), verdict.word]
-                print(f"| {' | '.join([*case, f'{before} → {after}', spread, finding])} |", flush=True)
+                case = _case(path, start, seed, arguments)
+                counts[case.word, case.finding] = counts.get((case.word, case.finding), 0) + 1
+                print(f"| {' | '.join([path.stem, Path(start).name, str(seed), *_cells(case)])} |", flush=True)
     print("\n| verdict | labels say | cases |\n|---|---|--:|")
     for (word, finding), count in sorted(counts.items()):
         print(f"| {word} | {finding} | {count} |")
     return 0
 
 
-def _case(
-    path: Path, start: str, seed: int, arguments: argparse.Namespace
-) -> tuple[Judged, tuple[float, float], Difference]:
+def _cells(case: Case) -> list[str]:
+    before, after, found = case.before, case.after, case.difference
+    spread = f"{100 * found.value:+.2f} [{100 * found.ci_low:+.2f}, {100 * found.ci_high:+.2f}]"
+    clusters = ""
+    if before.v_measure is not None and after.v_measure is not None:
+        clusters = f"{100 * before.v_measure:.1f} → {100 * after.v_measure:.1f}"
+    return [case.word, f"{100 * before.value:.2f} → {100 * after.value:.2f}", spread, case.finding, clusters]
+
+
+def _case(path: Path, start: str, seed: int, arguments: argparse.Namespace) -> Case:
     table = pl.read_parquet(path)
     config = override(AdaptConfig(), changes_of(arguments.changes))
     seeds = {"training": {"seed": seed}, "label_training": {"seed": seed}, "proof": {"seed": seed}}
@@ -108,14 +143,13 @@ def _case(
         verdict = _judged(site.open_store(), report)
     encoders = [find_encoder(site, start, None), verdict.trained]
     folders = [encoder_folder(site.open_store(), encoder) for encoder in encoders]
-    before, after = (_outcomes(SentenceEncoder.load(own, saved_config(own, start)), table) for own in folders)
+    before, after = (_scored(SentenceEncoder.load(own, saved_config(own, start)), table) for own in folders)
     if "score" in table.columns:
         gold = table["score"].to_numpy()
-        found = paired_difference(before, after, gold)
-        return verdict, (spearman(before, gold), spearman(after, gold)), found
-    drawn = outcome_draws([before[None], after[None]], np.arange(len(before)))
-    found = difference_of(*([draws] for draws in drawn))
-    return verdict, (float(before.mean()), float(after.mean())), found
+        drawn = [draws_of(gold, scored.rows[None]) for scored in (before, after)]
+    else:
+        drawn = list(outcome_draws([before.rows[None], after.rows[None]], np.arange(table.height)))
+    return Case(verdict.word, before, after, difference_of(*([draws] for draws in drawn)))
 
 
 def _written(table: pl.DataFrame, folder: Path, name: str) -> str:
@@ -136,13 +170,14 @@ def _judged(store: Store, report: ReportRef) -> Judged:
     return Judged(str(figures["verdict"]), CheckpointRef(key=trained))
 
 
-def _outcomes(encoder: SentenceEncoder, table: pl.DataFrame) -> NDArray[np.float64]:
-    """Return for each row the pair's cosine, or the mean accuracy of both classifiers: (N,)."""
+def _scored(encoder: SentenceEncoder, table: pl.DataFrame) -> Scored:
     if "score" in table.columns:
-        return cosine_scores(*(encoder.encode(table[side].to_list()) for side in ("text", "text_2")))
+        cosines = cosine_scores(*(encoder.encode(table[side].to_list()) for side in ("text", "text_2")))
+        return Scored(cosines, spearman(cosines, table["score"].to_numpy()), None)
     vectors = encoder.encode(table["text"].to_list())
     classes = np.unique(table["label"].to_numpy(), return_inverse=True)[1]
-    return (neighbour_accuracy(vectors, classes) + centroid_accuracy(vectors, classes)) / 2
+    rows = (neighbour_accuracy(vectors, classes) + centroid_accuracy(vectors, classes)) / 2
+    return Scored(rows, float(rows.mean()), v_measure(vectors, table["label"].cast(pl.String).to_list(), 0))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ def show(event, value):
         sys.stdout.flush()
 
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore SIGINT
-overrides, store = json.loads(sys.argv[1]), sys.argv[2]
-overrides["training"] |= {"epochs": 1000}
-with listening(show):
-    over = {"training.max_steps": [3, 5000, 5001]}
-    ablation("tiny", over, 1, overrides, lanes=2, site=RunContext(store=store, device="cpu", threads=1))
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore SIGINT
+    overrides, store = json.loads(sys.argv[1]), sys.argv[2]
+    overrides["training"] |= {"epochs": 1000}
+    with listening(show):
+        over = {"training.max_steps": [3, 5000, 5001]}
+        ablation("tiny", over, 1, overrides, lanes=2, site=RunContext(store=store, device="cpu", threads=1))

@@ -5,22 +5,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
 from prefect import flow
 from pydantic import JsonValue
 
-from models.corpus.normalize import sentence_ids
 from models.errors import SmokeTestError
 from models.translation.config import TranslatorConfig
 from models.translation.filters import FilterConfig
 from models.views.config import AugmentConfig, TranslatedView, round_trip
 from models.views.pairs import MissingViewError, PairConfig, ViewPair
-from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, PairsRef, ViewsRef
 from tasks.stage.run_context import RunContext
 from tasks.views.augment import augment
 from tasks.views.pairs import pair
+from tests.corpora import publish_corpus
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 ROOT = Path(__file__).parents[2]
@@ -50,17 +48,7 @@ def site(tmp_path: Path) -> RunContext:
 
 @pytest.fixture
 def corpus(site: RunContext) -> CorpusRef:
-    return publish(site, CORPUS)
-
-
-def publish(site: RunContext, texts: list[str]) -> CorpusRef:
-    ref = CorpusRef(key=f"{len(texts):064x}")
-    frame = pl.DataFrame({"text": texts}).select(
-        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("sv")
-    )
-    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
-        draft.write(frame.sort("sentence_id"))
-    return ref
+    return publish_corpus(site, CORPUS, "sv")
 
 
 def through(models: tuple[Path, Path], **settings: object) -> AugmentConfig:
@@ -105,7 +93,7 @@ def test_a_second_run_is_cached_and_a_grown_corpus_pays_for_its_growth(
     finished = [r.message for r in caplog.records if r.name == "prefect.task_runs" and "Finished" in r.message]
     assert len(finished) == 2
     assert all("Cached" in message for message in finished)
-    grown, _ = views_and_pairs(site, publish(site, [*CORPUS, "A new sentence."]), through(models), PAIRS)
+    grown, _ = views_and_pairs(site, publish_corpus(site, [*CORPUS, "A new sentence."], "sv"), through(models), PAIRS)
     there, back = site.open_store().manifest(grown).figures["hops"]
     assert there["sentences"] == 1
     assert back["sentences"] <= 1
@@ -133,9 +121,7 @@ def test_a_translator_that_does_not_speak_stops_the_run(
     site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]
 ) -> None:
     hop = TranslatorConfig(model=str(models[0]), source_lang="en", target_lang="de")
-    english = CorpusRef(key="e" * 64)
-    with site.open_store().draft(english, Provenance(stage_version=1, config={})) as draft:
-        draft.write(site.open_store().scan(corpus).with_columns(lang=pl.lit("en")).collect())
+    english = publish_corpus(site, CORPUS[:-1])
     config = AugmentConfig(translations=(TranslatedView(method="mt-de", hops=(hop,)),))
     with pytest.raises(SmokeTestError, match=r"en→de translator .* fails its smoke test: 3 of 3"):
         views_and_pairs(site, english, config, PAIRS)

@@ -28,9 +28,3 @@ def test_figures_intervals_and_what_is_missing(tmp_path, capsys, split):
     assert "missing: stsb-mt/test: " in out
     assert ("Semantic textual similarity" in out) == (split == "test")  # no paper's table has a dev column
     assert "bsl artifacts export evaluation/" in out
-
-
-def test_a_model_that_nobody_has_fails(tmp_path, capsys):
-    call = ["evaluate", "./no-such-folder", "--suite", "embedded:stsb/dev", "--store", str(tmp_path)]
-    assert main(call) == 1
-    assert "no such folder" in capsys.readouterr().err

@@ -6,77 +6,37 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from storage.artifacts.store import Store
 from tests.log_lines import JSON_LINES, published
-from tests.servers import PREFECT, ROOT, SERVER, children, clients_of, free_port, prepare, runs_in, wait_until_healthy
+from tests.servers import PREFECT, ROOT, Cluster, children, prepare
 
 pytestmark = pytest.mark.slow  # a server, its deployments and a worker take a minute to start
 BSL = (sys.executable, "-m", "flows.cli.main")
 NAMES = ("tiny", "nli", "any")
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A Prefect server with the deployments, and a process worker.
-
-    Attributes:
-        environment: Environment of the clients.
-        folder: Folder of the logs.
-        store: Store to which the workers publish.
-        worker: Process id of the worker.
-    """
-
-    environment: dict[str, str]
-    folder: Path
-    store: Store
-    worker: int
-
-    def log(self) -> str:
-        """Return the worker's log."""
-        return (self.folder / "worker.log").read_text()
-
-    def prefect(self, *words: str) -> str:
-        """Run a command of Prefect's, which must succeed, and return its output."""
-        done = subprocess.run([PREFECT, *words], env=self.environment, cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory, new_home):
-    folder, port = tmp_path_factory.mktemp("cluster"), free_port()
-    environment = {
-        **os.environ,
-        **clients_of(port, new_home(folder / "home")),
-        **runs_in(ROOT),
-        "BSL_STORE": str(folder / "store"),
-        "BSL_SAVE_EVERY": "20",
-        **JSON_LINES,
-    }
-
-    def start(name: str, *command: str | Path) -> subprocess.Popen[bytes]:
-        with (folder / f"{name}.log").open("wb") as log:
-            return subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
-
-    running = [start("server", *SERVER, "--port", str(port))]
+    folder = tmp_path_factory.mktemp("cluster")
+    made = Cluster(folder, new_home(folder / "home"), BSL_SAVE_EVERY="20", **JSON_LINES)
     try:
-        wait_until_healthy(environment["PREFECT_API_URL"])
-        prepare(environment)
-        running.append(start("worker", PREFECT, "worker", "start", "--pool", "gpu"))
-        made = Cluster(environment, folder, Store(environment["BSL_STORE"]), running[-1].pid)
+        made.server()
+        prepare(made.environment)
+        made.worker()
         made.prefect("--no-prompt", "deploy", *(word for name in NAMES for word in ("--name", name)))
         yield made
     finally:
-        for process in reversed(running):
-            process.terminate()
-            process.wait(60)
+        made.kill()
+
+
+@pytest.fixture(scope="module")
+def store(cluster) -> Store:
+    """Return the store to which the worker's runs publish."""
+    return Store(cluster.environment["BSL_STORE"])
 
 
 def run_to_its_end(cluster: Cluster, name: str, parameters: dict[str, object]) -> None:
@@ -95,8 +55,8 @@ def sweep_on_the_pool(cluster: Cluster, small: dict[str, object]) -> None:
     assert swept.returncode == 0, swept.stdout + swept.stderr
 
 
-def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, small):
-    store, before = cluster.store, set(cluster.store.refs("report"))
+def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, store, small):
+    before = set(store.refs("report"))
     run_to_its_end(cluster, "bsl-pipeline/tiny", {"overrides": small})
     (report,) = set(store.refs("report")) - before
     assert store.defect(report) is None
@@ -117,13 +77,6 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
     assert told[evaluation.path] == (store.manifest(evaluation).provenance.run, "summarise")
 
 
-def ask(cluster: Cluster, path: str, body: object = None) -> list[dict[str, object]]:
-    address = f"{cluster.environment['PREFECT_API_URL']}{path}"
-    request = urllib.request.Request(address, json.dumps(body or {}).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)
-
-
 @pytest.mark.timeout(1200)
 def test_a_sweep_on_a_pool_whose_run_is_killed_resumes_and_ends_with_the_undisturbed_table(cluster, alone, tmp_path):
     changes = {**alone, "training": {**alone["training"], "max_steps": 200, "epochs": 1000, "eval_every": 100}}
@@ -142,7 +95,7 @@ def test_a_sweep_on_a_pool_whose_run_is_killed_resumes_and_ends_with_the_undistu
         assert first.poll() is None, first.stdout.read()
         time.sleep(0.02)
     (done,) = killed.refs("report")
-    for process in children(cluster.worker):
+    for process in children(cluster.running["worker"].pid):
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     told, _ = first.communicate(timeout=300)
@@ -168,11 +121,11 @@ def test_a_sweep_on_a_pool_whose_run_is_killed_resumes_and_ends_with_the_undistu
 def test_a_server_that_is_prepared_twice_has_everything_once(cluster):
     for _ in range(2):
         prepare({**cluster.environment, "BSL_NOTIFY_URL": "http://127.0.0.1:9/webhook"})
-    queues = ask(cluster, "/work_pools/gpu/queues/filter")
+    queues = cluster.ask("/work_pools/gpu/queues/filter", {})
     assert {queue["name"]: queue["priority"] for queue in queues} == {"urgent": 1, "default": 2, "background": 3}
-    assert [pool["name"] for pool in ask(cluster, "/work_pools/filter")] == ["gpu"]
-    assert sorted(rule["name"] for rule in ask(cluster, "/automations/filter")) == ["bsl-crashed", "bsl-notify"]
-    (nli,) = ask(cluster, "/deployments/filter", {"deployments": {"name": {"any_": ["nli"]}}})
+    assert [pool["name"] for pool in cluster.ask("/work_pools/filter", {})] == ["gpu"]
+    assert sorted(rule["name"] for rule in cluster.ask("/automations/filter", {})) == ["bsl-crashed", "bsl-notify"]
+    (nli,) = cluster.ask("/deployments/filter", {"deployments": {"name": {"any_": ["nli"]}}})
     assert [schedule["schedule"]["cron"] for schedule in nli["schedules"]] == ["0 2 * * 0"]
 
 

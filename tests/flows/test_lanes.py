@@ -37,7 +37,7 @@ class Reader:
 
 def lanes_of(process):
     """Return the processes that run points of a sweep."""
-    return [child for child in children(process) if b"tasks.stage.lane" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [child for child in children(process) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def site_in(folder):

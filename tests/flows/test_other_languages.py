@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer import modules
 
 from flows.pipeline import pipeline
 from models.encoder.tfidf import TfIdf
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig, ScoringConfig
 from models.evaluation.signature import parse_signature
 from storage.assets.embedded import embedded_path
 from storage.datasets.registry import DATASETS, suites_of
@@ -20,7 +20,6 @@ from tasks.corpus.evaluation_sets import unique_sentences
 from tasks.embedding.vectors import Vectors
 from tasks.evaluation.kinds import available
 from tasks.evaluation.python_api import evaluate
-from tasks.evaluation.sts import sts_figures
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
@@ -83,8 +82,8 @@ def test_words_that_no_set_knows_give_no_figure(site):
     texts = unique_sentences(sets.embedded())
     table = TfIdf([["zzz"]]).vectors(texts["text"].to_list())
     words = Vectors("words", dict(zip(texts["sentence_id"], range(texts.height), strict=True)), {}, table)
-    ((_, scored),) = sets.frozen()
-    assert sts_figures(scored, words, BootstrapConfig(resamples=100)).is_empty()
+    ((kind, scored),) = sets.frozen()
+    assert kind.figures(scored, words, ScoringConfig(bootstrap=BootstrapConfig(resamples=100))).is_empty()
 
 
 class MuseLike:

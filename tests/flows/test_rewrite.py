@@ -11,7 +11,6 @@ from polars.testing import assert_frame_equal
 from prefect import flow
 
 import tasks.views.methods
-from models.corpus.normalize import sentence_ids
 from models.translation.filters import UNFILTERED, FilterConfig
 from models.views.config import AugmentConfig, CropView, DeletedView, EntailView, MaskedView, SynonymView
 from models.views.pairs import PairConfig, ViewPair
@@ -27,6 +26,7 @@ from tasks.stage.cached import StageContext
 from tasks.stage.run_context import RunContext
 from tasks.views.augment import augment
 from tasks.views.pairs import pair
+from tests.corpora import publish_corpus
 from tests.tiny_wordnet import write_tiny_wordnet
 
 PREMISES = ["A big cat ran over the sofa.", "Children ate a cake in the garden.", "He took a picture of the river."]
@@ -155,19 +155,12 @@ def test_without_labels_view_entail_says_what_to_do(site: RunContext, tmp_path: 
         prepared(site, config, ALL, PAIRS)
 
 
-def ten_sentences(site: RunContext) -> CorpusRef:
-    ref = CorpusRef(key="c" * 64)
-    frame = pl.DataFrame({"text": [f"Sentence {number}." for number in range(10)]}).select(
-        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
-    )
-    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
-        draft.write(frame.sort("sentence_id"))
-    return ref
+TEN = [f"Sentence {number}." for number in range(10)]
 
 
 def test_a_killed_rewriting_goes_on_where_it_was(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks.views.methods, "SLICE_ROWS", 4)
-    store, corpus = site.open_store(), ten_sentences(site)
+    store, corpus = site.open_store(), publish_corpus(site, TEN)
     calls: list[int] = []
 
     def shout(texts: Sequence[str], _: Sequence[int], fail_at: int = 0) -> list[str]:
@@ -197,7 +190,7 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: RunContext, monkeypatch: 
 
 def test_another_run_that_publishes_first_takes_nothing_away(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks.views.methods, "SLICE_ROWS", 4)
-    store, corpus, ref = site.open_store(), ten_sentences(site), ViewsRef(key="a" * 64)
+    store, corpus, ref = site.open_store(), publish_corpus(site, TEN), ViewsRef(key="a" * 64)
 
     def dropped_meanwhile(texts: Sequence[str], _: Sequence[int]) -> list[str]:
         store.drop_scratch(ref)

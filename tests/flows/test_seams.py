@@ -37,10 +37,6 @@ class ToyView(ViewMethod):
 '''
 TOY_STAGE = '''
 
-def make_toy(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: ToyView) -> ViewsRef:
-    return toy_view(site, corpus, view)
-
-
 @stage(ref=ViewsRef, version=1)
 def toy_view(work: StageContext, corpus: CorpusRef, view: ToyView) -> None:
     """Each English sentence backwards."""
@@ -69,11 +65,16 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
     ("models/views/config.py", "SynonymView | ", "ToyView | ", ""),
     (
         "tasks/views/methods.py",
-        '    return synonym(site, corpus, find_wordnet(FILES), version("lemminflect"), view)\n',
+        "    work.draft.note({**count_replacements(texts, synonyms, view)})\n",
         TOY_STAGE,
         "from models.views.config import ToyView\nfrom models.views.toy import backwards\n",
     ),
-    ("tasks/views/methods.py", "    SynonymView: make_synonym,\n", "    ToyView: make_toy,\n", ""),
+    (
+        "tasks/views/methods.py",
+        "            return crop(site, corpus, view)\n",
+        "        case ToyView():\n            return toy_view(site, corpus, view)\n",
+        "",
+    ),
     ("models/objectives/config.py", '    name: Literal["isbert"] = "isbert"\n', TOY_OBJECTIVE, ""),
     ("models/objectives/config.py", "    BSLConfig\n", "    | ToyConfig\n", ""),
     (

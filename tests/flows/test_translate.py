@@ -106,10 +106,13 @@ def test_a_corpus_grown_by_one_per_cent_translates_one_per_cent(site: RunContext
 
 def test_shards_do_not_hang_on_which_others_are_finished(tmp_path: Path) -> None:
     sentences = identified(SENTENCES[:100])
-    whole = plan_shards([sentences.collect()], 16, tmp_path / "whole.parquet")
+    folders = [tmp_path / "whole", tmp_path / "rest"]
+    for folder in folders:
+        folder.mkdir()
+    whole = plan_shards([sentences.collect()], 16, folders[0])
     finished = pl.concat([whole[2].read(), whole[5].read(), whole[-1].read()])
     missing = sentences.join(finished.lazy(), on="sentence_id", how="anti").collect()
-    rest = plan_shards(missing.iter_slices(9), 16, tmp_path / "rest.parquet")
+    rest = plan_shards(missing.iter_slices(9), 16, folders[1])
     assert [shard.digest for shard in rest] == [whole[n].digest for n in (0, 1, 3, 4)]
     lengths = [pl.col("text").str.len_chars()]
     assert whole[0].read().select(*lengths).max().item() <= whole[-1].read().select(*lengths).min().item()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from flows.config import PipelineConfig
 
@@ -23,6 +24,25 @@ def configured(name: str, settings: Sequence[str]) -> PipelineConfig:
     from flows.recipes import recipe
 
     return override(recipe(name), changes_of(settings))
+
+
+def settings_in(file: Path | None) -> dict[str, Any]:
+    """Return the settings in the JSON file of `--config`; none without a file.
+
+    Raises:
+        ValueError: The file cannot be read, or is not a JSON object.
+    """
+    if file is None:
+        return {}
+    try:
+        read = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"--config {file}: {error.strerror}; name a JSON file of settings") from error
+    except (ValueError, RecursionError):
+        read = None
+    if not isinstance(read, dict):
+        raise ValueError(f"--config {file}: expected a JSON object of settings")  # noqa: TRY004 - exit code 2
+    return read
 
 
 def changes_of(settings: Sequence[str]) -> dict[str, Any]:

@@ -56,10 +56,6 @@ def print_json(outcome: object) -> None:
     print(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
 
 
-def _column(name: str) -> Column:
-    return Column(Text(printable(name)))
-
-
 def print_table(title: str, rows: list[dict[str, str]]) -> None:
     """Print rows with equal keys as a table below its title; at least 120 columns wide if the output is no terminal.
 
@@ -85,7 +81,7 @@ def print_line(text: str) -> None:
 
 def _table(rows: list[dict[str, str]]) -> Table:
     """Build the table from plain text, since rich would read a name in brackets as markup."""
-    table = Table(*map(_column, rows[0]))
+    table = Table(*(Column(Text(printable(name)), overflow="fold") for name in rows[0]))
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row.values()))
     return table

@@ -49,7 +49,7 @@ class FlowStart:
         is_planned: bool = True,
         **parameters: object,
     ) -> Any:  # noqa: ANN401 - what the flow returns
-        """Run a flow; return its result, or None with a line on standard error if it did not finish.
+        """Run a flow and return its result; if it fails, print its error and end the command.
 
         Args:
             flow: A Prefect flow with a parameter `site`.
@@ -60,6 +60,7 @@ class FlowStart:
 
         Raises:
             SourceError: A source is missing; raised before a run starts.
+            SystemExit: The flow failed.
         """
         from tasks.corpus.ingest import locate_sources
 
@@ -67,13 +68,13 @@ class FlowStart:
             for config in configs:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
-                wait_for(None)  # first, since without an answer the flow cannot run
+                check_server(os.environ["PREFECT_API_URL"])  # first, since without an answer the flow cannot run
             plan = planned_stages(flow, {**parameters, "site": self.site}) if is_planned else None
             store = self.site.open_store()
             if any(step.stage == "train" and store.defect(step.ref) for step in plan or ()):
                 import models.training.loop  # noqa: F401 - a slow import, done while the server starts
             if self.embedded is not None:
-                wait_for(self.embedded)
+                _wait_for(self.embedded)
         from prefect import tags
 
         from flows.cli.terminal.progress import watching
@@ -86,8 +87,7 @@ class FlowStart:
                 return cancelled_when_stopped(flow)(**parameters, site=self.site)
             except Exception as error:
                 raised = error
-        failed(raised)  # below the progress display
-        return None
+        raise SystemExit(failed(raised))  # below the progress display
 
 
 def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[StageRun] | None:
@@ -131,18 +131,8 @@ def begin(place: Site, output: Output, *, serve: bool = True, **more: object) ->
     return FlowStart(run_context_of({**place.given, **more}), embedded, watched=not output.json)
 
 
-def wait_for(embedded: EmbeddedServer | None) -> None:
-    """Wait until the embedded server answers, and mark runs of killed commands in its database as Crashed.
-
-    Args:
-        embedded: The embedded server; None to check the server in PREFECT_API_URL once.
-
-    Raises:
-        OSError: The server does not answer.
-    """
-    if embedded is None:
-        check_server(os.environ["PREFECT_API_URL"])
-        return
+def _wait_for(embedded: EmbeddedServer) -> None:
+    """Wait until the embedded server answers, and mark runs of killed commands in its database as Crashed."""
     embedded.wait()
     if embedded.alone is not None:
         from flows.prefect_server.crashed_runs import end_crashed_runs

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from models.errors import EvaluationError
-from models.evaluation.significance.bootstrap import FIGURE, RESAMPLES, percentile_interval
+from models.evaluation.significance.bootstrap import percentile_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from models.evaluation.significance.bootstrap import Metric
 
 _SIGNIFICANT: Final = 0.05
 
@@ -44,38 +41,6 @@ class Difference:
         if self.p_value >= _SIGNIFICANT:
             return "no"
         return "above" if self.ci_low > 0 else "below" if self.ci_high < 0 else "no"
-
-
-def paired_difference(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    gold: NDArray[np.float64],
-    *,
-    metric: Metric = "spearman",
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Difference:
-    """Compare two encoders' cosines against one gold standard, pair by pair.
-
-    Args:
-        first: (n,) cosines of the reference encoder.
-        second: (n,) cosines of the other encoder for the same pairs.
-        gold: (n,) gold scores.
-        metric: `spearman` or `pearson`.
-        resamples: Number of draws of n pairs with replacement.
-        seed: Seed of the draws.
-
-    Raises:
-        EvaluationError: As `models.evaluation.correlation.spearman`; or all draws of one side are constant.
-    """
-    # Gold is the first argument, since its order determines the draws: both encoders get the same ones.
-    draws = [RESAMPLES[metric](gold, cosines, resamples=resamples, seed=seed) for cosines in (first, second)]
-    differences = draws[1] - draws[0]
-    if not np.isfinite(differences).any():
-        raise EvaluationError(
-            f"none of {resamples} draws of {len(gold)} pairs varies, expected some that do; compare on more pairs"
-        )
-    return drawn_difference(FIGURE[metric](second, gold) - FIGURE[metric](first, gold), differences)
 
 
 def forgets(difference: float, allowed: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import tempfile
 import time
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from storage.assets.embedded import embedded_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tasks.diagnostics.benchmark.device_limits import Card
     from tasks.diagnostics.benchmark.fixtures import Fixtures
     from tasks.diagnostics.benchmark.results import Check, Rate
 
@@ -58,7 +58,7 @@ BUDGETS: Final = {
     },
     "cuda": {
         "vectors": 45, "steps of training": 60, "translations": 60, "two processes": 55, "training": 70,
-        "encoding": 45, "probes": 30, "translation": 65, "compiled": 50,
+        "encoding": 45, "probes": 30, "translation": 65,
     },
 }  # fmt: skip
 """Seconds for each section; for training, for each batch size."""
@@ -82,14 +82,14 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     from tasks.diagnostics.benchmark import device_limits as card
     from tasks.diagnostics.benchmark import distributed as processes
     from tasks.diagnostics.benchmark import encoding, parity, training, translation
-    from tasks.diagnostics.benchmark import torch_compile as compiled
     from tasks.diagnostics.benchmark.budget import within
     from tasks.diagnostics.benchmark.results import as_far_as_it_goes
 
     device = torch.device(device_name)
     limits = card.measured(device)
     yield from limits.rates()
-    shape, sizes = (SMALL, QUICK) if quick else ({}, _sizes(limits))
+    slow = device.type == "cpu" and limits.flops["fp32"] < SLOW
+    shape, sizes = (SMALL, QUICK) if quick else ({}, SIZES["slow cpu" if slow else device.type])
     ends = began + TOTAL[device.type]
 
     def budget_of(section: str) -> float:
@@ -105,7 +105,7 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
         }
         for section, checked in checks.items():
             yield from within(section, as_far_as_it_goes(section, checked, must=True), budget_of(section))
-        rates: dict[str, Iterator[Check | Rate]] = {
+        rates: dict[str, Iterator[Rate]] = {
             **{
                 f"training, {size} pairs a step": training.rates(fixtures, limits, sizes.steps, (size,), **shape)
                 for size in sizes.batches
@@ -114,16 +114,9 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
             "probes": encoding.probes(limits, *sizes.probed),
             "translation": translation.rates(fixtures, limits, sizes.translated),
         }
-        if device.type == "cuda":  # last, because it may be slow, or find no compiler
-            rates["compiled"] = compiled.rate(fixtures, limits, sizes.steps, min(sizes.batches), **shape)
         for section, timed in rates.items():
             budget = budget_of(section.partition(",")[0])
             yield from within(section, as_far_as_it_goes(section, timed, must=False), budget)
-
-
-def _sizes(limits: Card) -> Sizes:
-    slow = limits.device.type == "cpu" and limits.flops["fp32"] < SLOW
-    return SIZES["slow cpu" if slow else limits.device.type]
 
 
 def _fixtures(scratch: Path) -> Fixtures:
@@ -145,16 +138,16 @@ def described(device_name: str) -> str:
 
     import torch
 
-    device = torch.device(device_name)
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "ctranslate2"))
-    if device.type == "cpu":
+    if device_name == "cpu":
         return f"{_processor()}, {torch.get_num_threads()} threads; {versions}"
-    if device.type != "cuda" or torch.cuda.device_count() <= (device.index or 0):
+    cuda = re.fullmatch(r"cuda(?::(\d+))?", device_name)
+    if cuda is None or torch.cuda.device_count() <= int(cuda[1] or 0):
         raise ValueError(
             f"no device {device_name}: torch {torch.__version__} sees {torch.cuda.device_count()} CUDA devices; run it "
             "where there is one with a torch built for it, or measure the processor: bsl bench cpu"
         )
-    return f"{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}; {versions}"
+    return f"{torch.cuda.get_device_name(device_name)}, CUDA {torch.version.cuda}; {versions}"
 
 
 def _processor() -> str:

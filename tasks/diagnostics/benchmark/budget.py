@@ -67,21 +67,17 @@ def _interrupted(after_s: float) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, max(other_s - (time.monotonic() - began), 1e-3), again_s)
 
 
-def finished(command: Sequence[str], log: Path, limit_s: float | None = None) -> int:
+def finished(command: Sequence[str], log: Path) -> int:
     """Run a command and return its exit code; at the end or on interruption, kill its process group.
 
     Args:
         command: program and arguments.
         log: file for the output; a pipe would wait until all processes close it.
-        limit_s: maximum seconds.
-
-    Raises:
-        subprocess.TimeoutExpired: it took longer than `limit_s`.
     """
     with log.open("wb") as words:
         process = subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True)
     try:
-        return process.wait(limit_s)
+        return process.wait()
     finally:
         with contextlib.suppress(ProcessLookupError):  # all have ended
             os.killpg(process.pid, signal.SIGKILL)

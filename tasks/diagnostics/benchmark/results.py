@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from models.errors import ModelError
+from tasks.rendering.markdown import markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 Verdict = Literal["met", "MISSED", "not run"]
 FAULTS: Final = (RuntimeError, OSError, ValueError, ImportError, MemoryError, ModelError)
-"""Errors of a machine that lacks memory, a compiler, a kernel or a package."""
+"""Errors of a machine that lacks memory, a kernel or a package."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,8 @@ def as_far_as_it_goes(section: str, rows: Iterable[Check | Rate], *, must: bool)
         yield from rows
     except FAULTS as error:
         name = f"{section}: to its end"
-        yield holds(name, False, reason(error)) if must else not_run(name, reason(error))
-
-
-def reason(error: BaseException) -> str:
-    """Return an error as one line."""
-    return f"{type(error).__name__}: {(str(error).strip() or 'no word').splitlines()[0]}"
+        reason = f"{type(error).__name__}: {(str(error).strip() or 'no word').splitlines()[0]}"
+        yield holds(name, False, reason) if must else not_run(name, reason)
 
 
 def spelled(row: Check | Rate) -> str:
@@ -104,24 +101,19 @@ def spelled(row: Check | Rate) -> str:
 
 def markdown(title: str, rows: Sequence[Check | Rate]) -> str:
     """Return both tables as Markdown, without empty ones."""
-    checks = [row for row in rows if isinstance(row, Check)]
-    rates = [row for row in rows if isinstance(row, Rate)]
-    parts = [title]
-    if checks:
-        lines = [f"| {check.name} | {check.found} | {check.bound} | {check.verdict} |" for check in checks]
-        parts.append("\n".join(["| check | found | bound | |", "|---|--:|--:|---|", *lines]))
-    if rates:
-        lines = [_line(rate) for rate in rates]
-        parts.append("\n".join(["| work | rate | share of the limit | × peer |", "|---|--:|--:|--:|", *lines]))
-    return "\n\n".join(parts)
-
-
-def _line(rate: Rate) -> str:
-    share = "" if rate.share is None else f"{rate.share:.1%} of {rate.limit}"
-    ratio = "" if rate.ratio is None else f"{rate.ratio:.2f}"
-    return f"| {rate.name} | {rate.rate:,.0f} {rate.unit} | {share} | {ratio} |"
-
-
-def as_json(rows: Sequence[Check | Rate]) -> list[dict[str, object]]:
-    """Return the rows as dictionaries."""
-    return [asdict(row) for row in rows]
+    checks = [
+        {"check": row.name, "found": row.found, "bound": row.bound, "": row.verdict}
+        for row in rows
+        if isinstance(row, Check)
+    ]
+    rates = [
+        {
+            "work": row.name,
+            "rate": f"{row.rate:,.0f} {row.unit}",
+            "share of the limit": "" if row.share is None else f"{row.share:.1%} of {row.limit}",
+            "× peer": "" if row.ratio is None else f"{row.ratio:.2f}",
+        }
+        for row in rows
+        if isinstance(row, Rate)
+    ]
+    return "\n\n".join([title, *(markdown_table(table) for table in (checks, rates) if table)])

@@ -1,4 +1,4 @@
-"""Measure pairs per second of BSL on BERT-base's shapes, and the gain of captured steps and torch's compiler."""
+"""Measure pairs per second of BSL on BERT-base's shapes, and the gain of captured steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import torch
 from models.encoder.sentence_encoder import SentenceEncoder, tokenise
 from models.objectives.config import BSLConfig
 from models.objectives.registry import build_objective
-from models.runtime.device import arithmetic
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.metrics import Throughput
@@ -43,14 +42,6 @@ def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (
         for precision, static in itertools.product(card.precisions, _ways(card.device)):
             wanted = config.model_copy(update={"precision": precision})
             yield _timed(fixtures, card, wanted, steps, plain.rate, static=static, **shape)
-
-
-def compiled(fixtures: Fixtures, card: Card, steps: int, size: int, **shape: int) -> Rate:
-    """Time a step compiled by torch against a plain one; compiling takes minutes and requires a compiler."""
-    config = _config(size)
-    plain = _plain(fixtures, card, config, steps, **shape)
-    wanted = config.model_copy(update={"precision": "bf16"})
-    return _compiled(fixtures, card, wanted, steps, plain.rate, **shape)
 
 
 def _ways(device: torch.device) -> tuple[bool, ...]:
@@ -144,29 +135,3 @@ def _plain(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, *
     taken = seconds(step, card.device, repeats=steps)
     name = f"training, {config.batch_size} pairs a step, fp32, a plain loop (peer)"
     return _rate(name, net, card, config, statistics.fmean(used), taken, None)
-
-
-def _compiled(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, peer: float, **shape: int) -> Rate:
-    """Time both compiled passes of one padded batch, repeatedly."""
-    run, _ = live(fixtures, card.device, config, static=False, **shape)
-    net = run.objective
-    tokens = tokenise(fixtures.tokenizer, fixtures.texts[: 2 * config.batch_size], LENGTH)
-    ids, mask = (x.to(card.device) for x in tokens.padded(torch.arange(len(tokens)).numpy()))
-    for name in ("online", "target"):
-        net.get_submodule(name).compile()
-    learning = net.learning_parameters()
-
-    def step() -> None:
-        with arithmetic(card.device, bf16=True):
-            h1, h2 = net.online(ids, mask).chunk(2)
-            with torch.no_grad():
-                t1, t2 = net.target(ids, mask).chunk(2)  # type: ignore[operator]
-            loss = net.loss(h1, h2, t1, t2)  # type: ignore[operator]
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(learning, 1.0)
-        run.optimizer.step()
-        net.update_target(0.999)
-        run.optimizer.zero_grad()
-
-    name = f"training, {config.batch_size} pairs a step, bf16, both passes compiled by torch, padded"
-    return _rate(name, net, card, config, len(tokens.ids), seconds(step, card.device, repeats=steps), peer)

@@ -6,7 +6,7 @@ import itertools
 import logging
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ALIKE: Final = 0.99  # share of equal sentences: if two pieces are equally probable, rounding decides
 ALIKE_ROUNDED: Final = 0.90  # the same, between precisions
-ALIKE_INT8: Final = 0.60  # the same, between int8 and fp32, whose weights differ: 0.63 to 0.70 were seen
+ALIKE_INT8: Final = 0.45  # the same, between int8 and fp32: 0.63 to 0.70 with VNNI, 0.50 to 0.72 without
 PLAIN: Final = {"cuda": "fp16", "cpu": "fp32"}  # precision of transformers
 FAST: Final = {"cuda": ("fp16", "int8"), "cpu": ("int8",)}  # precisions of CTranslate2
 SPARE: Final = 3 << 28  # bytes left to a translator in the out-of-memory check
@@ -138,20 +138,13 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Ite
     for (backend, precision), beam in itertools.product(ways, (1, 4)):
         if precision in precisions(backend, str(card.device)):  # type: ignore[arg-type]
             with _threads_kept():
-                found = _rate(folder, fixtures, card, texts, _Way(backend, precision, beam))
+                found = _rate(folder, fixtures, card, texts, backend, precision, beam)
             yield replace(found, ratio=found.rate / peer.rate)
 
 
-class _Way(NamedTuple):
-    """Settings of a translator for a measurement."""
-
-    backend: str
-    precision: str
-    beam: int
-
-
-def _rate(folder: Path, fixtures: Fixtures, card: Card, texts: list[str], way: _Way) -> Rate:
-    backend, precision, beam = way
+def _rate(
+    folder: Path, fixtures: Fixtures, card: Card, texts: list[str], backend: str, precision: str, beam: int
+) -> Rate:
     config = direction(beam, backend=backend, precision=precision, new_tokens_ratio=1.0, new_tokens_constant=1)
     resources = Resources(str(card.device), torch.get_num_threads())
     translator = load_translator(folder, config, resources, fixtures.scratch / "converted-opus")

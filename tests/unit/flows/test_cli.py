@@ -28,8 +28,13 @@ def store(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (["run", "tinny"], "no recipe is called 'tinny'; `bsl recipes` lists the"),
         (["run", "tinny"], "Did you mean 'tiny'?"),
-        (["run", "tiny", "--set", "training.objective.momentun=1"], "did you mean 'momentum'?"),
+        (
+            ["run", "tiny", "--set", "training.objective.momentun=1"],
+            "training.objective.momentun: no such field; did you mean 'momentum'?",
+        ),
+        (["adapt", "own.txt", "--set", "training.lrr=1"], "training.lrr: no such field; did you mean 'lr'?"),
         (["evaluate", "embedded:bert-mini", "--suite", "sts_17"], "did you mean 'sts17'?"),
         (["evaluate", "embedded:bert-mini", "--set", "stsb.epoch=1"], "stsb.epoch: no such field; did you mean"),
         (["evaluate", "embedded:bert-mini", "--cnn", "1,2"], "--cnn 1,2: expected odd numbers such as 1,3,5"),
@@ -76,6 +81,9 @@ def store(tmp_path, monkeypatch):
         (["reproduce", "tiny", "--set", "training.seed=7"], "say with --seeds how many there are"),
         (["run", "tiny", "--dry-run", "--processes", "0"], "bsl: processes (BSL_PROCESSES): Input should be"),
         (["adapt", "own.txt", "--suite", "nosuch"], "bsl: 'nosuch' is no suite and no set"),
+        (["adapt", "own.txt", "--translators", "nosuch"], "bsl: translators: no table of translators is called"),
+        (["adapt", "own.txt", "--config", "none.json"], "--config none.json: No such file or directory; name a JSON"),
+        (["bench", "gpu", "--device", "potato"], "bsl: no device potato: torch "),
     ],
 )
 def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, message):
@@ -104,8 +112,9 @@ def test_settings_of_a_file_that_are_none_are_refused(tmp_path, capsys, monkeypa
     assert main([*own, "--suite", "sts"]) == 2
     assert "evaluation is None, expected a JSON object of settings" in capsys.readouterr().err
     (tmp_path / "settings.json").write_text('{"evaluation":')
-    assert main(own) == 2
-    assert "--config settings.json: expected a JSON object of settings" in capsys.readouterr().err
+    for call in (own, ["assets", "build", "--config", "settings.json"]):
+        assert main(call) == 2
+        assert "--config settings.json: expected a JSON object of settings" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -199,9 +208,7 @@ def test_completion_knows_verbs_and_options(shell, capsys):
     assert [word for word in ("reproduce", "artifacts", "round-trips", "max-length") if word not in script] == []
 
 
-def test_recipes_are_listed_and_printed(capsys):
-    assert main(["recipes"]) == 0
-    assert "BSL-BERT (Tables 1 and 2)" in capsys.readouterr().out
+def test_a_recipe_is_printed(capsys):
     assert main(["recipes", "tiny"]) == 0
     assert '"embedded:bert-mini"' in capsys.readouterr().out
 

@@ -150,13 +150,6 @@ def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp
     assert (config.views, config.lang, config.evaluation.sets) == ("both", "en", ("sts",))
 
 
-def test_a_misspelt_setting_of_adapt_is_named_before_anything_starts(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.txt").write_text("A cat sleeps.\n")
-    assert main(["adapt", "own.txt", "--set", "training.lrr=1"]) == 2
-    assert "training.lrr: no such field; did you mean 'lr'?" in capsys.readouterr().err
-
-
 def test_a_file_s_vectors_say_what_they_are_computed_in(site, machine, tmp_path, capsys):
     lines = tmp_path / "in.txt"
     lines.write_text("A dog runs.\nA cat sleeps.\n")

@@ -40,7 +40,9 @@ class ToyKind(FrozenKind[ToySet]):
     ) -> list[ScoresRef]:
         return [score_toy(site, system.embeddings, system.label, system.checkpoint, sets)]
 
-    def figures(self, sets: tuple[ToySet, ...], vectors: Vectors, config: ScoringConfig, device: str) -> pl.DataFrame:
+    def figures(
+        self, sets: tuple[ToySet, ...], vectors: Vectors, config: ScoringConfig, device: str = "cpu"
+    ) -> pl.DataFrame:
         return margins(sets, vectors)
 
     @property

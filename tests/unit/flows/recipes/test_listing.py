@@ -1,6 +1,5 @@
 """`bsl recipes` lists every recipe with its needs, and with hours from a documented calculation."""
 
-import json
 from itertools import product
 
 import pytest
@@ -80,11 +79,6 @@ def test_data_is_listed_that_is_learnt_from_chosen_by_or_looked_up_in():
     scored = {listing.name: listing.scored_on for listing in listings()}
     assert scored["afs"] == ("afs (your files)",)
     assert scored["tiny"] == ("embedded:stsb/dev", "embedded:stsb/test")
-
-
-def test_for_programs_it_is_json(capsys):
-    assert main(["recipes", "--json"]) == 0
-    assert [entry["name"] for entry in json.loads(capsys.readouterr().out)] == list(RECIPES)
 
 
 def test_hours_are_translation_and_training_at_the_published_rates():

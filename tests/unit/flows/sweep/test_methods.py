@@ -7,7 +7,7 @@ from flows.cli.field import Trial
 from flows.cli.main import main
 from flows.cli.terminal.options import Reading, Settings
 from flows.recipes.adaptation import AdaptConfig
-from flows.recipes.shared import ALONE, round_trips
+from flows.recipes.shared import ALONE, trips_of
 from flows.recipes.tiny import whole_sample
 from flows.sweep.field import field, requested
 from flows.sweep.method_runs import _ended, _steps_of, inapplicable, start_encoder_of
@@ -61,7 +61,7 @@ def test_a_method_s_pairs_are_of_views_that_it_makes(method):
 
 
 def test_english_is_paired_as_by_tiny_and_alone():
-    assert augmentation("round trips", SETTINGS) == AugmentConfig(translations=round_trips(MINI))
+    assert augmentation("round trips", SETTINGS) == AugmentConfig(translations=trips_of("en", MINI))
     assert pairing("round trips", SETTINGS) == whole_sample().pairs
     assert pairing("sentence", SETTINGS) == ALONE
 

@@ -150,7 +150,7 @@ def divided(names=("teach", "judge"), /, **counts: tuple[int, int]) -> pl.DataFr
 
 
 def test_a_class_that_too_few_rows_teach_is_left_out():
-    rows = divided(good=(30, 12), bad=(30, 12), rare=(4, 9), unseen=(0, 5))
+    rows = divided(good=(30, 12), bad=(30, 12), rare=(1, 9), unseen=(0, 9))
     kept = enough(rows, "classes", "field")
     assert kept["label"].unique().sort().to_list() == ["bad", "good"]
     assert kept.height == 84
@@ -165,8 +165,9 @@ def test_a_class_of_which_too_few_rows_judge_is_left_out():
     ("counts", "kind", "message"),
     [
         ({"good": (4, 0), "bad": (2, 2)}, "classes", "8 labelled rows, of which 2 judge .*: 0 of 2 classes have rows"),
-        ({"good": (38, 14), "bad": (2, 14)}, "classes", "1 of 2 classes .* expected 2 or more with 5 that teach"),
-        ({"good": (50, 0), "bad": (50, 0)}, "classes", "0 that judge .* expected at least 20; .* label 67 rows"),
+        ({"good": (38, 14), "bad": (1, 14)}, "classes", "1 of 2 classes .* with 7 that judge and 2 that teach"),
+        ({"good": (50, 0), "bad": (50, 0)}, "classes", "0 of 2 classes have rows enough.* label 33 rows of each class"),
+        ({"good": (50, 9), "bad": (50, 9)}, "classes", "18 that judge .* expected at least 20; .* label 67 rows"),
         ({"good": (0, 50), "bad": (0, 50)}, "classes", "0 of 2 classes have rows enough"),
         ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 that judge can be used, expected at least 20"),
         ({"1": (50, 30), "5": (50, 0)}, "pairs", "all that judge have the score 1, expected several"),

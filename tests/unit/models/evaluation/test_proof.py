@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from models.evaluation.correlation import spearman
-from models.evaluation.labels import Labelled, centroid_accuracy, neighbour_accuracy, per_row, row_draws
+from models.evaluation.labels import Labelled, centroid_accuracy, class_accuracy, neighbour_accuracy, per_row, row_draws
 from models.evaluation.proof import (
     BeforeAfter,
     BootstrapConfig,
@@ -95,6 +96,15 @@ def test_the_advice_names_what_the_user_can_change() -> None:
     assert "label_training" in judged([_row("counts", -0.02)], 0.5).advice
 
 
+def test_a_gain_on_labels_with_a_loss_elsewhere_says_how_to_allow_the_loss() -> None:
+    rows = [_row("counts", 0.02), _row("guard", -0.0062)]
+    verdict = judged(rows, 0.5)
+    found = re.search(r"\+2\.00 \[.*--set proof\.max_forgetting=([\d.]+)\.$", verdict.advice)
+    assert found is not None
+    assert judged(rows, float(found[1])).word == "BETTER"
+    assert "max_forgetting" not in judged([_row("counts", 0.0005), rows[1]], 0.5).advice
+
+
 def test_where_nothing_could_be_asked_the_verdict_says_what_to_give() -> None:
     verdict = judged([_row("guard", 0.0)], 0.5)
     assert verdict.reason.startswith("too few documents to tell")
@@ -138,6 +148,15 @@ def test_accuracy_on_classes_is_the_mean_of_a_probe_of_neighbours_and_of_centroi
     probed = 3 * per_row(lambda _: vectors, classes) - searched - centroids
     assert np.allclose(probed, probed.round())
     assert probed.mean() > 0.9 > 0.7 > max(searched.mean(), centroids.mean())
+
+
+def test_sparse_vectors_have_the_accuracy_of_the_same_vectors_dense() -> None:
+    vectors = np.random.default_rng(0).poisson(0.3, size=(ROWS, 40)).astype(np.float32)
+    gold = np.argmax(vectors[:, :3], axis=1)
+    classes = Labelled("classes", tuple(map(str, range(ROWS))), (), gold.astype(float), ("a", "b", "c"))
+    dense, sparse = class_accuracy(vectors, classes), class_accuracy(csr_array(vectors), classes)
+    assert dense.mean() > 0.6
+    assert np.allclose(dense, sparse)
 
 
 def test_no_example_tells_its_own_class() -> None:

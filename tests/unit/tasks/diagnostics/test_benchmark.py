@@ -2,7 +2,6 @@
 
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,7 +14,6 @@ from flows.cli.diagnostics import show_rows
 from storage.assets.embedded import embedded_path
 from tasks.diagnostics.benchmark import bench as bench_module
 from tasks.diagnostics.benchmark import budget, encoding, parity, training, translation
-from tasks.diagnostics.benchmark import torch_compile as compiled
 from tasks.diagnostics.benchmark.bench import BUDGETS, SIZES, TOTAL, described
 from tasks.diagnostics.benchmark.budget import finished, within
 from tasks.diagnostics.benchmark.device_limits import Card, measured, precisions_of, seconds
@@ -24,7 +22,6 @@ from tasks.diagnostics.benchmark.results import (
     Check,
     Rate,
     as_far_as_it_goes,
-    as_json,
     at_least,
     at_most,
     holds,
@@ -61,12 +58,9 @@ def test_what_has_no_units_is_named_and_not_run(fixtures):
     rows = [
         *training.rates(fixtures, EMULATED, 1, (8,), **SMALL),
         *encoding.rates(fixtures, EMULATED, 16, **SMALL),
-        *compiled.rate(fixtures, EMULATED, 1, 8, **SMALL),
     ]
     assert [row.name for row in rows if "fp32" in row.name and "peer" not in row.name]
-    assert [row for row in rows if "bf16" in row.name] == [
-        not_run("training, 8 pairs a step, bf16, both passes compiled by torch", f"bf16: {EMULATED.emulated}")
-    ]
+    assert not any("bf16" in row.name for row in rows)
 
 
 @pytest.mark.parametrize(("bf16", "precisions"), [(2.0, ("fp32", "bf16")), (0.99, ("fp32",)), (1.0, ("fp32",))])
@@ -188,8 +182,8 @@ def test_another_timer_of_the_process_goes_on():
 def test_a_command_that_is_cut_leaves_no_process(tmp_path):
     """Launchers start processes of their own, which would go on after the launcher is killed."""
     script = "import subprocess, sys; subprocess.run(['sh', '-c', 'echo $$; exec sleep 60'])"
-    with pytest.raises(subprocess.TimeoutExpired):
-        finished([sys.executable, "-c", script], tmp_path / "log", 2.0)
+    launched = (finished([sys.executable, "-c", script], tmp_path / "log") for _ in range(1))
+    assert "cut after" in next(within("two processes", launched, 2.0)).found
     worker = int((tmp_path / "log").read_text())
     deadline = time.monotonic() + 10
     while running(worker):
@@ -238,23 +232,13 @@ def test_rows_are_told_as_they_come_and_the_table_of_them_when_a_person_stops_it
     assert show_rows("A card", [holds("x", False, "no")], json=True) == 1
 
 
-@pytest.mark.slow
-def test_a_compiler_that_is_slow_or_missing_is_a_row(fixtures, monkeypatch):
-    (row,) = compiled.rate(fixtures, CARD, 1, 8, limit_s=0.5, **SMALL)
-    assert (row.verdict, row.found) == ("not run", "not ready after 0.5 s")
-    monkeypatch.setenv("CXX", str(fixtures.scratch / "no-compiler"))
-    (row,) = compiled.rate(fixtures, CARD, 1, 8, **SMALL)
-    assert row.verdict == "not run"
-    assert "compiler" in row.found.lower(), row
-
-
 def test_a_figure_out_of_bounds_is_missed_and_so_is_none_at_all():
     assert [at_most("x", value, 1.0).verdict for value in (1.0, 1.1, float("nan"))] == ["met", "MISSED", "MISSED"]
     assert [at_least("x", value, 0.9).verdict for value in (0.9, 0.8, float("nan"))] == ["met", "MISSED", "MISSED"]
     assert holds("x", False, "no").verdict == "MISSED"
 
 
-def test_the_tables_are_markdown_and_the_rows_json():
+def test_the_tables_are_markdown():
     rows = [
         Rate("work", 1234.5, "pairs/s", 0.25, "products", 2.0),
         not_run("two", "needs 2 GPUs"),
@@ -263,7 +247,6 @@ def test_the_tables_are_markdown_and_the_rows_json():
     text = markdown("A card", rows)
     assert "| work | 1,234 pairs/s | 25.0% of products | 2.00 |" in text
     assert "| two | needs 2 GPUs |  | not run |" in text
-    assert as_json([Check("a", "1", "≤ 2", "met")]) == [{"name": "a", "found": "1", "bound": "≤ 2", "verdict": "met"}]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

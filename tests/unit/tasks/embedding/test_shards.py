@@ -8,10 +8,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
-from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError
-from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef, CorpusRef
 from storage.sources.model_sources import resolve_model
 from tasks.embedding import shards as embed_shards
@@ -20,11 +18,12 @@ from tasks.embedding.shards import ReusableVectors
 from tasks.embedding.vectors import MADE
 from tasks.stage import progress as watch
 from tasks.stage.run_context import RunContext
+from tests.corpora import publish_corpus
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
 ROWS = 5  # per shard: 12 sentences make three shards
-CORPUS, PART = CorpusRef(key=f"{1:064x}"), CorpusRef(key=f"{2:064x}")
+CORPUS, PART = CorpusRef(key=f"{12:064x}"), CorpusRef(key=f"{4:064x}")
 
 
 @pytest.fixture
@@ -36,12 +35,7 @@ def model(tmp_path, monkeypatch):
 def site_in(folder: Path, **fields: object) -> RunContext:
     """Return a run context whose store contains the corpus."""
     site = RunContext(store=str(folder), device="cpu", threads=1, **fields)
-    for ref, texts in ((CORPUS, TEXTS), (PART, TEXTS[:4])):
-        frame = pl.DataFrame({"text": texts}).select(
-            sentence_id=sentence_ids(pl.col("text")), text="text", source=pl.lit("-"), lang=pl.lit("en")
-        )
-        with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
-            draft.write(frame.sort("sentence_id"))
+    assert [publish_corpus(site, texts) for texts in (TEXTS, TEXTS[:4])] == [CORPUS, PART]
     return site
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.artifacts.keys import artifact_key
-from storage.artifacts.refs import ArtifactRef, ViewsRef
+from storage.artifacts.refs import ViewsRef
 from storage.artifacts.schemas import VIEWS
 from tasks.stage.cached import Stage, StageContext, stage
 from tasks.stage.run_context import RunContext
@@ -72,10 +72,7 @@ def test_the_manifest_names_the_stage(tmp_path):
 
 def test_a_stage_travels_by_name():
     assert pickle.loads(pickle.dumps(translate)) is translate
-    memory = Stage(translate.compute, ref=ArtifactRef, kind="translations/0123", version=translate.version)
-    received = pickle.loads(pickle.dumps(memory))
-    assert (received.kind, received.name, received.version) == (memory.kind, memory.name, memory.version)
-    assert len(pickle.dumps(memory)) < 200
+    assert len(pickle.dumps(translate)) < 200
 
 
 @given(IDENTITIES, IDENTITIES)

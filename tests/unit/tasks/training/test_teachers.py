@@ -4,7 +4,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError, TrainingError
@@ -16,18 +15,13 @@ from tasks.embedding.embed import embed
 from tasks.embedding.encoders import saved_settings
 from tasks.embedding.vectors import MADE
 from tasks.training.teachers import check_teaching, find_teachers, join_teachers
+from tests.corpora import publish_corpus
 from tests.tiny_encoder import ORIGINALS, write_tiny
 
 
 @pytest.fixture
 def corpus(site):
-    ref = CorpusRef(key=f"{4:064x}")
-    rows = pl.DataFrame({"text": ORIGINALS}).select(
-        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
-    )
-    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
-        draft.write(rows.sort("sentence_id"))
-    return ref
+    return publish_corpus(site, ORIGINALS)
 
 
 def cosines(vectors):
@@ -96,8 +90,8 @@ def test_a_queue_is_held_against_the_corpus_once_that_is_made(site, corpus):
 
 def test_a_teacher_that_cannot_be_computed_is_refused_where_it_is_looked_for(site, tmp_path):
     folder = write_tiny(tmp_path / "teacher")
-    (found,) = find_teachers(site, [EncoderConfig(model=str(folder), max_length=24)])
-    assert (found.config.model, found.config.max_length) == (resolve_model(str(folder)).identity, 24)
+    ((_, config),) = find_teachers(site, [EncoderConfig(model=str(folder), max_length=24)])
+    assert (config.model, config.max_length) == (resolve_model(str(folder)).identity, 24)
     (folder / "modules.json").write_text('[{"type": "theirs.Transformer", "path": ""}]')
     with pytest.raises(EncoderError, match="is custom code, which is not run"):
         find_teachers(site, [EncoderConfig(model=str(folder))])

@@ -9,12 +9,15 @@ import sys
 from flows.cli.main import main
 from flows.cli.terminal.log_lines import line_formatter
 from flows.cli.terminal.printing import print_json, print_line, print_table
+from flows.recipes import RECIPES
 
 
 def test_json_is_all_that_stands_on_standard_output(capsys):
     for words in (["recipes"], ["assets", "ls"], ["pins"]):
         main([*words, "--json"])
-        assert json.loads(capsys.readouterr().out)
+        printed = json.loads(capsys.readouterr().out)
+        assert printed
+        assert words != ["recipes"] or [entry["name"] for entry in printed] == list(RECIPES)
 
 
 def test_no_escape_code_of_a_name_or_a_text_reaches_the_terminal(capsys, tmp_path):

@@ -9,7 +9,7 @@ from models.errors import EvaluationError
 from models.evaluation.correlation import spearman
 from models.evaluation.significance.bootstrap import spearman_resamples
 from models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, draws_of, figure_of, holm
-from models.evaluation.significance.paired import paired_difference
+from models.evaluation.significance.paired import drawn_difference
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,10 @@ def test_figures_are_those_of_each_seed_and_draws_are_shared(pairs):
 
 def test_one_seed_is_the_paired_bootstrap_of_its_pairs(pairs):
     gold, worse, better = pairs
-    plain = paired_difference(worse[0], better[0], gold, resamples=300, seed=2)
+    draws = [spearman_resamples(gold, rows[0], resamples=300, seed=2) for rows in (worse, better)]
+    value = spearman(better[0], gold) - spearman(worse[0], gold)
     first, second = (draws_of(gold, rows[:1], resamples=300, seed=2) for rows in (worse, better))
-    assert difference_of([first], [second]) == plain
+    assert difference_of([first], [second]) == drawn_difference(value, draws[1] - draws[0])
     assert figure_of([first]).sd is None
 
 
@@ -69,7 +70,7 @@ def test_intervals_over_seeds_and_pairs_hold_the_truth_where_pairs_alone_do_not(
         ]
         first, second = ([draws_of(gold, rows, resamples=200, seed=trial)] for rows in methods)
         both = difference_of(first, second, seed=trial)
-        alone = paired_difference(methods[0][0], methods[1][0], gold, resamples=200, seed=trial)
+        alone = difference_of(*([draws_of(gold, rows[:1], resamples=200, seed=trial)] for rows in methods))
         wrong["both"] += not both.ci_low <= 0 <= both.ci_high
         wrong["pairs"] += not alone.ci_low <= 0 <= alone.ci_high
     assert wrong["pairs"] > 30

@@ -1,0 +1,19 @@
+"""Corpora of a few sentences, published without a source."""
+
+import polars as pl
+
+from models.corpus.normalize import sentence_ids
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import CorpusRef
+from tasks.stage.run_context import RunContext
+
+
+def publish_corpus(site: RunContext, texts: list[str], lang: str = "en") -> CorpusRef:
+    """Publish sentences as a corpus, whose key is their number."""
+    ref = CorpusRef(key=f"{len(texts):064x}")
+    frame = pl.DataFrame({"text": texts}).select(
+        sentence_id=sentence_ids(pl.col("text")), text="text", source=pl.lit("test"), lang=pl.lit(lang)
+    )
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(frame.sort("sentence_id"))
+    return ref
