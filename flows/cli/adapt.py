@@ -68,7 +68,7 @@ class Adaptation:
         read = settings_in(self.config)
         if self.suite and not isinstance(scored := read.get("evaluation", {}), dict):
             raise ValueError(f"--config {self.config}: evaluation is {scored!r}, expected a JSON object of settings")
-        options = {"views": self.views and self.views.replace("-", " "), "translators": self.translators}
+        options = {"views": self.views, "translators": self.translators}
         given = {name: value for name, value in options.items() if value is not None} | reading.given
         suite = {"evaluation": {"sets": self.suite}} if self.suite else {}
         return override(AdaptConfig(), read, given, suite, self.settings.changes(PRECISIONS))

@@ -50,7 +50,7 @@ LABELS: Final = "labels"  # name used in place of a view's
 _TAUGHT: Final[dict[str, tuple[str, ...]]] = {
     "auto": ("crops",),
     "crops": ("crops",),
-    "round trips": ("round trips",),
+    "round-trips": ("round trips",),
     "both": ("crops", "round trips"),
     "dropout": ("dropout",),
 }
@@ -63,7 +63,7 @@ class AdaptConfig(ReadingConfig):
     """Pooling and length of a bare transformer; a sentence-transformers folder has its own settings."""
     hold_out: HoldOutConfig = HoldOutConfig()
     """Documents held out from training."""
-    views: Literal["auto", "crops", "round trips", "both", "dropout"] = "auto"
+    views: Literal["auto", "crops", "round-trips", "both", "dropout"] = "auto"
     """Views to train on if labels are not used for training: crops (`auto`), round trips, both, or `dropout`: a
     sentence paired with itself under dropout (as SimCSE). Round trips by the embedded translators made a good encoder
     worse."""
@@ -100,7 +100,7 @@ class AdaptConfig(ReadingConfig):
 
     @model_validator(mode="after")
     def _can_be_translated(self) -> Self:
-        if self.views in ("round trips", "both") and (self.trip is None or self.translated == 0):
+        if self.views in ("round-trips", "both") and (self.trip is None or self.translated == 0):
             others = (
                 "other translators (opus-mt)" if trips_of(self.lang, OPUS_MT, self.pivots) else "translators of yours"
             )

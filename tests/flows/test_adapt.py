@@ -265,8 +265,8 @@ def test_pairs_are_of_the_views_that_are_learnt() -> None:
     assert [pairing.source for pairing in pairs.pairings] == ["crop|crop-2", "original|bt-de"]
 
 
-@pytest.mark.parametrize("views", ["crops", "round trips"])
+@pytest.mark.parametrize("views", ["crops", "round-trips"])
 def test_sentences_are_translated_only_where_round_trips_are_learnt(own, site, views) -> None:
     with planning() as steps:
         run_adapt([str(own)], "embedded:bert-mini", None, AdaptConfig(views=views), site)
-    assert ("translated" in {step.stage for step in steps}) is (views == "round trips")
+    assert ("translated" in {step.stage for step in steps}) is (views == "round-trips")

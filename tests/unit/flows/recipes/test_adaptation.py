@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("views", ["round trips", "both"])
+@pytest.mark.parametrize("views", ["round-trips", "both"])
 @pytest.mark.parametrize("change", [{"lang": "fi"}, {"translators": ""}, {"translated": 0}])
 def test_round_trips_that_nobody_can_make_are_refused(views: str, change: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f"views '{views}' of text in .* and back; give .* or views"):
@@ -100,6 +100,6 @@ def test_of_a_suite_what_is_not_there_is_left_out_and_told(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("lang", ["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])
 def test_opus_mt_knows_a_way_and_back(lang: str) -> None:
-    trip = AdaptConfig(lang=lang, views="round trips", translators="opus-mt").trip
+    trip = AdaptConfig(lang=lang, views="round-trips", translators="opus-mt").trip
     assert trip is not None
     assert trip.hops[0].source_lang == trip.lang == lang
