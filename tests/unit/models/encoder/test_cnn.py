@@ -5,10 +5,10 @@ import torch
 from safetensors.torch import save_file
 
 from models.encoder.cnn import CNN, neighbours
-from models.encoder.sentence_encoder import tokenise
+from models.encoder.sentence_encoder import SentenceEncoder, tokenise
 from models.errors import EncoderError, TrainingError
 from tests.fake_processes import as_process
-from tests.tiny_heads import ROWS, TEXTS, ours, reload, rewrite
+from tests.tiny_heads import ROWS, TEXTS, ours, rewrite
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_a_cnn_without_a_vector_for_each_token_is_named(tmp_path, change, messag
     ours(tmp_path / "bare", "CNN, Dense, Normalize").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "1_CNN" / "cnn_config.json", lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"1_CNN: .*{message}"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
 
 
 def test_a_head_at_the_wrong_place_is_refused(tmp_path):
@@ -32,7 +32,7 @@ def test_a_head_at_the_wrong_place_is_refused(tmp_path):
         EncoderError,
         match=r"made of Transformer → Pooling → CNN: CNN after Pooling, expected it after Transformer .*CNN",
     ):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first-last"])
@@ -105,11 +105,11 @@ def test_a_dense_layer_on_tokens_that_is_no_relu_is_named(tmp_path, change, mess
     ours(tmp_path / "bare", "CNN, TokenReLU").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "2_Dense" / "config.json", lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
 
 
 def test_a_relu_with_weights_that_were_learnt_is_refused(tmp_path):
     ours(tmp_path / "bare", "CNN, TokenReLU").save(tmp_path / "made")
     save_file({"linear.weight": 2 * torch.eye(12)}, tmp_path / "made" / "2_Dense" / "model.safetensors")
     with pytest.raises(EncoderError, match=r"2_Dense: .*weights that it learnt, expected the identity"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
