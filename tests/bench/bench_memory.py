@@ -151,7 +151,7 @@ def tfidf(folder: Path, _count: int) -> str:
 
 def report(folder: Path, _count: int) -> None:
     """Make the examples of views in a report."""
-    from tasks.reporting.run.report import _examples
+    from tasks.reporting.run.page import _examples
 
     if len(_examples(site(folder).open_store(), made(folder, "views"))) != 5:
         raise SystemExit("the views have no five examples")
