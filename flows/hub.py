@@ -13,7 +13,7 @@ from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.hub.models import model_files
-from storage.hub.repositories import listing
+from storage.hub.repositories import Repository
 from storage.readers.formats import is_readable
 from storage.sources.mirror import MODEL
 from storage.sources.word_vectors import is_vectors_file
@@ -78,12 +78,13 @@ def pins() -> tuple[HubPin, ...]:
 def look(pin: HubPin) -> PinStatus:
     """Compare a pin with the newest commit of its repository."""
     try:
-        newest = listing(pin.kind, pin.name, None)
+        repository = Repository(pin.kind, pin.name)
+        newest = repository.listing(None)
         if pin.revision is None:
             return PinStatus(pin, "unpinned", newest.commit, pin.reason or "and nothing says why")
         if newest.commit == pin.revision:
             return PinStatus(pin, "same", newest.commit, "")
-        changed = _changed(pin.kind, listing(pin.kind, pin.name, pin.revision), newest)
+        changed = _changed(pin.kind, repository.listing(pin.revision), newest)
     except SourceError as error:
         return PinStatus(pin, "lacking", None, error.finding)
     return PinStatus(pin, "moved", newest.commit, ", ".join(changed) or "no file that is read")

@@ -44,6 +44,10 @@ class CorruptArtifactError(StorageError):
     """A file of an artifact is absent or changed."""
 
 
+class StaleArtifactError(CorruptArtifactError):
+    """An input of an artifact was made again with other content."""
+
+
 class NewerFormatError(StorageError):
     """The manifest was written by a newer version of this program."""
 

@@ -1,4 +1,4 @@
-"""The base class of pydantic models, also of all settings in `models`."""
+"""The base class of pydantic models, also of all settings in `models`, and of sections selected by name."""
 
 from __future__ import annotations
 
@@ -9,3 +9,8 @@ class Record(BaseModel):
     """A frozen model that refuses unknown fields; a field's docstring is its description."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def named(value: object) -> object:
+    """Convert a kind's bare name to its default settings; a `BeforeValidator` of sections selected by `name`."""
+    return {"name": value} if isinstance(value, str) else value

@@ -11,6 +11,7 @@ import polars as pl
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef, ViewsRef
 from storage.artifacts.store import Store
+from storage.errors import ArtifactMissingError, CorruptArtifactError
 from storage.filesystem.names import MANIFEST
 
 VIEWS = pl.DataFrame(
@@ -31,6 +32,15 @@ def put(store: Store, number: int = 1, why: Provenance = WHY, frame: pl.DataFram
     with store.draft(ref, why) as draft:
         draft.write(frame)
     return ref
+
+
+def damage(store: Store, ref: ArtifactRef) -> str | None:
+    """Return why an artifact is not whole, with every byte hashed; None if it is."""
+    try:
+        store.check(ref, every_byte=True)
+    except (ArtifactMissingError, CorruptArtifactError) as error:
+        return str(error)
+    return None
 
 
 def folder_of(store: Store, ref: ArtifactRef) -> Path:

@@ -30,9 +30,7 @@ from transformers import (
 )
 
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
 from tests.hub.repositories import dense, files_of, model_files, safetensors, sentences
-from tests.tiny_encoder import pair_of
 
 TEXTS = sorted(sentences()[:24], key=len)
 FP32 = {"dtype": torch.float32}
@@ -271,13 +269,9 @@ def opened(folder):
 def compared(name, tmp_path):
     """Return the width and the largest differences from the library's vectors: of the folder, and of its export."""
     folder = write(tmp_path / "model", LAYOUTS[name](tmp_path))
-    config = saved_config(folder, "x")
-    assert config is not None
-    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, config))
-    ours, theirs = SentenceEncoder(encoder, tokenizer).encode(TEXTS), vectors_of(opened(folder))
+    encoder = SentenceEncoder.load(folder)
+    ours, theirs = encoder.encode(TEXTS), vectors_of(opened(folder))
     assert ours.shape == theirs.shape
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
-    again = saved_config(tmp_path / "out", "x")
-    assert again is not None
-    exported = vectors_of(opened(tmp_path / "out")), SentenceEncoder.load(tmp_path / "out", again).encode(TEXTS)
+    encoder.save(tmp_path / "out")
+    exported = vectors_of(opened(tmp_path / "out")), SentenceEncoder.load(tmp_path / "out").encode(TEXTS)
     return ours.shape[1], np.abs(ours - theirs).max(), max(np.abs(ours - vectors).max() for vectors in exported)

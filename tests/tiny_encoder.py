@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import polars as pl
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import CONFIG_MAPPING, AutoModel, ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
@@ -13,12 +16,16 @@ from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.static import StaticTable
+from models.encoder.unpadded import Tokens
+from models.training.batches import tokenise_pairs
 from storage.assets.embedded import embedded_path
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from models.objectives.objective import Batch
 
 # Four SNLI-like sentences with a German and a French round trip.
 ORIGINALS = [
@@ -57,7 +64,8 @@ def tiny_encoder(
     folder: Path, architecture: str = "bert", *, pooling: str = "mean", seed: int = 0, dropout: float = 0.1
 ) -> tuple[Encoder, PreTrainedTokenizerBase]:
     write_tiny(folder, architecture, seed=seed, dropout=dropout)
-    return pair_of(SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=24)))
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=24))
+    return encoder.network, encoder.tokenizer
 
 
 def write_shallow(folder: Path, asset: str = "bert-mini") -> Path:
@@ -72,9 +80,27 @@ def write_shallow(folder: Path, asset: str = "bert-mini") -> Path:
     return folder
 
 
-def pair_of(encoder: SentenceEncoder) -> tuple[Encoder, PreTrainedTokenizerBase]:
-    """Return network and tokenizer, for tests that need only one of them."""
-    return encoder.network, encoder.tokenizer
+def pairs_of(
+    tokenizer: PreTrainedTokenizerBase, one: list[str] = BACK_DE, two: list[str] = BACK_FR, **known: Any
+) -> Batch:
+    """Return tokenised pairs of texts, with known fields of the batch."""
+    return replace(tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": one, "text_2": two})), **known)
+
+
+def random_tokens(lengths: list[int], seed: int = 0) -> Tokens:
+    """Return sentences of these lengths out of 50 words, padded by token 1."""
+    generator = np.random.default_rng(seed)
+    return Tokens.of([generator.integers(4, 50, length) for length in lengths], 1)
+
+
+def every_field() -> dict[str, Any]:
+    """Return the fields of a batch of four pairs that objectives may need."""
+    return {
+        "scores": np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32),
+        "labels": np.array([0, 1, 2, 0]),
+        "groups": np.array([1, 1, 1, 2], dtype=np.uint64),
+        "teacher": np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32),
+    }
 
 
 def reader(tokenizer: PreTrainedTokenizerBase, max_length: int) -> SentenceEncoder:

@@ -10,7 +10,6 @@ from models.encoder.cnn import CNN, TokenReLU
 from models.encoder.heads import TOKENS, Dense, Normalize
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
 from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "x", "dogs"]
@@ -68,10 +67,6 @@ def ours(folder, kind, architecture="bert", **fields):
     ends = bool(sentence_heads) and isinstance(sentence_heads[-1], Normalize)
     config = bare.config.model_copy(update={"normalize": ends, **fields})
     return SentenceEncoder(Encoder(bare.backbone, config, token_heads, sentence_heads).eval(), tokenizer)
-
-
-def reload(folder):
-    return SentenceEncoder.load(folder, saved_config(folder, "tiny"))
 
 
 def rewrite(path, change):

@@ -23,7 +23,7 @@ from models.training.execution import Execution
 from models.training.loop import TrainingResult, train
 from models.training.teacher_vectors import TeacherVectors
 from tasks.stage.sigterm import stop_requested
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, pair_of
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
 PAIRS = pl.DataFrame(
     {
@@ -54,8 +54,7 @@ STEPS = 12
 
 def run(folder: Path, config: TrainingConfig = CONFIG, dev: DevSet | None = DEV, **execution) -> TrainingResult:
     torch.set_num_threads(1)
-    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24)))
-    start = SentenceEncoder(encoder, tokenizer)
+    start = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24))
     return train(PAIRS, start, config, dev=dev, teacher=TEACHER, execution=Execution(**execution))
 
 

@@ -26,7 +26,13 @@ from storage.artifacts.garbage_collection import (
     unused_copies,
 )
 from storage.artifacts.lookup import check_kind, find
-from storage.errors import NewerFormatError, StorageError
+from storage.errors import (
+    ArtifactMissingError,
+    CorruptArtifactError,
+    NewerFormatError,
+    StaleArtifactError,
+    StorageError,
+)
 from tasks.rendering.numbers import sized
 
 if TYPE_CHECKING:
@@ -142,10 +148,11 @@ def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
     or `intact`.
     """
     try:
-        if (fault := store.damage(ref)) is not None:
-            return "DAMAGED", fault
-        if (reason := store.staleness(store.manifest(ref))) is not None:
-            return "stale", f"{reason}; the next run makes it again"
+        store.check(ref, every_byte=True)
+    except StaleArtifactError as error:
+        return "stale", f"{error}; the next run makes it again"
+    except (ArtifactMissingError, CorruptArtifactError) as error:
+        return "DAMAGED", str(error)
     except NewerFormatError as error:
         return "newer", str(error)
     except StorageError as error:

@@ -29,12 +29,18 @@ class CNN(TokenHead):
 
     Positions beyond a sentence's ends count as zeros. sentence-transformers convolves the vectors of padding too. Its
     vectors equal these only if a batch has one sentence or sentences of equal length.
+
+    Attributes:
+        width: Input width.
+        channels: Output features of each convolution.
+        kernels: Kernel size of each convolution, in tokens.
     """
 
     settings_file = "cnn_config.json"
 
     def __init__(self, in_features: int, channels: int = 256, kernels: Sequence[int] = (1, 3, 5)) -> None:
         super().__init__()
+        self.width, self.channels, self.kernels = in_features, channels, tuple(kernels)
         if not kernels or any(kernel % 2 == 0 for kernel in kernels):
             raise EncoderError(
                 f"CNN with kernels of {list(kernels)} tokens, expected odd numbers: others leave no vector for each "
@@ -74,7 +80,7 @@ class CNN(TokenHead):
     def settings(self) -> dict[str, object]:
         """See `Head.settings`."""
         return {
-            "in_word_embedding_dimension": self._shapes()[0][1],
+            "in_word_embedding_dimension": self.width,
             "out_channels": self.channels,
             "kernel_sizes": list(self.kernels),
             "stride_sizes": [1] * len(self.kernels),
@@ -82,21 +88,8 @@ class CNN(TokenHead):
 
     def width_from(self, width: int) -> int:
         """See `Head.width_from`."""
-        self._expect(width, self._shapes()[0][1])
+        self._expect(width, self.width)
         return self.channels * len(self.kernels)
-
-    @property
-    def channels(self) -> int:
-        """Output features of each convolution."""
-        return self._shapes()[0][0]
-
-    @property
-    def kernels(self) -> tuple[int, ...]:
-        """Kernel size of each convolution, in tokens."""
-        return tuple(kernel for _, _, kernel in self._shapes())
-
-    def _shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(conv.get_parameter("weight").shape) for conv in self.convs]
 
 
 class TokenReLU(TokenHead):
@@ -110,6 +103,7 @@ class TokenReLU(TokenHead):
 
     def __init__(self, width: int) -> None:
         super().__init__()
+        self.width = width
         self.linear = nn.Module()
         self.linear.register_buffer("weight", torch.eye(width))
 
@@ -144,8 +138,8 @@ class TokenReLU(TokenHead):
     def settings(self) -> dict[str, object]:
         """See `Head.settings`."""
         return {
-            "in_features": self._width,
-            "out_features": self._width,
+            "in_features": self.width,
+            "out_features": self.width,
             "bias": False,
             "activation_function": f"{nn.ReLU.__module__}.{nn.ReLU.__name__}",
             "module_input_name": TOKENS,
@@ -154,12 +148,8 @@ class TokenReLU(TokenHead):
 
     def width_from(self, width: int) -> int:
         """See `Head.width_from`."""
-        self._expect(width, self._width)
+        self._expect(width, self.width)
         return width
-
-    @property
-    def _width(self) -> int:
-        return len(self.linear.get_buffer("weight"))
 
 
 def neighbours(sentence_N: torch.Tensor, reach: int) -> torch.Tensor:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from models.errors import EncoderError
+from storage.record import Record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,10 +31,8 @@ NOTHING: Final = "[nothing]"  # token of the zero vector, a word table's last ro
 DEFAULT_LENGTH: Final = 64  # default maximal length of a bare transformer in tokens, as in the released scripts
 
 
-class WordsConfig(BaseModel):
+class WordsConfig(Record):
     """Split sentences into words, for an encoder that is a file of word vectors such as GloVe."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     split: Literal["treebank", "punctuation", "whitespace"] = "treebank"
     """`treebank`: as the corpora of GloVe were split (`do n't`, `U.S.`, `1,000`, `well-known`); `punctuation`: runs of
@@ -50,10 +49,8 @@ class WordsConfig(BaseModel):
         return self.split if self.marks else f"{self.split} without marks"
 
 
-class CNNConfig(BaseModel):
+class CNNConfig(Record):
     """Convolutions between transformer and pooling (IS-BERT, section 3.2)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kernels: tuple[int, ...] = Field(default=(1, 3, 5), min_length=1)
     """Kernel size of each convolution in tokens, odd (IS-BERT: 1, 3, 5; on AFS 3, 5, 7)."""
@@ -70,10 +67,8 @@ class CNNConfig(BaseModel):
         return kernels
 
 
-class EncoderConfig(BaseModel):
+class EncoderConfig(Record):
     """A pretrained transformer, or a static table, with pooling."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: str = Field(min_length=1)
     """`embedded:<name>`, a Hub id, a local folder or an ONNX graph in one, `checkpoint/<key>` or `report/<key>` of the

@@ -111,12 +111,12 @@ def joined(
     ones_B, twos_B = (tokens.lengths_of(rows) - 2 for rows in (first, second))  # without [CLS] and [SEP]
     kept_1B = np.minimum(ones_B, np.maximum(room - twos_B, (room + 1) // 2))
     kept_2B = np.minimum(twos_B, np.maximum(room - ones_B, room // 2))
-    parts = []
+    pairs = []
     for one, two, kept_1, kept_2 in zip(first, second, kept_1B, kept_2B, strict=True):
         start, middle = tokens.offsets[one], tokens.offsets[two] + 1
-        parts += [tokens.ids[start : start + 1 + kept_1], between, tokens.ids[middle : middle + kept_2], end]
-    offsets = np.concatenate([[0], np.cumsum(kept_1B + kept_2B + separators + 2)]).astype(np.int64)
-    return Tokens(np.concatenate(parts), offsets, tokens.pad_id)
+        parts = tokens.ids[start : start + 1 + kept_1], between, tokens.ids[middle : middle + kept_2], end
+        pairs.append(np.concatenate(parts))
+    return Tokens.of(pairs, tokens.pad_id)
 
 
 def sentence_numbers(ids_XT: torch.Tensor, positions_XT: torch.Tensor | None) -> torch.Tensor:

@@ -138,7 +138,6 @@ class Dense(Head):
     @classmethod
     def build(cls, settings: Mapping[str, Any]) -> Dense:
         """See `Head.build`."""
-        _refuse_tokens(cls, settings)
         return cls(
             settings["in_features"],
             settings["out_features"],
@@ -169,12 +168,6 @@ class Normalize(Head):
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
         """Scale vectors (B, D) to length 1."""
         return functional.normalize(x_BD, dim=-1)
-
-    @classmethod
-    def build(cls, settings: Mapping[str, Any]) -> Normalize:
-        """See `Head.build`."""
-        _refuse_tokens(cls, settings)
-        return cls()
 
 
 class Dropout(Head):
@@ -226,15 +219,6 @@ class LayerNorm(Head):
         return width
 
 
-def _refuse_tokens(head: type[Head], settings: Mapping[str, Any]) -> None:
-    names = {settings.get(name) or SENTENCES for name in ("module_input_name", "module_output_name")}
-    if names != {SENTENCES}:
-        raise EncoderError(
-            f"{head.__name__} on {' and '.join(sorted(names))}, expected {SENTENCES}; choose a model that works on "
-            "sentence vectors"
-        )
-
-
 def _activation(name: str | None) -> type[nn.Module]:
     if name is None:
         return nn.Tanh
@@ -246,11 +230,6 @@ def _activation(name: str | None) -> type[nn.Module]:
             "models.encoder.heads.ACTIVATIONS if it takes no argument"
         )
     return known[kind]
-
-
-def first_dimensions(width: int, kept: int) -> Dense:
-    """Return a module that outputs the first `kept` dimensions of a vector unchanged."""
-    return dense_of(torch.eye(kept, width), torch.zeros(kept))
 
 
 def dense_of(weight_ED: torch.Tensor, bias_E: torch.Tensor) -> Dense:

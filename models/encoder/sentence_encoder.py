@@ -74,14 +74,17 @@ class SentenceEncoder:
         Raises:
             EncoderError: See `models.encoder.serialization.save.write_modules`.
         """
-        from models.encoder.serialization.save import write_modules, write_prompts
+        from models.encoder.serialization.load import PROMPTS
+        from models.encoder.serialization.save import write_modules
+        from models.encoder.transformer import write_json
 
         place = Path(folder)
         write_modules(self.network, self.tokenizer, place)
         named = {text: name for name, text in self.prompts.items()}
         default = named.get(self.prompt, DEFAULT_PROMPT) if self.prompt else None
         prompts = self.prompts if default is None else {**self.prompts, default: self.prompt}
-        write_prompts(prompts, default, place)
+        settings = {"similarity_fn_name": "cosine", "prompts": prompts, "default_prompt_name": default}
+        write_json(place / PROMPTS, settings)
 
     @property
     def config(self) -> EncoderConfig:
@@ -182,7 +185,6 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt
     # Word tables have a token for sentences without any known word; with other tokenizers no token is an error.
     instead = [tokenizer.pad_token_id] if tokenizer.pad_token == NOTHING else []
     ids: list[NDArray[np.int32]] = []
-    lengths: list[int] = []
     with _left_as_found(tokenizer):
         for start in range(0, len(texts), CHUNK):
             chunk = list(texts[start : start + CHUNK])
@@ -191,16 +193,13 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt
             except (TypeError, ValueError):
                 _refuse_first_bad(chunk, start)
                 raise
-            rows = [row or instead for row in found]
-            ids.extend(np.asarray(row, dtype=np.int32) for row in rows)
-            lengths.extend(map(len, rows))
-    if 0 in lengths:
+            ids.extend(np.asarray(row or instead, dtype=np.int32) for row in found)
+    tokens = Tokens.of(ids, int(tokenizer.pad_token_id))
+    if len(empty := np.flatnonzero(tokens.lengths == 0)):
         raise NoEmbeddingError(
-            lengths.index(0), "gives no token; drop empty texts, or use a tokenizer with special tokens"
+            int(empty[0]), "gives no token; drop empty texts, or use a tokenizer with special tokens"
         )
-    flat = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
-    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
-    return Tokens(flat, offsets, int(tokenizer.pad_token_id))
+    return tokens
 
 
 def _ids(tokenizer: Tokenizer, texts: list[str], max_length: int) -> list[list[int]]:

@@ -59,22 +59,22 @@ class FixedLayouts:
 
     def __init__(self, shape: Shape, pairs: int, device: torch.device) -> None:
         self._shape, self._pairs, self._device = shape, pairs, device
-        self._layouts: dict[bytes, tuple[NDArray[np.int64], Layout]] = {}
+        self._layouts: dict[bytes, tuple[NDArray[np.int64], dict[str, torch.Tensor], Layout]] = {}
 
     def of(self, tokens: Tokens, rows: NDArray[np.int64]) -> Layout:
         """Return the layout of some rows; created on the first call, later filled by `fill`."""
         key = rows.tobytes()
         if key not in self._layouts:
             arrays = self._arrays(tokens, rows)
-            self._layouts[key] = rows, _layout({name: uploaded(array, self._device) for name, array in arrays.items()})
-        return self._layouts[key][1]
+            tensors = {name: uploaded(array, self._device) for name, array in arrays.items()}
+            self._layouts[key] = rows, tensors, _layout(tensors)
+        return self._layouts[key][2]
 
     def fill(self, tokens: Tokens) -> ShapedTokens:
         """Copy another batch's sentences into all layouts, without waiting for the device."""
-        for rows, layout in self._layouts.values():
-            arrays = self._arrays(tokens, rows)
-            for name, tensor in _tensors(layout).items():
-                tensor.copy_(uploaded(arrays[name], self._device))
+        for rows, tensors, _ in self._layouts.values():
+            for name, array in self._arrays(tokens, rows).items():
+                tensors[name].copy_(uploaded(array, self._device))
         return ShapedTokens(tokens.ids, tokens.offsets, tokens.pad_id, self)
 
     def _arrays(self, tokens: Tokens, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
@@ -110,19 +110,9 @@ class ShapedTokens(Tokens):
 
 
 def _layout(tensors: dict[str, torch.Tensor]) -> Layout:
+    """Return a layout of views of the tensors, which later changes of the tensors change too."""
     padding = Padding(tensors["real"], tensors["places"])
     count = len(padding.real)
     groups = (Group(count, len(padding.places), padding),)
     ids, positions = tensors["ids"][None], tensors["positions"][None]
     return Layout(np.arange(count), ids, positions, tensors["sentences"], tensors["bounds"], padding, groups)
-
-
-def _tensors(layout: Layout) -> dict[str, torch.Tensor]:
-    return {
-        "ids": layout.ids[0],
-        "positions": layout.positions[0],
-        "sentences": layout.sentences,
-        "bounds": layout.bounds,
-        "real": layout.padding.real,
-        "places": layout.padding.places,
-    }

@@ -233,7 +233,11 @@ def write_words(
         file.write(np.zeros(width, dtype="<f4").tobytes())
         file.seek(0)
         file.write(_header(len(vocabulary) + 1, width))
-    _write_tokenizer(folder, vocabulary, config)
+    if config.case == "file":
+        capitals = any(name != name.lower() for name in vocabulary)
+        config = config.model_copy(update={"case": "kept" if capitals else "lower"})
+    vocabulary[NOTHING] = len(vocabulary)
+    word_tokenizer(vocabulary, config).save(str(folder / TOKENIZER), pretty=False)
     module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
     write_json(folder / "modules.json", [module])
     return {"words": len(vocabulary) - 1, "repeated": repeated, "dimensions": width}
@@ -271,14 +275,6 @@ def word_tokenizer(vocabulary: dict[str, int], config: WordsConfig) -> tokenizer
         ]
     )
     return core
-
-
-def _write_tokenizer(folder: Path, vocabulary: dict[str, int], config: WordsConfig) -> None:
-    if config.case == "file":
-        capitals = any(name != name.lower() for name in vocabulary)
-        config = config.model_copy(update={"case": "kept" if capitals else "lower"})
-    vocabulary[NOTHING] = len(vocabulary)
-    word_tokenizer(vocabulary, config).save(str(folder / TOKENIZER), pretty=False)
 
 
 def _header(rows: int, width: int) -> bytes:

@@ -74,8 +74,8 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
     check_ids(folder, tokenizer, len(table.weight))
     check_length(position_limit(backbone), config, folder)
     prepare_tokenizer(tokenizer, config)
-    if config.pooling != POOLER:
-        _drop_pooler(backbone)
+    if config.pooling != POOLER and getattr(backbone, "pooler", None) is not None:
+        setattr(backbone, "pooler", None)  # noqa: B010 - of any architecture
     return backbone, tokenizer
 
 
@@ -123,16 +123,11 @@ def take_pooler(backbone: Any, folder: Path) -> Dense:  # noqa: ANN401  of any k
             f"{folder}: a {backbone.config.model_type} without a pooler of a dense layer and a tanh, which "
             f"encoder.pooling={POOLER} reads; set encoder.pooling=cls"
         )
-    _drop_pooler(backbone)
+    backbone.pooler = None
     with torch.device("meta"):  # draws no random numbers
         head = Dense(dense.in_features, dense.out_features)
     head.linear = dense
     return head
-
-
-def _drop_pooler(backbone: Any) -> None:  # noqa: ANN401  of any architecture
-    if getattr(backbone, "pooler", None) is not None:
-        backbone.pooler = None
 
 
 def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, dict[str, Any]]:

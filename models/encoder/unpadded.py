@@ -15,7 +15,6 @@ Shapes: B sentences, T tokens of the longest, N tokens of all, D width.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import sys
@@ -35,10 +34,10 @@ from models.encoder.packed_attention import Group, Layout, Padding, packed_atten
 from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
-    from transformers import PreTrainedConfig, PreTrainedModel
+    from transformers import PreTrainedModel
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +46,7 @@ TOLERANCE = 1e-3  # of the test: wrong positions or leaking attention differ by 
 _OVER: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}  # model's own attention → our wrapper
 _EAGER: Final = "eager_attention_forward"  # function of every architecture with replaceable attention
 
+# Whether this thread's models make no attention mask: for a whole layout it would be large, and it is not used.
 _without_mask: ContextVar[bool] = ContextVar("without mask", default=False)
 _trying = threading.Lock()  # a test changes a model's mode and attention, and other threads may start one
 
@@ -64,6 +64,12 @@ class Tokens:
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
     pad_id: int
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int] | NDArray[np.integer]], pad_id: int) -> Tokens:
+        """Put the token ids of sentences together."""
+        ids = np.concatenate([np.zeros(0, dtype=np.int32), *rows]).astype(np.int32, copy=False)
+        return cls(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64), pad_id)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -88,8 +94,9 @@ class Tokens:
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
         return Tokens(self.ids[places], offsets, self.pad_id)
 
-    def padded(self, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return padded rows: ids (B, T) int64, padded on the right, and the mask (B, T), 1 for real tokens."""
+    def padded(self, rows: NDArray[np.int64] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return padded rows, or all: ids (B, T) int64, padded on the right, and the mask (B, T), 1 for real tokens."""
+        rows = np.arange(len(self)) if rows is None else rows
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         place_BT = starts[:, None] + np.arange(int((ends - starts).max()))
         real_BT = place_BT < ends[:, None]
@@ -163,10 +170,13 @@ def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: 
         # has a new shape. With it, steps of two layers of BERT-base took 11 times as long in bf16 as in fp32 (H100).
         # It stays off, since the switch is process-wide and another thread may be running.
         torch.backends.cuda.enable_cudnn_sdp(False)
-    with without_mask():
+    token = _without_mask.set(True)
+    try:
         hidden_1ND: torch.Tensor = backbone(
             input_ids=layout.ids, position_ids=layout.positions + first, layout=layout, **inputs
         ).last_hidden_state
+    finally:
+        _without_mask.reset(token)
     return hidden_1ND[0]
 
 
@@ -197,62 +207,36 @@ def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> i
 
 
 def _found_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
-    """Return the first position at which the model runs packed; if there is none, restore its own attention."""
-    if not takes_layouts(backbone.config):
-        return None
-    places = _first_places(backbone, pad_id)
-    first = next((first for first in places if _runs_packed(backbone, pad_id, first)), None)
-    if first is None:
-        takes_none(backbone.config)
-    return first
+    """Switch a model to the attention that takes layouts, and return the first position at which it runs packed.
 
-
-def _first_places(backbone: PreTrainedModel, pad_id: int) -> list[int]:
-    """Return the first positions to test: 0, and the padding id + 1 if the position table is long enough.
-
-    An index beyond the table raises no error on a GPU; instead every later call of the process fails.
+    If there is none, the model's own attention is restored.
     """
-    places = getattr(backbone.config, "max_position_embeddings", None)
-    return [0, pad_id + 1] if places is None or pad_id + 1 + TRIED[0] <= places else [0]
+    settings: Any = backbone.config
+    own = {name: model_own for model_own, name in _OVER.items()}
+    settings._attn_implementation = _OVER.get(settings._attn_implementation, settings._attn_implementation)
+    if settings._attn_implementation not in own:
+        return None
+    # An index beyond the position table raises no error on a GPU; instead every later call of the process fails.
+    places = getattr(settings, "max_position_embeddings", None)
+    tried = [0, pad_id + 1] if places is None or pad_id + 1 + TRIED[0] <= places else [0]
+    first = next((first for first in tried if _runs_packed(backbone, pad_id, first)), None)
+    if first is None:
+        settings._attn_implementation = own[settings._attn_implementation]
+    return first
 
 
 def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
     some = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(TRIED)]
-    lengths = [TRIED[0], len(some) - TRIED[0]]
-    tokens = Tokens(some.astype(np.int32), np.array([0, lengths[0], len(some)]), pad_id)
+    tokens = Tokens.of(np.split(some, TRIED[:1]), pad_id)
     layout = lay_out(tokens, np.arange(2), backbone.device, by_length=False)
     try:
         found_ND = run_packed(backbone, layout, first)
     except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
         logger.info("%s does not run packed: %s", type(backbone).__name__, error)
         return False
-    alone = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in torch.split(layout.ids, lengths, 1)]
+    texts = torch.split(layout.ids, tokens.lengths.tolist(), 1)
+    alone = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in texts]
     return bool(torch.allclose(found_ND, torch.cat(alone), rtol=TOLERANCE, atol=TOLERANCE))
-
-
-def takes_layouts(config: PreTrainedConfig) -> bool:
-    """Switch a model to the attention that takes layouts; return whether its own attention has such a wrapper."""
-    settings: Any = config
-    if settings._attn_implementation in _OVER:
-        settings._attn_implementation = _OVER[settings._attn_implementation]
-    return settings._attn_implementation in _OVER.values()
-
-
-def takes_none(config: PreTrainedConfig) -> None:
-    """Switch a model back to its own attention."""
-    settings: Any = config
-    own = {name: model_own for model_own, name in _OVER.items()}
-    settings._attn_implementation = own.get(settings._attn_implementation, settings._attn_implementation)
-
-
-@contextlib.contextmanager
-def without_mask() -> Iterator[None]:
-    """Skip the attention mask of models in this thread: for a whole layout it would be large, and it is not used."""
-    token = _without_mask.set(True)
-    try:
-        yield
-    finally:
-        _without_mask.reset(token)
 
 
 def _attention_over(own: str) -> Callable[..., Any]:

@@ -41,12 +41,11 @@ class TwoBranch(VectorObjective):
     Subclasses define `loss`.
     """
 
-    saved: tuple[str, ...] = ("online", "target", "predictor", "target_norm")
     heads = ("predictor",)
+    config: TwoBranchConfig
 
     def __init__(self, online: Encoder, config: TwoBranchConfig) -> None:
-        super().__init__(online)
-        self._branches = config
+        super().__init__(online, config)
         self.target = copy.deepcopy(online).requires_grad_(False)
         self.predictor = Predictor(online.width, config)
         self.target_norm = TargetNorm(online.width, config)
@@ -55,7 +54,7 @@ class TwoBranch(VectorObjective):
     def train(self, mode: bool = True) -> Self:
         """Set training mode; the target follows only with `target_dropout`."""
         super().train(mode)
-        self.target.train(mode and self._branches.target_dropout)
+        self.target.train(mode and self.config.target_dropout)
         return self
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
@@ -75,7 +74,7 @@ class TwoBranch(VectorObjective):
 
     def momentum(self, step: int, total: int) -> float:
         """Return δ after optimizer step `step` (1-based) of `total`."""
-        return momentum_at(step, total, self._branches)
+        return momentum_at(step, total, self.config)
 
     def update_target(self, momentum: float) -> None:
         """Apply equation 4 with δ = `momentum`."""
@@ -96,11 +95,10 @@ class BSL(TwoBranch):
         >>> objective.update_target(momentum=0.999)
     """
 
-    saved = (*TwoBranch.saved, "queue")
+    config: BSLConfig
 
     def __init__(self, online: Encoder, config: BSLConfig) -> None:
         super().__init__(online, config)
-        self.config = config
         self.queue = VectorQueue(config.queue, online.width)
 
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from models.errors import TrainingError
-from models.runtime.named_config import named
-from storage.record import Record
+from storage.record import Record, named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

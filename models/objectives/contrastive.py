@@ -38,11 +38,10 @@ class Contrastive(VectorObjective):
         True
     """
 
-    saved = ("online", "target")
+    config: ContrastiveConfig
 
     def __init__(self, online: Encoder, config: ContrastiveConfig) -> None:
-        super().__init__(online)
-        self.config = config
+        super().__init__(online, config)
         anchored = config.anchor_weight > 0
         self.target: nn.Module = copy.deepcopy(online).requires_grad_(False) if anchored else nn.Identity()
         self.train()
@@ -89,17 +88,16 @@ class SimCSE(VectorObjective):
         True
     """
 
-    saved = ("online", "head")
     heads = ("head",)
+    config: SimCSEConfig
 
     def __init__(self, online: Encoder, config: SimCSEConfig) -> None:
-        super().__init__(online)
+        super().__init__(online, config)
         if not online.drops:
             raise TrainingError(
                 f"objective simcse: {online.config.model} has no dropout, expected some, which makes the two views; "
                 "set encoder.dropout, such as 0.1"
             )
-        self.temperature = config.temperature
         self.head = (
             nn.Sequential(nn.Linear(online.width, online.width), nn.Tanh()) if config.head == "mlp" else nn.Identity()
         )
@@ -112,4 +110,4 @@ class SimCSE(VectorObjective):
     def loss(self, h_2BD: torch.Tensor) -> torch.Tensor:
         """Return the loss of the stacked vectors of both passes: a scalar ≥ 0."""
         z1_BD, z2_BD = self.head(h_2BD).chunk(2)
-        return info_nce(z1_BD, z2_BD, self.temperature)
+        return info_nce(z1_BD, z2_BD, self.config.temperature)

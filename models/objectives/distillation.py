@@ -48,12 +48,11 @@ class Distil(VectorObjective):
         True
     """
 
-    saved = ("online", "projection", "queue")
     needs = frozenset({"teacher"})
+    config: DistilConfig
 
     def __init__(self, online: Encoder, config: DistilConfig) -> None:
-        super().__init__(online)
-        self.config = config
+        super().__init__(online, config)
         self.projection: nn.Module = nn.Identity()
         self.queue = VectorQueue()
 

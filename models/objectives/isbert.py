@@ -35,8 +35,8 @@ class ISBERT(Objective):
         torch.Size([])
     """
 
-    def __init__(self, online: Encoder, config: ISBERTConfig) -> None:  # noqa: ARG002 - it has no settings
-        super().__init__(online)
+    def __init__(self, online: Encoder, config: ISBERTConfig) -> None:
+        super().__init__(online, config)
         if online.sentence_heads:
             raise TrainingError(
                 f"objective isbert: {online.config.model} has {len(online.sentence_heads)} modules after pooling, "

@@ -46,9 +46,9 @@ class Matryoshka(Objective):
                 "always counts; lower training.objective.dims"
             )
         self.objective, self.dims = objective, dims
-        self.saved, self.data_parallel, self.needs = objective.saved, objective.data_parallel, objective.needs
+        self.data_parallel, self.needs = objective.data_parallel, objective.needs
         # Methods that a plain objective has too, so that `__getattr__` does not find them.
-        for name in ("read_vocabulary", "meet_teacher", "momentum", "update_target"):
+        for name in ("saved_modules", "read_vocabulary", "meet_teacher", "momentum", "update_target"):
             setattr(self, name, getattr(objective, name))
         self._width = self._kept = width
         for name in (*objective.heads, *objective.classifiers):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, TypeAlias
 
 import numpy as np
 import torch
@@ -70,20 +70,21 @@ class Batch:
 class Objective(nn.Module, ABC):
     """Networks and a loss over batches of pairs; `online` is the encoder that is trained.
 
+    A snapshot contains all direct submodules.
+
     Attributes:
-        saved: Names of the modules in a snapshot; together they contain all state.
+        config: Settings of the objective.
         data_parallel: Names of the modules that run on one process's share of a batch; all others see the whole batch.
         needs: Fields that a batch must have besides the two views.
     """
 
-    saved: tuple[str, ...] = ("online",)
     data_parallel: tuple[str, ...] = ("online",)
     needs: frozenset[Need] = frozenset()
     online: Encoder
 
-    def __init__(self, online: Encoder) -> None:
+    def __init__(self, online: Encoder, config: Any) -> None:  # noqa: ANN401 - each has its own
         super().__init__()
-        self.online = online.train()
+        self.online, self.config = online.train(), config
 
     @abstractmethod
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
@@ -96,7 +97,7 @@ class Objective(nn.Module, ABC):
 
     def saved_modules(self) -> dict[str, nn.Module]:
         """Return the modules of a snapshot by name."""
-        return {name: getattr(self, name) for name in self.saved}
+        return dict(self.named_children())
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Hook: receive the tokenizer before the first step."""

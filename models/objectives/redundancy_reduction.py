@@ -14,7 +14,6 @@ from models.objectives.bsl import TwoBranch
 from models.objectives.objective import full_precision
 
 if TYPE_CHECKING:
-    from models.encoder.network import Encoder
     from models.objectives.config import BarlowConfig, VICRegConfig
 
 VARIANCE_FLOOR = 1e-4  # VICReg: added to variances before the root, whose slope is infinite at 0 (published value)
@@ -34,9 +33,7 @@ class VICReg(TwoBranch):
         True
     """
 
-    def __init__(self, online: Encoder, config: VICRegConfig) -> None:
-        super().__init__(online, config)
-        self.config = config
+    config: VICRegConfig
 
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
         """Return the three weighted terms, summed over both views."""
@@ -82,14 +79,12 @@ class Barlow(TwoBranch):
         True
     """
 
-    def __init__(self, online: Encoder, config: BarlowConfig) -> None:
-        super().__init__(online, config)
-        self.redundancy = config.redundancy
+    config: BarlowConfig
 
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
         """Return the distance of the cross-correlation from the identity, summed over both views."""
-        one = cross_correlation_loss(self.predictor(h1_BD), t2_BD, self.redundancy)
-        return one + cross_correlation_loss(self.predictor(h2_BD, 2), t1_BD, self.redundancy)
+        one = cross_correlation_loss(self.predictor(h1_BD), t2_BD, self.config.redundancy)
+        return one + cross_correlation_loss(self.predictor(h2_BD, 2), t1_BD, self.config.redundancy)
 
 
 @full_precision

@@ -64,12 +64,11 @@ class SCL(VectorObjective):
     """
 
     classifiers = ("classifier",)
-    saved = ("online", "classifier")
     needs = frozenset({"labels", "groups"})
+    config: SCLConfig
 
     def __init__(self, online: Encoder, config: SCLConfig) -> None:
-        super().__init__(online)
-        self.config = config
+        super().__init__(online, config)
         self.classifier = PairClassifier(online.width, config)
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         CrossRegressionConfig,
         CrossSoftmaxConfig,
         Feature,
-        RegressionConfig,
         SoftmaxConfig,
     )
     from models.objectives.objective import Batch, VectorLoss
@@ -44,17 +43,16 @@ class Softmax(Objective):
         True
     """
 
-    saved = ("online", "classifier")
     needs = frozenset({"labels"})
+    config: SoftmaxConfig
 
     def __init__(self, online: Encoder, config: SoftmaxConfig) -> None:
-        super().__init__(online)
-        self._classes = config.classes
+        super().__init__(online, config)
         self.classifier = PairClassifier(online.width, config)
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the loss of a batch of pairs, a scalar."""
-        labels_B = labels_of(batch, self._classes, self.online.device)
+        labels_B = labels_of(batch, self.config.classes, self.online.device)
         u_BD, v_BD = self.online.embed_rows(batch.tokens, batch.rows, batch_tokens).chunk(2)
         return cross_entropy(self.classifier(u_BD, v_BD), labels_B)
 
@@ -71,9 +69,6 @@ class Regression(VectorObjective):
     """
 
     needs = frozenset({"scores"})
-
-    def __init__(self, online: Encoder, config: RegressionConfig) -> None:  # noqa: ARG002 - it has no settings
-        super().__init__(online)
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return h₁ and h₂, each (B, D), and their squared error."""
@@ -93,8 +88,8 @@ class CrossObjective(Objective):
 
     online: CrossEncoder
 
-    def __init__(self, online: Encoder, values: int) -> None:
-        super().__init__(CrossEncoder(online, values))
+    def __init__(self, online: Encoder, config: CrossRegressionConfig | CrossSoftmaxConfig) -> None:
+        super().__init__(CrossEncoder(online, getattr(config, "classes", 1)), config)  # a score is one value
 
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Check that the tokenizer starts and ends a text with special tokens, which enclose a joined pair.
@@ -129,17 +124,14 @@ class CrossRegression(CrossObjective):
     """
 
     needs = frozenset({"scores"})
-
-    def __init__(self, online: Encoder, config: CrossRegressionConfig) -> None:
-        super().__init__(online, values=1)
-        self._loss = config.loss
+    config: CrossRegressionConfig
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the loss of a batch of pairs, a scalar."""
         values_B = self.values(batch, batch_tokens)[:, 0]
         assert batch.scores is not None
         scores_B = uploaded(batch.scores, values_B.device)
-        return (binary_cross_entropy if self._loss == "bce" else sigmoid_error)(values_B, scores_B)
+        return (binary_cross_entropy if self.config.loss == "bce" else sigmoid_error)(values_B, scores_B)
 
 
 class CrossSoftmax(CrossObjective):
@@ -154,14 +146,11 @@ class CrossSoftmax(CrossObjective):
     """
 
     needs = frozenset({"labels"})
-
-    def __init__(self, online: Encoder, config: CrossSoftmaxConfig) -> None:
-        super().__init__(online, values=config.classes)
-        self._classes = config.classes
+    config: CrossSoftmaxConfig
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the loss of a batch of pairs, a scalar."""
-        labels_B = labels_of(batch, self._classes, self.online.device)
+        labels_B = labels_of(batch, self.config.classes, self.online.device)
         return cross_entropy(self.values(batch, batch_tokens), labels_B)
 
 

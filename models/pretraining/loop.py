@@ -16,11 +16,7 @@ from models.errors import TrainingError
 from models.runtime.device import arithmetic
 from models.runtime.precision import settled
 from models.training.loop import run_steps
-from models.training.optimizer import (
-    optimizer_tensors,
-    restore_optimizers,
-    set_learning_rate,
-)
+from models.training.optimizer import optimizer_tensors, restore_optimizers
 from models.training.snapshots import Saving, Snapshot, copied, fingerprint, newest_snapshot
 from models.training.step import descend
 
@@ -140,7 +136,9 @@ def pretrain(
         if run.position >= len(batches):
             run.epoch, run.position = run.epoch + 1, 0
             batches = examples.plan(run.epoch)
-        set_learning_rate(run.optimizers, learning_rate(config, run.step, run.spent))
+        rate = learning_rate(config, run.step, run.spent)
+        for group in (group for optimizer in run.optimizers for group in optimizer.param_groups):
+            group["lr"] = rate
         window.append(_step(run, examples, batches[run.position]))
         run.step, run.position, run.elapsed_s = run.step + 1, run.position + 1, time.monotonic() - started
         if run.step % LOG_EVERY_STEPS == 0:

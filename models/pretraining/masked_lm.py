@@ -14,6 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
+from models.encoder.unpadded import Tokens
 from models.objectives.language_modeling.masked_lm import Masking
 from storage.record import Record
 
@@ -54,17 +55,6 @@ def _cut(part: np.ndarray, lengths: np.ndarray, tokens: int) -> list[np.ndarray]
     if first < len(part):
         cuts.append(part[first:])
     return cuts
-
-
-def pad(rows: list[np.ndarray], value: int) -> np.ndarray:
-    """Return rows of unequal length as one (rows, longest) matrix, padded with `value` on the right."""
-    matrix = np.full((len(rows), max(len(row) for row in rows)), value, dtype=np.int64)
-    for number, row in enumerate(rows):
-        matrix[number, : len(row)] = row
-    return matrix
-
-
-IGNORED = -100
 
 
 class EncoderShape(Record):
@@ -126,36 +116,26 @@ class MaskedSentences:
 
     def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
         """Return the cross-entropy of the masked tokens, and the number of all tokens read."""
-        tokens_BT = pad([self.sentences[i] for i in batch], self.pad_id)
-        encoder: Any = model  # typed as the loop knows it; a ModernBertForMaskedLM
-        logits_NV, labels_N = masked_logits(encoder, tokens_BT, *self.mask(tokens_BT, generator), self.pad_id)
-        loss = nn.functional.cross_entropy(logits_NV.float(), labels_N)
-        return loss, int((tokens_BT != self.pad_id).sum())
+        logits_NV, labels_N = self.masked_logits(model, batch, generator)
+        return nn.functional.cross_entropy(logits_NV.float(), labels_N), int(self.lengths[batch].sum())
 
-    def mask(self, tokens_BT: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Choose tokens to predict and mask them.
+    def masked_logits(
+        self,
+        model: Any,  # noqa: ANN401 - a ModernBertForMaskedLM
+        batch: np.ndarray,
+        generator: np.random.Generator,
+    ) -> tuple[Tensor, Tensor]:
+        """Mask a batch; return the logits of the masked tokens only, which saves 70 % of the head's work.
 
         Returns:
-            (B, T) input and (B, T) labels, −100 for tokens that are not predicted.
+            (N, vocabulary) logits and (N,) labels of the N masked tokens.
         """
-        hidden, chosen = self.masking.hide(tokens_BT, self.config.masked, generator)
-        return hidden, np.where(chosen, tokens_BT, IGNORED)
-
-
-def masked_logits(
-    model: ModernBertForMaskedLM, tokens_BT: np.ndarray, hidden_BT: np.ndarray, labels_BT: np.ndarray, pad_id: int
-) -> tuple[Tensor, Tensor]:
-    """Return the logits of masked tokens only, which saves 70 % of the head's work.
-
-    Returns:
-        (N, vocabulary) logits and (N,) labels of the N masked tokens.
-    """
-    device = next(model.parameters()).device
-    attention = torch.from_numpy(tokens_BT != pad_id).to(device)
-    labels = torch.from_numpy(labels_BT).to(device)
-    states = model.model(torch.from_numpy(hidden_BT).to(device), attention_mask=attention).last_hidden_state
-    chosen = labels != IGNORED
-    return model.decoder(model.head(states[chosen])), labels[chosen]
+        tokens_BT, real_BT = Tokens.of([self.sentences[i] for i in batch], self.pad_id).padded()
+        masked = map(torch.from_numpy, self.masking.hide(tokens_BT.numpy(), self.config.masked, generator))
+        device = next(model.parameters()).device
+        tokens, real, hidden, chosen = (array.to(device) for array in (tokens_BT, real_BT.bool(), *masked))
+        states = model.model(hidden, attention_mask=real).last_hidden_state
+        return model.decoder(model.head(states[chosen])), tokens[chosen]
 
 
 @torch.no_grad()
@@ -164,9 +144,7 @@ def evaluate_masked_lm(model: ModernBertForMaskedLM, sentences: MaskedSentences,
     model.eval()  # type: ignore[no-untyped-call]
     total, right, count = 0.0, 0, 0
     for number, examples in enumerate(sentences.plan(0)):
-        tokens = pad([sentences.sentences[i] for i in examples], sentences.pad_id)
-        masks = sentences.mask(tokens, np.random.default_rng([seed, number]))
-        logits, labels = masked_logits(model, tokens, *masks, sentences.pad_id)
+        logits, labels = sentences.masked_logits(model, examples, np.random.default_rng([seed, number]))
         total += float(nn.functional.cross_entropy(logits.float(), labels, reduction="sum"))
         right += int((logits.argmax(-1) == labels).sum())
         count += len(labels)

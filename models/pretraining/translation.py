@@ -19,9 +19,10 @@ from pydantic import Field
 from torch import Tensor, nn
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
+from models.encoder.unpadded import Tokens
 from models.objectives.language_modeling.head import linear_cross_entropy
 from models.pretraining.corpora import fingerprint
-from models.pretraining.masked_lm import length_batches, pad
+from models.pretraining.masked_lm import length_batches
 from models.translation.filters import loops
 from storage.record import Record
 
@@ -184,10 +185,10 @@ class TranslationPairs:
 
     def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:  # noqa: ARG002
         """Return the label-smoothed cross-entropy per target token, and the number of target tokens."""
-        sources = pad([self._source(*e) for e in batch], self.pad_id)
-        targets = pad([self._target(*e) for e in batch], self.pad_id)
+        sources = Tokens.of([self._source(*e) for e in batch], self.pad_id)
+        targets = Tokens.of([self._target(*e) for e in batch], self.pad_id)
         translator: Any = model  # typed as the loop knows it; a MarianMTModel
-        states_ND, labels_N = target_states(translator, sources, targets, self.pad_id)
+        states_ND, labels_N = target_states(translator, sources, targets)
         candidates = translator.model.shared.weight[:-1]  # the last row is <pad>: not a candidate, and always zero
         return linear_cross_entropy(states_ND, candidates, labels_N, self.config.label_smoothing), len(labels_N)
 
@@ -201,20 +202,17 @@ class TranslationPairs:
         return np.concatenate([self.targets[first], *rest, [self.end_id]])
 
 
-def target_states(
-    model: MarianMTModel, sources_BS: np.ndarray, targets_BT: np.ndarray, pad_id: int
-) -> tuple[Tensor, Tensor]:
+def target_states(model: MarianMTModel, sources: Tokens, targets: Tokens) -> tuple[Tensor, Tensor]:
     """Return the decoder's last hidden states for all target tokens.
 
     Returns:
         (N, D) states and (N,) labels of the N target tokens without padding.
     """
     device = next(model.parameters()).device
-    sources, targets = torch.from_numpy(sources_BS).to(device), torch.from_numpy(targets_BT).to(device)
-    previous = torch.cat([torch.full_like(targets[:, :1], pad_id), targets[:, :-1]], dim=1)
-    outputs = model.model(input_ids=sources, attention_mask=(sources != pad_id).long(), decoder_input_ids=previous)
-    real = targets != pad_id
-    return outputs.last_hidden_state[real], targets[real]
+    ids_BS, mask_BS, labels_BT, real_BT = (x.to(device) for x in (*sources.padded(), *targets.padded()))
+    previous_BT = torch.cat([torch.full_like(labels_BT[:, :1], targets.pad_id), labels_BT[:, :-1]], dim=1)
+    outputs = model.model(input_ids=ids_BS, attention_mask=mask_BS, decoder_input_ids=previous_BT)
+    return outputs.last_hidden_state[real_BT.bool()], labels_BT[real_BT.bool()]
 
 
 MAX_REPEATS = 3

@@ -43,12 +43,6 @@ def in_range(frame: pl.LazyFrame, number: int, bits: int, column: str = "sentenc
     return frame.filter(pl.col(column).is_between(pl.lit(low, dtype=pl.UInt64), pl.lit(high, dtype=pl.UInt64)))
 
 
-def scratch_folder(folder: Path, name: str) -> Path:
-    """Make a new folder inside a scratch folder; removing the scratch folder removes it too."""
-    (folder / name).mkdir(parents=True)
-    return folder / name
-
-
 def equal_frames(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
     """Yield the same rows in frames of exactly `rows` rows; the last one may be shorter."""
     waiting: list[pl.DataFrame] = []
@@ -69,7 +63,7 @@ class Partitions:
     """A table that is written frame by frame and read range by range.
 
     Args:
-        scratch: An empty folder for rows beyond the memory budget; the caller removes it.
+        scratch: An empty or absent folder for rows beyond the memory budget; the caller removes it.
         schema: Columns of the table.
         by: A UInt64 column whose top bits are the number of the range.
         bits: Number of these bits; there are 2^bits ranges.
@@ -141,7 +135,7 @@ class Partitions:
         for number, piece in enumerate(self._in_order()):
             if piece.height:
                 folder = self._scratch / str(number)
-                folder.mkdir(exist_ok=True)
+                folder.mkdir(parents=True, exist_ok=True)
                 piece.write_ipc(folder / f"{self._spills:06d}.arrow", compression="lz4")
         self._frames, self._pieces, self._held = [], None, 0
         self._spills += 1

@@ -82,9 +82,8 @@ def check_transformer(encoder: SentenceEncoder) -> PreTrainedTokenizerBase:
 def _alone(encoder: SentenceEncoder, vocabulary: int) -> NDArray[np.float32]:
     """Return the encoder's vector (V, D) of each token alone, with the prompt and special tokens around it."""
     before, after = surrounding_ids(encoder.tokenizer, encoder.prompt)
-    ids = np.array([[*before, token, *after] for token in range(vocabulary)], dtype=np.int32)
-    offsets = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
-    return encode_tokens(encoder.network, Tokens(ids.ravel(), offsets, int(encoder.tokenizer.pad_token_id)))
+    ids = [[*before, token, *after] for token in range(vocabulary)]
+    return encode_tokens(encoder.network, Tokens.of(ids, int(encoder.tokenizer.pad_token_id)))
 
 
 def _counts(tokens: Tokens, vocabulary: int) -> sparse.csr_matrix:

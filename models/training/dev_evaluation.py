@@ -101,29 +101,16 @@ class DevEvaluator:
         return max((spearman(score, self._gold) for score in scores if np.ptp(score) > 0), default=float("nan"))
 
 
-def _manhattan(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
-    """Return the negative Manhattan distance of the rows, (N,)."""
-    distances: NDArray[np.float64] = np.abs(a_ND.astype(np.float64) - b_ND).sum(axis=1)
-    return -distances
-
-
-def _euclidean(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
-    """Return the negative Euclidean distance of the rows, (N,)."""
-    distances: NDArray[np.float64] = np.linalg.norm(a_ND.astype(np.float64) - b_ND, axis=1)
-    return -distances
-
-
-def _dot(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
-    """Return the dot products of the rows, (N,)."""
-    dots: NDArray[np.float64] = np.einsum("nd,nd->n", a_ND.astype(np.float64), b_ND)
-    return dots
-
-
 SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[np.float64]]]]] = {
     "cosine": (cosine_scores,),
-    "best-of-four": (cosine_scores, _manhattan, _euclidean, _dot),
+    "best-of-four": (
+        cosine_scores,
+        lambda a_ND, b_ND: -np.abs(a_ND.astype(np.float64) - b_ND).sum(axis=1),  # Manhattan
+        lambda a_ND, b_ND: -np.linalg.norm(a_ND.astype(np.float64) - b_ND, axis=1),  # Euclidean
+        lambda a_ND, b_ND: np.einsum("nd,nd->n", a_ND.astype(np.float64), b_ND),  # dot product
+    ),
 }
-"""Value of `TrainingConfig.dev_similarity` → similarity functions, higher for more similar vectors."""
+"""Value of `TrainingConfig.dev_similarity` → similarity functions, (N,) each, higher for more similar vectors."""
 
 
 def _tokenised_dev(dev: DevSet, encoder: SentenceEncoder) -> Batch:

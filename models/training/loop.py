@@ -239,8 +239,7 @@ class _Loop:
         seed_step(self.config.seed, run.step + 1)
         batch = self.data.take(self.order.rows(run.step + 1))
         figures = take_step(run, batch, self.config, self.compute)
-        run.log.append(log_row(run.step, lr=figures.lr, momentum=figures.momentum))
-        self.readings.add(run.log[-1], figures)
+        self.readings.add(run.log[-1], *figures)
         self.throughput.add(batch)
         self._report()
         if run.step % self.eval_every == 0 or run.step == run.total:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -54,16 +53,6 @@ def log_row(step: int, **values: float | None) -> LogRow:
     return dict.fromkeys(LOG_SCHEMA) | {"step": step} | values
 
 
-@dataclass(frozen=True)
-class StepMetrics:
-    """Metrics of a step; loss and norm are scalars on the device, so reading them waits for the step."""
-
-    loss: torch.Tensor
-    grad_norm: torch.Tensor
-    lr: float
-    momentum: float | None
-
-
 class DeferredMetrics:
     """Losses and gradient norms that are not yet read from the device."""
 
@@ -72,14 +61,14 @@ class DeferredMetrics:
         self._rows: list[LogRow] = []
         self._figures: list[torch.Tensor] = []
 
-    def add(self, row: LogRow, figures: StepMetrics) -> None:
-        """Add a step's metrics, which a later `read` puts into the step's row of the log.
+    def add(self, row: LogRow, loss: torch.Tensor, grad_norm: torch.Tensor) -> None:
+        """Add a step's metrics, scalars on the device, which a later `read` puts into the step's row of the log.
 
         Raises:
             FloatingPointError: As `read`, if a reading is due.
         """
         self._rows.append(row)
-        self._figures += [figures.loss.detach(), figures.grad_norm]
+        self._figures += [loss.detach(), grad_norm]
         if len(self._rows) >= self._every:
             self.read()
 

@@ -50,13 +50,6 @@ def learning_rate(step: int, total: int, config: TrainingConfig) -> float:
     return config.lr * (total - done) / max(1, total - rising)
 
 
-def set_learning_rate(optimizers: Sequence[torch.optim.Optimizer], rate: float) -> None:
-    """Set the rate of every group of every optimizer."""
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-
-
 def set_step(optimizer: torch.optim.Optimizer, rate: float, step: int, config: TrainingConfig) -> None:
     """Set the learning rate of optimizer step `step` (1-based), with or without Adam's bias correction.
 

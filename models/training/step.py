@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from models.runtime.device import arithmetic
 from models.training.distributed import agree_on_gradients
-from models.training.metrics import StepMetrics, check_finite
+from models.training.metrics import check_finite, log_row
 from models.training.optimizer import clip_gradients, learning_rate, set_step
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def descend(
     return norm
 
 
-def take_step(run: TrainingState, batch: Batch, config: TrainingConfig, computed_by: Compute = compute) -> StepMetrics:
-    """Train on one batch.
+def take_step(run: TrainingState, batch: Batch, config: TrainingConfig, computed_by: Compute = compute) -> Figures:
+    """Train on one batch; append the step's row to the log, without loss and gradient norm, and return these.
 
     On a CPU, loss and gradient norm are checked before the weights change. On a GPU they are checked later, when
     `DeferredMetrics` reads them, so that the step does not wait.
@@ -105,4 +105,5 @@ def take_step(run: TrainingState, batch: Batch, config: TrainingConfig, computed
     set_step(run.optimizer, rate, step, config)
     loss, grad_norm = computed_by(run, batch, config, momentum)
     run.step = step
-    return StepMetrics(loss, grad_norm, rate, momentum)
+    run.log.append(log_row(step, lr=rate, momentum=momentum))
+    return loss, grad_norm

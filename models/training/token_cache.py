@@ -70,13 +70,11 @@ class TokenCache:
         """Return the pairs of `rows` as a batch, with tokens of all first views, then of all second views."""
         places = self._places(rows)
         ids = [self._ids(view, *place) for view in range(len(VIEWS)) for place in places]
-        offsets = np.cumsum([0, *map(len, ids)], dtype=np.int64)
-        tokens = Tokens(np.concatenate(ids).astype(np.int32), offsets, self.pad_id)
         values = {
             name: np.array([chunks[chunk][row] for chunk, row in places]) for name, chunks in self._columns.items()
         }
         return Batch(
-            tokens,
+            Tokens.of(ids, self.pad_id),
             np.arange(len(rows)),
             np.arange(len(rows), 2 * len(rows)),
             labels=values["label"].astype(np.int64) if "label" in values else None,

@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from models.runtime.named_config import named
-from storage.record import Record
+from storage.record import Record, named
 
 
 class TransformSettings(Record):

@@ -53,34 +53,9 @@ class Decoded:
     """Mean natural log-probability per piece, end mark counted; at most 0. None if the search does not give it."""
 
 
-def is_translatable(text: str) -> bool:
-    """Return whether the text has a letter or digit; blanks and punctuation alone need no translation."""
-    return any(character.isalnum() for character in text)
-
-
 logger = logging.getLogger(__name__)
 
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")  # the last is cuBLAS's
-
-
-def longest_first(lengths: Sequence[int]) -> list[int]:
-    """Return the positions of `lengths` from the longest to the shortest; equal lengths stay in order.
-
-    With the longest first, a device with too little memory fails at once, not after an hour.
-    """
-    return sorted(range(len(lengths)), key=lambda position: -lengths[position])
-
-
-def batch_end(lengths: Sequence[int], start: int, budget: int) -> int:
-    """Return the end (exclusive) of the batch from `start`: at most `budget` padded tokens, at least one sentence.
-
-    Args:
-        lengths: Tokens per sentence, from the longest to the shortest.
-        start: First sentence of the batch.
-        budget: Largest number of padded tokens in the batch: rows times the longest row.
-    """
-    rows = max(1, budget // max(1, lengths[start]))
-    return min(len(lengths), start + rows)
 
 
 def run_in_batches(
@@ -93,7 +68,7 @@ def run_in_batches(
 
     Args:
         lengths: Tokens per sentence, from the longest to the shortest.
-        budget: Largest number of padded tokens in a batch.
+        budget: Largest number of padded tokens in a batch: rows times the longest row. A longer sentence is a batch.
         submit: Starts the batch of sentences `start` to `end` and returns a function that waits for it. If this
             function raises an out-of-memory error, the same sentences are submitted again in smaller batches.
         ahead: Number of batches to submit before collecting the first one, to keep several workers busy.
@@ -106,7 +81,7 @@ def run_in_batches(
     while ranges or running:
         while ranges and len(running) < ahead:
             start, stop = ranges.popleft()
-            end = min(stop, batch_end(lengths, start, budget))
+            end = min(stop, start + max(1, budget // max(1, lengths[start])))
             running.append((start, end, submit(start, end)))
             if end < stop:
                 ranges.appendleft((end, stop))
@@ -186,9 +161,10 @@ class BatchedTranslator:
             DeviceMemoryError: A batch of one sentence does not fit the device.
         """
         result = [Translation(text, 0, 0.0) for text in texts]
-        wanted = [position for position, text in enumerate(texts) if is_translatable(text)]
+        wanted = [position for position, text in enumerate(texts) if any(map(str.isalnum, text))]
         sources = self.vocabulary.encode([self._prepared(texts[position]) for position in wanted])
-        order = longest_first([len(source) for source in sources])
+        # The longest first: a device with too little memory fails at once, not after an hour.
+        order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
         done, tokens, started = len(texts) - len(wanted), 0, time.monotonic()
 
         def submit(start: int, end: int) -> Callable[[], None]:

@@ -71,7 +71,7 @@ def load_translator(
         if is_of_the_gpu(error):
             raise _failure(device, error) from error
         raise
-    positions = positions_of(folder)
+    positions = int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["max_position_embeddings"])
     vocabulary = Vocabulary(folder, config.target_token, min(config.max_source_tokens, positions))
     engine = CTranslate2Engine(translator, vocabulary, positions, config)
     return BatchedTranslator(engine, vocabulary, config, token_budget or _budget(kind, config.beam))
@@ -148,11 +148,6 @@ def convert_once(folder: Path, converted: Path) -> None:
     logger.info("converting %s for ctranslate2 into %s", folder, converted)
     with whole(converted, first_stays=True) as unfinished:
         _convert(folder, unfinished)
-
-
-def positions_of(folder: Path) -> int:
-    """Return the longest sequence that the model has positions for."""
-    return int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["max_position_embeddings"])
 
 
 def _convert(folder: Path, made: Path) -> None:

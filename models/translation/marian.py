@@ -8,17 +8,17 @@ from __future__ import annotations
 import logging
 from functools import partial
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 from transformers import MarianMTModel
 from transformers.utils import logging as transformers_logging
 
+from models.encoder.unpadded import Tokens
 from models.errors import TranslatorLoadError
 from models.runtime.device import arithmetic
 from models.translation.batching import BatchedTranslator
-from models.translation.decoding import SpecialTokens, beam_search, greedy
+from models.translation.decoding import beam_search, greedy
 from models.translation.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -55,11 +55,16 @@ def load_translator(
     if threads is not None:
         torch.set_num_threads(threads)
     model = load_model(folder, config.precision, device)
+    if not isinstance(start := model.config.decoder_start_token_id, int):
+        raise TranslatorLoadError(
+            f"config.json says decoder_start_token_id {start!r}; expected the number of the piece that decoding starts "
+            "from (Marian: the padding piece)"
+        )
     model.generation_config.max_length = None  # each batch has its own cap; generate warns if both are set
     positions: int = model.config.max_position_embeddings
     vocabulary = Vocabulary(folder, config.target_token, min(config.max_source_tokens, positions))
-    engine = MarianEngine(model, SpecialTokens(_start(model), vocabulary.pad, vocabulary.eos), config)
-    return BatchedTranslator(engine, vocabulary, config, token_budget or _budget(device))
+    budget = token_budget or (CPU_TOKEN_BUDGET if device == "cpu" else GPU_TOKEN_BUDGET)
+    return BatchedTranslator(MarianEngine(model, config), vocabulary, config, budget)
 
 
 class MarianEngine:
@@ -67,10 +72,11 @@ class MarianEngine:
 
     ahead = 1
 
-    def __init__(self, model: MarianMTModel, special: SpecialTokens, config: TranslatorConfig) -> None:
+    def __init__(self, model: MarianMTModel, config: TranslatorConfig) -> None:
         self.model = model
-        self.positions: int = model.config.max_position_embeddings
-        self._marks = special
+        settings: Any = model.config
+        self.positions: int = settings.max_position_embeddings
+        self._pad: int = settings.pad_token_id
         self._config = config
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
@@ -79,33 +85,13 @@ class MarianEngine:
 
     def _decode(self, sources: list[list[int]], caps: list[int]) -> Decoded:
         device = self.model.device
-        source_BS = _padded(sources, self._marks.pad).to(device)
-        mask_BS = _padded([[1] * len(source) for source in sources], 0).to(device)
+        source_BS, mask_BS = (x.to(device) for x in Tokens.of(sources, self._pad).padded())
         caps_B = torch.tensor(caps, device=device)
         beam, ngram = self._config.beam, self._config.no_repeat_ngram
         with arithmetic(device, bf16=False):  # products of 16-bit weights stay in 16 bits
             if beam == 1:
-                return greedy(self.model, self._marks, source_BS, mask_BS, caps_B, ngram)
-            return beam_search(self.model, self._marks, source_BS, mask_BS, caps_B, beam, ngram)
-
-
-def _start(model: MarianMTModel) -> int:
-    start = model.config.decoder_start_token_id
-    if not isinstance(start, int):
-        raise TranslatorLoadError(
-            f"config.json says decoder_start_token_id {start!r}; expected the number of the piece that decoding starts "
-            "from (Marian: the padding piece)"
-        )
-    return start
-
-
-def _padded(rows: list[list[int]], fill: int) -> Tensor:
-    longest = max(len(row) for row in rows)
-    return torch.tensor([row + [fill] * (longest - len(row)) for row in rows])
-
-
-def _budget(device: str) -> int:
-    return CPU_TOKEN_BUDGET if device == "cpu" else GPU_TOKEN_BUDGET
+                return greedy(self.model, source_BS, mask_BS, caps_B, ngram)
+            return beam_search(self.model, source_BS, mask_BS, caps_B, beam, ngram)
 
 
 logger = logging.getLogger(__name__)

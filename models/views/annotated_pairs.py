@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.corpus.normalize import normalize, sentence_ids
-from models.runtime.partitions import Partitions, in_range, scratch_folder
+from models.runtime.partitions import Partitions, in_range
 from models.runtime.seeded_order import scattered
 from models.views.pairs import SHUFFLED
 
@@ -41,15 +41,13 @@ def labelled_pairs(
     Yields:
         As `models.views.pairs.build_pairs`; the premise is view 1 and the group, the hypothesis view 2; source `nli`.
     """
-    half = Partitions(scratch_folder(scratch, "premises"), _WITH_PREMISE, "hypothesis_id", bits=bits)
+    half = Partitions(scratch / "premises", _WITH_PREMISE, "hypothesis_id", bits=bits)
     for number in range(1 << bits):
         premises = _side(in_range(corpus, number, bits), "premise_id", 1)
         half.add(
             in_range(nli, number, bits, "premise_id").join(premises, on="premise_id").select(*_WITH_PREMISE).collect()
         )
-    whole = Partitions(
-        scratch_folder(scratch, "pairs"), SHUFFLED, "place", bits=bits, tidy=lambda rows: rows.sort("place", "pair_id")
-    )
+    whole = Partitions(scratch / "pairs", SHUFFLED, "place", bits=bits, tidy=lambda rows: rows.sort("place", "pair_id"))
     place = pl.col("group") if shuffle_seed is None else scattered(pl.col("pair_id"), shuffle_seed)
     for number, rows in enumerate(half):
         hypotheses = _side(in_range(corpus, number, bits), "hypothesis_id", 2)

@@ -6,10 +6,9 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from models.runtime.named_config import named
 from models.translation.config import Backend, Precision, TranslatorConfig
 from models.translation.filters import FilterConfig
-from storage.record import Record
+from storage.record import Record, named
 
 
 class ViewMethod(Record):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.corpus.nli import ENTAILMENT
-from models.runtime.partitions import Partitions, in_range, scratch_folder
+from models.runtime.partitions import Partitions, in_range
 from models.runtime.seeded_order import scattered
 from models.views.views import VIEWS
 
@@ -39,12 +39,10 @@ def entailed_views(
         Frames of sentence_id, method (`entail`, `entail-2`, …), text, sorted by the first two; a premise without
         entailed hypothesis has no row.
     """
-    chosen = Partitions(scratch_folder(scratch, "chosen"), _CHOSEN, "hypothesis_id", bits=bits)
+    chosen = Partitions(scratch / "chosen", _CHOSEN, "hypothesis_id", bits=bits)
     for number in range(1 << bits):
         chosen.add(_drawn(in_range(nli, number, bits, "premise_id"), view).collect())
-    views = Partitions(
-        scratch_folder(scratch, "views"), VIEWS, bits=bits, tidy=lambda rows: rows.sort("sentence_id", "method")
-    )
+    views = Partitions(scratch / "views", VIEWS, bits=bits, tidy=lambda rows: rows.sort("sentence_id", "method"))
     for number, rows in enumerate(chosen):
         texts = in_range(corpus, number, bits).select(pl.col("sentence_id").alias("hypothesis_id"), "text")
         views.add(rows.lazy().join(texts, on="hypothesis_id").select(*VIEWS).collect())

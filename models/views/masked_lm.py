@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
+from models.encoder.unpadded import Tokens
 from models.errors import ModelError
 from models.runtime.device import arithmetic
 
@@ -109,15 +110,13 @@ class MaskedLM:
     def logits(self, plans: Sequence[Plan]) -> Tensor:
         """Return the logits (N, V) of the masked tokens of a batch."""
         pad, mask = self.tokenizer.pad_token_id, self.tokenizer.mask_token_id
-        length = max(len(plan.ids) for plan in plans)
-        ids_BT = torch.tensor([plan.ids + [pad] * (length - len(plan.ids)) for plan in plans])
-        seen_BT = torch.tensor([[1] * len(plan.ids) + [0] * (length - len(plan.ids)) for plan in plans])
+        ids_BT, seen_BT = Tokens.of([plan.ids for plan in plans], pad).padded()
         rows = [row for row, plan in enumerate(plans) for _ in plan.places]
         columns = [place for plan in plans for place in plan.places]
         ids_BT[rows, columns] = mask
         # Only masked tokens reach the output layer, which costs as much as half of the network.
         only = self.network.get_output_embeddings().register_forward_pre_hook(
-            lambda _, inputs: (inputs[0].view(len(plans), length, -1)[rows, columns],)
+            lambda _, inputs: (inputs[0].view(*ids_BT.shape, -1)[rows, columns],)
         )
         try:
             with arithmetic(torch.device(self.device), bf16=False):

@@ -13,7 +13,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from models.errors import ModelError
-from models.runtime.partitions import Partitions, scratch_folder
+from models.runtime.partitions import Partitions
 from models.runtime.seeded_order import scattered
 from models.views.word_subsampling import WordCounts, thinned
 from storage.record import Record
@@ -126,7 +126,7 @@ def _in_order(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> It
             for number in range(1 << bits):
                 yield _paired(views(number), alike, config).sort("sentence_id").collect()
         return
-    table = Partitions(scratch_folder(scratch, "pairs"), SHUFFLED, "place", bits=bits)
+    table = Partitions(scratch / "pairs", SHUFFLED, "place", bits=bits)
     place = scattered(pl.col("pair_id"), config.shuffle_seed)
     for number in range(1 << bits):
         table.add(_paired(views(number), config.pairings, config).with_columns(place=place).collect())
@@ -136,7 +136,8 @@ def _in_order(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> It
 
 def _thinned(lots: Iterable[pl.DataFrame], threshold: float, scratch: Path) -> Iterator[pl.DataFrame]:
     """Subsample words after counting them over all pairs, which are on disk meanwhile."""
-    sides, folder = ("text_1", "text_2"), scratch_folder(scratch, "whole")
+    sides, folder = ("text_1", "text_2"), scratch / "whole"
+    folder.mkdir()
     counts = {side: WordCounts() for side in sides}
     for number, rows in enumerate(lots):
         for side in sides:

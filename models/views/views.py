@@ -101,11 +101,6 @@ def follow_hop(
     )
 
 
-def original_view(corpus: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the sentences themselves as views: sentence_id, method, text."""
-    return corpus.select("sentence_id", pl.lit(ORIGINAL).alias("method"), "text")
-
-
 def judged_route(route: pl.LazyFrame, method: str) -> pl.LazyFrame:
     """Return the views at the end of a route, with the dropped ones and their reason."""
     return route.with_columns(method=pl.lit(method)).select(JUDGED.names())
@@ -123,14 +118,14 @@ def held_apart(judged: pl.LazyFrame, filters: FilterConfig) -> pl.LazyFrame:
     return judged.with_columns(pl.coalesce("reason", closeness(pl.col("source"), pl.col("text"), filters)))
 
 
-def kept_views(judged: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the views that are not dropped: sentence_id, method, text."""
-    return judged.filter(pl.col("reason").is_null()).select("sentence_id", "method", "text")
+def kept_views(judged: pl.LazyFrame, corpus: pl.LazyFrame | None = None) -> pl.LazyFrame:
+    """Return the views that are not dropped, and the sentences of `corpus` as views: sentence_id, method, text.
 
-
-def ordered_views(views: Sequence[pl.LazyFrame]) -> pl.LazyFrame:
-    """Return all views of a corpus sorted by sentence_id and method, so that equal views give equal bytes."""
-    return pl.concat(views).sort("sentence_id", "method")
+    They are sorted by sentence_id and method, so that equal views give equal bytes.
+    """
+    kept = judged.filter(pl.col("reason").is_null()).select("sentence_id", "method", "text")
+    originals = [] if corpus is None else [corpus.select("sentence_id", pl.lit(ORIGINAL).alias("method"), "text")]
+    return pl.concat([*originals, kept]).sort("sentence_id", "method")
 
 
 def sampled(views: pl.LazyFrame, rows: int) -> pl.DataFrame:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from storage.artifacts.listing import files_below
 from storage.errors import StoreReadError
 from storage.filesystem.atomic import whole
+from storage.filesystem.folders import files_below
 from storage.filesystem.os_errors import reading, writing
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def expired_leases(store: Store, now: datetime) -> list[str]:
 def _leases(store: Store) -> Iterator[tuple[str, datetime]]:
     with reading(store.url):
         try:
-            found = files_below(store.fs, f"{store.root}/{_FOLDER}", 1)
+            found = list(files_below(store.fs, f"{store.root}/{_FOLDER}", depth=1))
         except FileNotFoundError:
             return
         for path in found:

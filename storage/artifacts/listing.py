@@ -1,6 +1,6 @@
 """List the artifact folders of a store; a folder that cannot be listed is an error.
 
-fsspec's `glob` silently skips unreadable folders, and garbage collection by an incomplete list deletes too much.
+Garbage collection by an incomplete list would delete too much.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fsspec.asyn import AsyncFileSystem
 from pydantic import ValidationError
 
 from storage.artifacts.refs import KEY, ArtifactRef
+from storage.filesystem.folders import files_below
 from storage.filesystem.names import MANIFEST
 
 if TYPE_CHECKING:
@@ -49,18 +49,17 @@ def artifact_refs(fs: fsspec.AbstractFileSystem, root: str, kind: str | None, *,
 
 
 def _local_folders(root: Path, below: str) -> Iterator[str]:
-    """Yield the folders with a manifest, relative to the root."""
-    depth = below.count("/") + 1 if below else 0
-    try:
-        entries = list(os.scandir(root / below))
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    if depth >= 2 and any(entry.name == MANIFEST for entry in entries):
-        yield below
-    if depth < _DEEPEST:
-        for entry in entries:
-            if not entry.name.startswith(".") and _is_folder(entry):
-                yield from _local_folders(root, f"{below}/{entry.name}" if below else entry.name)
+    """Yield the folders with a manifest, of whatever file type, relative to the root; links to folders are followed."""
+    for folder, folders, files in os.walk(root / below, onerror=_refuse, followlinks=True):
+        path = Path(folder).relative_to(root)
+        if len(path.parts) >= 2 and MANIFEST in (*folders, *files):
+            yield path.as_posix()
+        folders[:] = [name for name in folders if not name.startswith(".") and len(path.parts) < _DEEPEST]
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def _is_inside(path: str, found: set[str]) -> bool:
@@ -69,33 +68,15 @@ def _is_inside(path: str, found: set[str]) -> bool:
     return above in found and re.fullmatch(KEY, above.rpartition("/")[2]) is not None
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a folder or a link to one; broken and circular links are not."""
-    return entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and Path(entry.path).is_dir())
-
-
 def _remote_folders(fs: fsspec.AbstractFileSystem, folder: str, root: str) -> Iterator[str]:
     try:
-        paths = files_below(fs, folder, _DEEPEST + 1)
+        paths = list(files_below(fs, folder, _DEEPEST + 1))
     except FileNotFoundError:
         return
     for path in paths:
         below = path[len(root) + 1 :]
         if below.endswith(f"/{MANIFEST}") and 2 <= below.count("/") <= _DEEPEST:
             yield below.removesuffix(f"/{MANIFEST}")
-
-
-def files_below(fs: fsspec.AbstractFileSystem, folder: str, depth: int) -> list[str]:
-    """Return all files below a folder, by one flat listing if the client supports it, else down to a depth.
-
-    One request of a flat listing returns a thousand names, across folders.
-
-    Raises:
-        OSError: a folder cannot be listed; fsspec's own `find` skips such a folder.
-    """
-    if getattr(type(fs), "_find", AsyncFileSystem._find) is not AsyncFileSystem._find:
-        return [str(path) for path in fs.find(folder)]
-    return [str(path) for path in fs.find(folder, maxdepth=depth, on_error="raise")]
 
 
 def _ref(path: str) -> ArtifactRef | None:

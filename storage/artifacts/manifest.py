@@ -12,11 +12,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final
 
+from fsspec.implementations.local import LocalFileSystem
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError, model_validator
 
 from storage.artifacts.refs import KEY, KIND, ArtifactRef
 from storage.errors import CorruptArtifactError, NewerFormatError
-from storage.filesystem.digests import file_sha256
+from storage.filesystem.digests import version_content
 from storage.filesystem.names import MANIFEST, FileName
 from storage.record import Record
 
@@ -180,11 +181,16 @@ def _first_fault(error: ValueError) -> str:
 
 
 def describe_files(folder: Path) -> dict[str, FileEntry]:
-    """Return size and sha256 of every file below `folder` except the manifest, by relative POSIX path."""
+    """Return size and sha256 of every file below `folder` except the manifest, by relative POSIX path.
+
+    A process hashes each version of a file once.
+    """
+    here = LocalFileSystem()
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
     return {
-        path.relative_to(folder).as_posix(): FileEntry(size=path.stat().st_size, sha256=file_sha256(path))
-        for path in files
+        name: FileEntry(size=size, sha256=version_content(here, f"{folder}/{name}").sha256)
+        for name, size in sizes.items()
     }
 
 

@@ -28,7 +28,14 @@ from storage.artifacts.manifest import Manifest, Provenance, parse_manifest
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.schemas import check_schema
 from storage.artifacts.verification import fault_of, local_copy, local_manifest, put
-from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError, StoreWriteError
+from storage.errors import (
+    ArtifactMissingError,
+    CorruptArtifactError,
+    StaleArtifactError,
+    StorageError,
+    StoreReadError,
+    StoreWriteError,
+)
 from storage.filesystem.atomic import renamed, sync
 from storage.filesystem.names import MANIFEST
 from storage.filesystem.os_errors import full_disk_named, reading, writing
@@ -80,9 +87,6 @@ class Store:
     def defect(self, ref: ArtifactRef) -> str | None:
         """Return why an artifact cannot be used as a cached result, or None if it can.
 
-        It can if it is undamaged and no input that is still in the store has changed since. An object store's
-        checksums are trusted here; bytes are hashed when they are read, or by `damage`.
-
         Raises:
             NewerFormatError: it was made by a newer version, which this one must not overwrite.
             StoreReadError: the store cannot be read.
@@ -93,22 +97,26 @@ class Store:
             return str(error)
         return None
 
-    def damage(self, ref: ArtifactRef) -> str | None:
-        """Return which file of an artifact (or its manifest) is missing or changed; None if it is intact.
+    def check(self, ref: ArtifactRef, *, every_byte: bool = False) -> Manifest:
+        """Check that an artifact is undamaged and made from the inputs in the store; return its manifest.
 
-        Every byte is hashed, also where the store has a checksum.
+        Inputs that are no longer in the store are not compared.
+
+        Args:
+            ref: the artifact.
+            every_byte: hash every file now. By default an object store's checksums are trusted; files are hashed when
+                they are copied from it.
 
         Raises:
+            ArtifactMissingError: it does not exist.
+            CorruptArtifactError: a file has changed, or (StaleArtifactError) an input has.
             NewerFormatError: it was made by a newer version, so it cannot be checked.
             StoreReadError: the store cannot be read.
         """
-        try:
-            return self._fault(self.manifest(ref), every_byte=True)
-        except (ArtifactMissingError, CorruptArtifactError) as error:
-            return str(error)
-
-    def staleness(self, manifest: Manifest) -> str | None:
-        """Return which input of an artifact was made again with other content; None if none was."""
+        manifest = self.manifest(ref)  # read it once: another publisher may replace it at any time
+        folder = f"{self.root}/{ref.path}"
+        if fault := fault_of(self.fs, folder, manifest, local=self.local is not None, every_byte=every_byte):
+            raise CorruptArtifactError(fault)
         for source in manifest.provenance.inputs.values():
             try:
                 current = self.manifest(ArtifactRef(kind=source.kind, key=source.key)).digest
@@ -117,20 +125,9 @@ class Store:
             except StorageError:
                 continue  # an input may be collected once it has been used
             if current != source.digest:
-                return f"{manifest.ref}: {source.kind}/{source.key[:12]} has been made again with other content since"
-        return None
-
-    def check(self, ref: ArtifactRef) -> Manifest:
-        """Check an artifact and return its manifest.
-
-        Raises:
-            ArtifactMissingError: it does not exist.
-            CorruptArtifactError: a file or an input has changed.
-            StoreReadError: the store cannot be read.
-        """
-        manifest = self.manifest(ref)  # read it once: another publisher may replace it at any time
-        if fault := self._fault(manifest, every_byte=False) or self.staleness(manifest):
-            raise CorruptArtifactError(fault)
+                raise StaleArtifactError(
+                    f"{ref}: {source.kind}/{source.key[:12]} has been made again with other content since"
+                )
         return manifest
 
     def fetch(self, ref: ArtifactRef) -> Path:
@@ -202,16 +199,16 @@ class Store:
         """Delete the state of a stage that has published."""
         shutil.rmtree(self.scratch(ref), ignore_errors=True)
 
-    def remember(self, ref: ArtifactRef, record: bytes) -> None:
+    def remember(self, ref: ArtifactRef) -> None:
         """Record that this artifact was published here and is used now."""
         with writing(self.url):
             self.fs.makedirs(f"{self.root}/.records/{ref.kind}", exist_ok=True)
-            self.fs.pipe_file(self._record(ref), record)
+            self.fs.pipe_file(self._record(ref), ref.model_dump_json().encode())
 
     def used(self, ref: ArtifactRef) -> None:
         """Record that an artifact is used now, for garbage collection; a read-only store is left unchanged."""
         with suppress(StoreWriteError):
-            self.remember(ref, ref.model_dump_json().encode())
+            self.remember(ref)
 
     def remove(self, ref: ArtifactRef) -> None:
         """Delete an artifact and its local copy, never leaving half of it; do nothing if it is already gone."""
@@ -285,10 +282,6 @@ class Store:
         if self.local is not None:
             return self.local / manifest.ref.path / manifest.place
         return local_copy(self.fs, f"{self.root}/{manifest.ref.path}", manifest, self.cache)
-
-    def _fault(self, manifest: Manifest, *, every_byte: bool) -> str | None:
-        folder = f"{self.root}/{manifest.ref.path}"
-        return fault_of(self.fs, folder, manifest, local=self.local is not None, every_byte=every_byte)
 
     def _record(self, ref: ArtifactRef) -> str:
         return f"{self.root}/.records/{ref.path}.json"

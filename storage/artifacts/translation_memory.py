@@ -40,31 +40,17 @@ def translator_fingerprint(identity: Mapping[str, object]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class TranslationMemory:
-    """All stored translations of one translator.
+def whole_parts(
+    store: Store, fingerprint: str, seen: Collection[str] = ()
+) -> Iterator[tuple[ArtifactRef, pl.LazyFrame]]:
+    """Yield the intact parts of a translator's memory by name with their rows, except those whose keys are in `seen`.
 
-    Args:
-        store: store of the parts.
-        fingerprint: the translator's fingerprint, from `translator_fingerprint`.
+    A sentence that was translated twice appears twice.
     """
-
-    def __init__(self, store: Store, fingerprint: str) -> None:
-        self.kind = f"translations/{fingerprint}"
-        self._store = store
-
-    def parts(self) -> list[ArtifactRef]:
-        """Return all parts by name, intact or not."""
-        return self._store.refs(self.kind)
-
-    def whole_parts(self, seen: Collection[str] = ()) -> Iterator[tuple[ArtifactRef, pl.LazyFrame]]:
-        """Yield the intact parts by name with their rows, except those whose keys are in `seen`.
-
-        A sentence that was translated twice appears twice.
-        """
-        for part in self.parts():
-            if part.key in seen:
-                continue
-            try:
-                yield part, self._store.scan(part)
-            except (ArtifactMissingError, CorruptArtifactError) as error:
-                logger.warning("%s is left out of the translation memory: %s", part, error)
+    for part in store.refs(f"translations/{fingerprint}"):
+        if part.key in seen:
+            continue
+        try:
+            yield part, store.scan(part)
+        except (ArtifactMissingError, CorruptArtifactError) as error:
+            logger.warning("%s is left out of the translation memory: %s", part, error)

@@ -21,8 +21,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import fsspec
-
 from storage.artifacts.manifest import MOST_BYTES, describe_files
 from storage.artifacts.schemas import tables_of
 from storage.errors import CorruptArtifactError
@@ -32,6 +30,8 @@ from storage.filesystem.names import MANIFEST, irregular
 from storage.filesystem.os_errors import reading
 
 if TYPE_CHECKING:
+    import fsspec
+
     from storage.artifacts.manifest import FileEntry, Manifest
 
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
@@ -144,7 +144,7 @@ def local_copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, ca
         StoreReadError: a file cannot be read from the store.
     """
     folder = cache / manifest.ref.path / manifest.digest[:16]
-    if not _is_copy(folder, manifest):
+    if describe_files(folder) != manifest.files:
         shutil.rmtree(folder, ignore_errors=True)
         with whole(folder, first_stays=True) as made:
             _copy(fs, place, manifest, made)
@@ -170,12 +170,3 @@ def _copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, folder:
                 f"{place}/{manifest.where(name)}: what came has sha256 {entry.sha256[:12]}…, manifest says "
                 f"{manifest.files[name].sha256[:12]}…; delete {place} and run its stage again"
             )
-
-
-def _is_copy(folder: Path, manifest: Manifest) -> bool:
-    """Return whether a local folder contains exactly an artifact's files; each version of a file is hashed once."""
-    here = fsspec.filesystem("file")
-    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    return names == set(manifest.files) and all(
-        version_content(here, f"{folder}/{name}").sha256 == entry.sha256 for name, entry in manifest.files.items()
-    )

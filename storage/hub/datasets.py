@@ -19,7 +19,7 @@ from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, SourceError
 from storage.filesystem.atomic import whole
 from storage.hub.faults import cause, retried
-from storage.hub.repositories import Listing, ask, fetch, listing, snapshot
+from storage.hub.repositories import Listing, Repository
 from storage.record import Record
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ class HubTable(Record):
         return (*self.members, *self.beside)
 
     @property
-    def cache(self) -> Path | None:
-        """The Hub's cache in `home`."""
-        return self.home / "hub" if self.home else None
+    def repository(self) -> Repository:
+        """The repository, with the cache in `home`."""
+        return Repository("dataset", self.hub_id, self.home / "hub" if self.home else None)
 
 
 def table_files(table: HubTable) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def table_files(table: HubTable) -> tuple[str, ...]:
 def check_table(table: HubTable) -> bool:
     """Return whether a table is in the cache; if not, check that the Hub has the split."""
     if table.archive is not None:
-        listing("dataset", table.hub_id, table.revision, table.cache)
+        table.repository.listing(table.revision)
         return _archive(table).exists() or all((_unpacked(table) / name).is_file() for name in table.packed)
     if (folder := _prepared(table)) is not None:
         _arrow_files(table, folder)
@@ -103,7 +103,7 @@ def _prepare(table: HubTable) -> Path:
     _check_splits(table, list(splits))
     marker = f"{table.hub_id}@{listed.commit}/"
     paths = [str(file).removeprefix(_AT).removeprefix(marker) for files in splits.values() for file in files]
-    fetch("dataset", table.hub_id, listed, [path for path in dict.fromkeys(paths) if path in listed.files])
+    _sources(table).fetch(listed, [path for path in dict.fromkeys(paths) if path in listed.files])
     retried(f"{table.hub_id}@{listed.commit[:12]}", lambda: _explained(table, builder.download_and_prepare))
     return Path(builder.cache_dir)
 
@@ -115,10 +115,10 @@ def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
         HubError: the configuration does not exist, has no files, or has files of an unsupported format.
     """
     # Ask even if the listing is known: without a Hub this fails in a second, and `datasets` only after minutes.
-    listed = ask("dataset", table.hub_id, str(table.revision))
+    listed = _sources(table).ask(str(table.revision))
     address = f"{table.hub_id}@{listed.commit[:12]}"
     # Do this first, because `datasets` does not report why a repository was refused.
-    fetch("dataset", table.hub_id, listed, [name for name in ("README.md",) if name in listed.files])
+    _sources(table).fetch(listed, [name for name in ("README.md",) if name in listed.files])
     builder = retried(address, lambda: _explained(table, lambda: _load(table, listed.commit)))
     if builder.name not in _FORMATS:
         raise HubError(
@@ -208,32 +208,36 @@ def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
     return tuple(files)
 
 
+def _sources(table: HubTable) -> Repository:
+    """Return the repository for raw files: `datasets` reads them from HF_HUB_CACHE, also if it writes into `home`."""
+    return Repository("dataset", table.hub_id)
+
+
 def _cache(table: HubTable) -> str | None:
     return str(table.home / "datasets") if table.home else None
 
 
 def _unpacked_files(table: HubTable) -> tuple[Path, ...]:
     """Return local copies of the files that a table needs from its archive; fetch and unpack them if needed."""
-    listed = listing("dataset", table.hub_id, table.revision, table.cache)
+    listed = table.repository.listing(table.revision)
     address = f"{table.hub_id}@{listed.commit[:12]}: {table.archive}"
     if table.archive not in listed.files:
         raise HubError(f"{address}: the repository has no such file", "give the set's own files by a mirror")
     folder = _unpacked(table)
     lacking = [name for name in table.packed if not (folder / name).is_file()]
     if lacking:
-        fetch("dataset", table.hub_id, listed, [table.archive], table.cache)
+        table.repository.fetch(listed, [table.archive])
         _unpack(_archive(table), lacking, folder, address)
     return tuple(folder / name for name in table.packed)
 
 
 def _archive(table: HubTable) -> Path:
-    return snapshot("dataset", table.hub_id, str(table.revision), table.cache) / str(table.archive)
+    return table.repository.snapshot(str(table.revision)) / str(table.archive)
 
 
 def _unpacked(table: HubTable) -> Path:
-    """Return the folder with the files of a table's archive, next to the commit's snapshot."""
-    snapshots = snapshot("dataset", table.hub_id, str(table.revision), table.cache).parent
-    return snapshots.parent / ".bsl" / str(table.revision) / str(table.archive)
+    """Return the folder with the files of a table's archive, in the repository's folder of the cache."""
+    return table.repository.folder / ".bsl" / str(table.revision) / str(table.archive)
 
 
 def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> None:

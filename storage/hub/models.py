@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
-from storage.hub.repositories import Listing, fetch, listing, snapshot
+from storage.hub.repositories import Listing, Repository
 from storage.record import Record
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class HubModel(Record):
         if settings_only:
             # Weights too small to be a network's belong to a head, whose width is a setting.
             names = tuple(n for n in names if not _is_weights(n) or (listed.files[n].size or _LIGHT) < _LIGHT)
-        return fetch("model", self.hub_id, listed, names, self.cache)
+        return self._repository.fetch(listed, names)
 
     def check(self) -> bool:
         """Return whether the files are local; if not, check that the Hub lists them."""
@@ -55,13 +55,17 @@ class HubModel(Record):
         return listed is None or all((self._snapshot / name).exists() for name in model_files(listed.files))
 
     @property
+    def _repository(self) -> Repository:
+        return Repository("model", self.hub_id, self.cache)
+
+    @property
     def _snapshot(self) -> Path:
-        return snapshot("model", self.hub_id, self.commit, self.cache)
+        return self._repository.snapshot(self.commit)
 
     def _listed(self) -> Listing | None:
         """Return the files of the commit; None if only another program's copy with settings and weights exists."""
         try:
-            return listing("model", self.hub_id, self.commit, self.cache)
+            return self._repository.listing(self.commit)
         except SourceError:
             settings = any((self._snapshot / name).is_file() for name in ("config.json", "modules.json"))
             if settings and any(_is_weights(path.name) for path in self._snapshot.rglob("*")):

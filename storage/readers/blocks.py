@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import stat
 import zipfile
 import zlib
@@ -54,8 +53,8 @@ class Block:
 
 
 @contextmanager
-def open_bytes(path: str, report: ReadReport | None = None) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open any fsspec address for reading; `report`, if given, counts its size.
+def open_bytes(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open any fsspec address for reading.
 
     Yields:
         The content, decompressed according to the suffix (`.gz`, `.zst`, `.zip` of one file), and the raw file, whose
@@ -67,9 +66,6 @@ def open_bytes(path: str, report: ReadReport | None = None) -> Iterator[tuple[IO
     require_file(path)
     try:
         with fsspec.open(path, "rb") as raw:
-            if report is not None:
-                report.bytes_total += int(getattr(raw, "size", None) or raw.seek(0, os.SEEK_END))
-            raw.seek(0)
             yield _decompressed(path, raw), raw
     except FileNotFoundError as error:
         raise SourceError(f"{path}: no such file; correct its path") from error
@@ -105,7 +101,7 @@ def line_blocks(path: str, report: ReadReport | None, block_bytes: int | None = 
     Raises:
         SourceError: as for `open_bytes`; or the file is packed or UTF-16; or a line exceeds `MAX_LINE_BYTES`.
     """
-    with open_bytes(path, report) as (stream, raw):
+    with open_bytes(path) as (stream, raw):
         line, size, earlier = 1, 0, report.bytes_read if report else 0
         waiting: list[bytes] = []  # pieces of an unfinished line; joined once, to avoid quadratic time on long lines
         while content := stream.read(block_bytes or BLOCK_BYTES):

@@ -84,15 +84,20 @@ SCORED_SHAPES: Final = (
 )
 
 
-def known_shape(found: Sequence[str]) -> Columns | None:
+def known_shape(found: Sequence[str], *, texts_only: bool = False) -> Columns | None:
     """Return the first known shape whose columns all exist, in the same case or else in any case.
 
-    The result has the column names as found.
+    Args:
+        found: the columns of a source.
+        texts_only: whether the other columns of a shape may be missing; they are left out of the result.
+
+    Returns:
+        The shape with the column names as found.
     """
     for spelt in (str, str.lower):
         held = {spelt(name): name for name in reversed(found)}
         for shape in SHAPES:
-            if {spelt(name) for name in shape.names} <= held.keys():
-                texts, others = (tuple(held[spelt(name)] for name in names) for names in (shape.texts, shape.others))
-                return Columns(texts, others)
+            others = () if texts_only else shape.others
+            if {spelt(name) for name in (*shape.texts, *others)} <= held.keys():
+                return Columns(*(tuple(held[spelt(name)] for name in names) for names in (shape.texts, others)))
     return None

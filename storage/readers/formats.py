@@ -47,7 +47,7 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "csv": FileFormat(partial(csv.columns, quoted=True), partial(csv.read, quoted=True), (".csv",), headed=True),
     "tsv": FileFormat(partial(csv.columns, quoted=False), partial(csv.read, quoted=False), (".tsv",), headed=True),
     "parquet": FileFormat(parquet.schema, parquet.read, (".parquet", ".pq")),
-    "arrow": FileFormat(parquet.stream_schema, parquet.read_stream, (".arrow",)),
+    "arrow": FileFormat(parquet.arrow_schema, parquet.read_arrow, (".arrow",)),
     "sts-task": FileFormat(sts.COLUMNS, sts.read_task),
     "sts-benchmark": FileFormat(sts.COLUMNS, sts.read_benchmark),
     "afs": FileFormat(tuple(afs.SCHEMA), afs.read),

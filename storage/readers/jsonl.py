@@ -35,7 +35,7 @@ _NUL: Final = "\x00"  # Polars replaces half a surrogate pair by this character
 
 
 def columns(path: str) -> tuple[str, ...]:
-    """Return the keys of the first objects.
+    """Return the keys of the first objects, without those that are not Unicode text.
 
     Raises:
         SourceError: none of the first lines is a JSON object.
@@ -45,7 +45,7 @@ def columns(path: str) -> tuple[str, ...]:
     for block in line_blocks(path, None, _PEEK_BYTES):
         for _, line in _numbered(block):
             try:
-                names.update(dict.fromkeys(_parse(line)))
+                names.update(dict.fromkeys(name for name in _parse(line) if not _SURROGATE.search(name)))
             except ValueError:
                 continue
             objects, seen = objects + 1, seen + len(line)
@@ -91,8 +91,8 @@ def _fast(content: bytes, wanted: Columns) -> pl.DataFrame | None:
         frame = pl.read_ndjson(content, schema=_schema(wanted))
     except pl.exceptions.PolarsError:  # one of several; `_slow` finds the reason
         return None
-    texts = [pl.col(name) for name in wanted.texts]
-    suspect = [text.is_null().any() | text.str.contains(_NUL, literal=True).any() for text in texts]
+    suspect = [pl.col(name).is_null().any() for name in wanted.texts]
+    suspect += [pl.col(name).str.contains(_NUL, literal=True).any() for name in wanted.names]
     if frame.select(pl.any_horizontal(pl.lit(False), *suspect)).item():
         return None
     return None if _holds_non_strings(frame, content, wanted) else frame
@@ -118,7 +118,7 @@ def _slow(block: Block, path: str, wanted: Columns, report: ReadReport) -> pl.Da
         try:
             record = _parse(line)
             texts = [_text(record, name) for name in wanted.texts]
-            rows.append((*texts, *(_other(record.get(name)) for name in wanted.others)))
+            rows.append((*texts, *(_other(record, name) for name in wanted.others)))
         except ValueError as error:
             report.reject(path, number, str(error), line)
     return pl.DataFrame(rows, schema=_schema(wanted), orient="row")
@@ -162,9 +162,7 @@ def _text(record: dict[str, object], name: str) -> str:
         raise ValueError(f"field {name!r} is missing" if name not in record else f"field {name!r} is null")
     if not isinstance(value, str):
         raise ValueError(f"field {name!r} is {_kind(value)}, expected a string")  # noqa: TRY004 - one kind of error here
-    if _SURROGATE.search(value):
-        raise ValueError(f"field {name!r} contains half a surrogate pair")
-    return value
+    return _encodable(name, value)
 
 
 def _kind(value: object) -> str:
@@ -172,11 +170,20 @@ def _kind(value: object) -> str:
     return names.get(type(value), "null")
 
 
-def _other(value: object) -> str | None:
+def _other(record: dict[str, object], name: str) -> str | None:
     """Return a label or score as Polars spells it: 1.0 as 1, so that both parsers agree."""
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value, ensure_ascii=False)
+    value = record.get(name)
+    if value is None:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return _encodable(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _encodable(name: str, text: str) -> str:
+    if _SURROGATE.search(text):
+        raise ValueError(f"field {name!r} contains half a surrogate pair")
+    return text
 
 
 def _schema(wanted: Columns) -> dict[str, type[pl.String]]:

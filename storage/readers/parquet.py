@@ -1,9 +1,9 @@
-"""Read Parquet files and Arrow streams (the cache format of `datasets`)."""
+"""Read Parquet and Arrow files."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, cast
+from typing import IO, TYPE_CHECKING, Final, cast
 
 import polars as pl
 import pyarrow as pa
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 BATCH_ROWS: Final = 131_072
+_ARROW: Final = "Arrow file"
+_FILE_MAGIC: Final = b"ARROW1"
 
 
 def schema(path: str) -> pa.Schema:
@@ -29,7 +31,7 @@ def schema(path: str) -> pa.Schema:
         SourceError: it is not a Parquet file.
     """
     with open_bytes(path) as (stream, _), damage_named(path):
-        return pq.ParquetFile(stream).schema_arrow
+        return _decoded(pq.ParquetFile(stream).schema_arrow)
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
@@ -38,103 +40,110 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
     Raises:
         SourceError: the file is damaged, or a text column contains other values than strings.
     """
-    with open_bytes(path, report) as (stream, _):
+    with open_bytes(path) as (stream, raw):
         with damage_named(path):
-            file = pq.ParquetFile(stream)
-            batches = file.iter_batches(batch_size=BATCH_ROWS, columns=list(wanted.names))
-        earlier, rows = report.bytes_read, max(file.metadata.num_rows, 1)
-        size = report.bytes_total - earlier
-        done = 0
-        while True:
-            with damage_named(path):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            frame = checked_frame(batch, path, wanted, report, first_row=done + 1)
-            done += batch.num_rows
-            report.bytes_read = earlier + size * done // rows
-            yield frame
+            batches = pq.ParquetFile(stream).iter_batches(batch_size=BATCH_ROWS, columns=list(wanted.names))
+        yield from _frames(batches, path, wanted, report, raw)
 
 
-def read_stream(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield frames of an Arrow stream, as `read` does of a Parquet file."""
-    with open_bytes(path, report) as (stream, raw):
-        before, done = report.bytes_read, 0
-        for batch in _batches(stream, path):
-            yield checked_frame(batch, path, wanted, report, first_row=done + 1)
-            done += batch.num_rows
-            report.bytes_read = before + raw.tell()
-
-
-def stream_schema(path: str) -> pa.Schema:
-    """Return the schema of an Arrow stream.
+def arrow_schema(path: str) -> pa.Schema:
+    """Return the schema of an Arrow file.
 
     Raises:
-        SourceError: it is not an Arrow stream.
+        SourceError: it is not an Arrow file.
     """
-    with open_bytes(path) as (stream, _), damage_named(path, "Arrow stream"):
-        return pa.ipc.open_stream(stream).schema
+    with open_bytes(path) as (stream, _), damage_named(path, _ARROW):
+        return _decoded(open_arrow(path, stream)[0])
 
 
-def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
+def read_arrow(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """Yield frames of an Arrow file, as `read` does of a Parquet file."""
+    with open_bytes(path) as (stream, raw):
+        with damage_named(path, _ARROW):
+            _, batches = open_arrow(path, stream)
+        yield from _frames(batches, path, wanted, report, raw, _ARROW)
+
+
+def _decoded(found: pa.Schema) -> pa.Schema:
+    """Return a schema whose names have been decoded: Arrow fails late at a damaged one."""
+    return pa.schema(list(zip(found.names, found.types, strict=True)))
+
+
+def open_arrow(path: str, stream: IO[bytes]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return schema and batches in either of Arrow's formats: `datasets` writes streams, Polars and pandas files."""
+    with open_bytes(path) as (head, _):
+        is_file = head.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+    if is_file:
+        file = pa.ipc.open_file(stream if stream.seekable() else stream.read())
+        return file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
+    reader = pa.ipc.open_stream(stream)
+    return reader.schema, iter(reader)
+
+
+def _frames(
+    batches: Iterator[pa.RecordBatch],
+    path: str,
+    wanted: Columns,
+    report: ReadReport,
+    raw: IO[bytes],
+    form: str = "Parquet file",
+) -> Iterator[pl.DataFrame]:
+    """Yield batches as frames of about `BATCH_ROWS` rows, without rows in which a text is null."""
+    before, done = report.bytes_read, 0
+    for batch in _joined(_sound(batches, path, wanted, form)):
+        frame = cast("pl.DataFrame", pl.from_arrow(batch))
+        frame.columns = list(wanted.names)
+        frame = frame.with_columns(pl.col(wanted.texts).cast(pl.String))
+        whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
+        for row in (~whole).arg_true().to_list():
+            missing = [name for name in wanted.texts if frame[name][row] is None]
+            report.reject(path, done + row + 1, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
+        report.records += int(whole.sum())
+        done += batch.num_rows
+        report.bytes_read = before + raw.tell()
+        yield frame if whole.all() else frame.filter(whole)
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches of about `BATCH_ROWS` rows: `datasets` writes batches of 1,000."""
-    with damage_named(path, "Arrow stream"):
-        batches = iter(pa.ipc.open_stream(stream))
     waiting: list[pa.RecordBatch] = []
-    while True:
-        with damage_named(path, "Arrow stream"):
-            batch = next(batches, None)
-        if batch is not None:
-            waiting.append(batch)
-        if waiting and (batch is None or sum(one.num_rows for one in waiting) >= BATCH_ROWS):
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= BATCH_ROWS:
             yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
             waiting = []
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+
+
+def _sound(batches: Iterator[pa.RecordBatch], path: str, wanted: Columns, form: str) -> Iterator[pa.RecordBatch]:
+    """Yield the wanted columns of each batch, checked: some types and damaged values make Arrow or Polars crash."""
+    while True:
+        with damage_named(path, form):
+            batch = next(batches, None)
         if batch is None:
             return
+        columns = [_column(batch, name, path, is_text=name in wanted.texts) for name in wanted.names]
+        try:
+            # Without the schema's metadata, which makes Polars crash if damaged, and the names: Polars renames an
+            # empty one.
+            chosen = pa.RecordBatch.from_arrays(columns, names=[str(place) for place in range(len(columns))])
+            chosen.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise SourceError(f"{path}: a value is damaged or not UTF-8 ({error}); write the file again") from error
+        yield chosen
 
 
-def checked_frame(
-    batch: pa.RecordBatch, origin: str, wanted: Columns, report: ReadReport, first_row: int
-) -> pl.DataFrame:
-    """Convert an Arrow batch to a frame and check it: valid UTF-8, string texts; reject rows with a null text.
-
-    Raises:
-        SourceError: a text column contains other values than strings, or a string is not UTF-8.
-    """
-    frame = _frame(batch, origin, wanted)
-    whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
-    for row in (~whole).arg_true().to_list():
-        missing = [name for name in wanted.texts if frame[name][row] is None]
-        report.reject(origin, first_row + row, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
-    report.records += int(whole.sum())
-    return frame if whole.all() else frame.filter(whole)
-
-
-def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
-    """Return the wanted columns of a batch; check their types first, because some types make Polars panic."""
-    indices = {name: batch.schema.get_all_field_indices(name) for name in wanted.names}
-    for name, places in indices.items():
-        if len(places) != 1:
-            raise SourceError(
-                f"{origin}: {len(places)} columns are called {name!r}, expected one; give each a unique name"
-            )
-        dtype = batch.schema.field(places[0]).type
-        if name in wanted.texts and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):
-            raise SourceError(f"{origin}: column {name!r} holds {dtype}, expected strings; name another column")
-        if not is_readable(dtype):
-            raise SourceError(
-                f"{origin}: column {name!r} holds {dtype}, expected strings or numbers; name another column"
-            )
-    # Drop the schema's metadata, which makes Polars crash if damaged, and the names: Polars renames an empty one.
-    columns = [batch.column(places[0]) for places in indices.values()]
-    chosen = pa.RecordBatch.from_arrays(columns, names=[str(place) for place in range(len(columns))])
-    try:
-        chosen.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise SourceError(f"{origin}: a string is not UTF-8 ({error}); write the file again") from error
-    frame = cast("pl.DataFrame", pl.from_arrow(chosen))
-    frame.columns = list(indices)
-    return frame.with_columns(pl.col(wanted.texts).cast(pl.String))
+def _column(batch: pa.RecordBatch, name: str, path: str, *, is_text: bool) -> pa.Array:
+    places = batch.schema.get_all_field_indices(name)
+    if len(places) != 1:
+        raise SourceError(f"{path}: {len(places)} columns are called {name!r}, expected one; give each a unique name")
+    dtype = batch.schema.field(places[0]).type
+    if is_text and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):
+        raise SourceError(f"{path}: column {name!r} holds {dtype}, expected strings; name another column")
+    if not is_readable(dtype):
+        raise SourceError(f"{path}: column {name!r} holds {dtype}, expected strings or numbers; name another column")
+    return batch.column(places[0])
 
 
 def _value(dtype: pa.DataType) -> pa.DataType:

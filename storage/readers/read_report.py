@@ -41,7 +41,7 @@ class ReadReport:
         unlabelled: labelled pairs without a gold label (−1, "-", blank), which were dropped after reading.
         rejected: records that could not be read.
         bad: the first `KEPT_EXAMPLES` rejected records.
-        bytes_read, bytes_total: progress through the files; 0 if unknown.
+        bytes_read: position in the files, for a progress bar.
     """
 
     name: str
@@ -50,7 +50,6 @@ class ReadReport:
     rejected: int = 0
     bad: list[BadRecord] = field(default_factory=list)
     bytes_read: int = 0
-    bytes_total: int = 0
 
     def reject(self, file: str, line: int, reason: str, example: bytes, lost: int = 1) -> None:
         """Count a record that cannot be read, and its `lost` lines."""

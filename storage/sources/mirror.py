@@ -9,7 +9,7 @@ from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.hub.datasets import check_table
 from storage.hub.models import HubModel
-from storage.hub.repositories import pinned
+from storage.hub.repositories import Repository
 from storage.readers.benchmarks.clustering import read_clusters
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
 from storage.sources.model_sources import find_mirrored
@@ -62,7 +62,7 @@ def _model(cache: Path, wanted: str, own: str | None) -> Outcome:
         raise SourceError(f"{wanted!r}: expected {MODEL}<organisation>/<name> or {MODEL}<name>")
     if own and (found := find_mirrored(own, hub_id, revision or None)) is not None:
         return found.address, "folder"
-    model = HubModel(hub_id=hub_id, commit=pinned("model", hub_id, revision or None, cache), cache=cache)
+    model = HubModel(hub_id=hub_id, commit=Repository("model", hub_id, cache).pinned(revision or None), cache=cache)
     known = model.check()
     model.fetched()
     return f"{MODEL}{hub_id}@{model.commit}", "kept" if known else "written"

@@ -18,7 +18,7 @@ from storage.filesystem.digests import content_sha256, folder_sha256s
 from storage.filesystem.names import is_inside, perhaps_path
 from storage.filesystem.urls import at_home, reachable
 from storage.hub.models import HubModel
-from storage.hub.repositories import pinned
+from storage.hub.repositories import Repository
 from storage.record import Record
 
 if TYPE_CHECKING:
@@ -74,10 +74,8 @@ class ResolvedModel(Record):
 
     identity: str
     """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`; part of artifact keys."""
-    place: Annotated[Path | None, NotInKey] = None
-    """Local folder, unless the model is on the Hub or a mirror."""
-    mirrored: Annotated[MirroredModel | None, NotInKey] = None
-    hub: Annotated[HubModel | None, NotInKey] = None
+    location: Annotated[Path | MirroredModel | HubModel, NotInKey]
+    """Local folder or graph, or the model on the mirror or the Hub."""
 
     @property
     def folder(self) -> Path:
@@ -86,20 +84,12 @@ class ResolvedModel(Record):
         Raises:
             SourceError: the Hub or the mirror does not deliver it.
         """
-        return self._folder(settings_only=False)
+        return self.location if isinstance(self.location, Path) else self.location.fetched()
 
     @property
     def described(self) -> Path:
         """As `folder`, but a Hub model may come without its network's weights."""
-        return self._folder(settings_only=True)
-
-    def _folder(self, *, settings_only: bool) -> Path:
-        if self.hub is not None:
-            return self.hub.fetched(settings_only=settings_only)
-        if self.mirrored is not None:
-            return self.mirrored.fetched()
-        assert self.place is not None
-        return self.place
+        return self.location.fetched(settings_only=True) if isinstance(self.location, HubModel) else self.folder
 
 
 def resolve_model(
@@ -119,7 +109,7 @@ def resolve_model(
     """
     if (found := _here(spec, revision, mirror, cache)) is not None:
         return found
-    model = HubModel(hub_id=spec, commit=pinned("model", spec, revision))
+    model = HubModel(hub_id=spec, commit=Repository("model", spec).pinned(revision))
     try:
         model.check()
     except SourceError as error:
@@ -127,24 +117,25 @@ def resolve_model(
             raise
         # Perhaps no stage needs the model; a stage that does raises the error again.
         logger.warning("%s may be had or not: %s", spec, error.finding)
-    return ResolvedModel(identity=f"{spec}@{model.commit}", hub=model)
+    return ResolvedModel(identity=f"{spec}@{model.commit}", location=model)
 
 
 def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | None) -> ResolvedModel | None:
     """Return the model from the package, a folder or the mirror; None if only the Hub may have it."""
     if spec.startswith(EMBEDDED):
         name = spec.removeprefix(EMBEDDED)
-        return ResolvedModel(place=embedded_path(name), identity=f"{spec}@{embedded_manifest(name).digest}")
+        return ResolvedModel(identity=f"{spec}@{embedded_manifest(name).digest}", location=embedded_path(name))
     place = Path(at_home(spec))
     try:
         if place.is_dir():
             return _local(place)
         if spec.endswith(GRAPH) and place.is_file():  # the folder around it contributes the settings
-            return ResolvedModel(place=place.resolve(), identity=f"{_local(settings_of(place)).identity}/{place.name}")
+            identity = f"{_local(settings_of(place)).identity}/{place.name}"
+            return ResolvedModel(identity=identity, location=place.resolve())
     except OSError as error:  # an invalid file name, or an unreadable folder
         raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
     if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
-        return ResolvedModel(identity=f"sha256:{copy.digest}", mirrored=copy)
+        return ResolvedModel(identity=f"sha256:{copy.digest}", location=copy)
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
         raise _no_folder(spec)
     return None
@@ -218,7 +209,7 @@ def _no_folder(spec: str) -> SourceError:
 def _local(folder: Path) -> ResolvedModel:
     _check_model(str(folder), (path.name for path in folder.iterdir()))
     files = folder_sha256s(*fsspec.url_to_fs(str(folder)))
-    return ResolvedModel(place=folder.resolve(), identity=f"sha256:{content_sha256(files)}")
+    return ResolvedModel(identity=f"sha256:{content_sha256(files)}", location=folder.resolve())
 
 
 def settings_of(place: Path) -> Path:

@@ -20,7 +20,7 @@ from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
 from storage.filesystem.names import perhaps_path
 from storage.filesystem.urls import reachable, without_password
-from storage.readers.columns import SHAPES, Columns, known_shape, require
+from storage.readers.columns import Columns, known_shape, require
 from storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose, require_header
 from storage.record import Record
@@ -196,7 +196,8 @@ def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
     fs, root = fsspec.url_to_fs(path)
     if "*" in path or fs.exists(root):
         return None
-    if (spec := _named(path, mirror)) is None:
+    spec = None if is_readable(path) else spec_of(path) or _on_mirror(path, mirror)
+    if spec is None:
         hint = perhaps_path(path) or perhaps_meant(path)
         raise SourceError(f"{path}: no such file or folder, and no data set{hint}; correct it")
     return spec
@@ -210,12 +211,10 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
     return resolved.name, local_files(resolved)
 
 
-def _named(name: str, mirror: str | None) -> SourceSpec | None:
-    """Return the dataset that a name may mean, if it is not a file: declared, on the Hub, or on the mirror."""
-    if is_readable(name):
+def _on_mirror(name: str, mirror: str | None) -> SourceSpec | None:
+    """Return the dataset that the mirror has under a name; None if it has none."""
+    if mirror is None or "/" in name:
         return None
-    if (spec := spec_of(name)) is not None or mirror is None or "/" in name:
-        return spec
     spec = SourceSpec(dataset=name)
     with reachable(mirror):
         fs, root = fsspec.url_to_fs(f"{mirror.rstrip('/')}/{mirrored_place(spec)}")
@@ -252,9 +251,8 @@ def _guess(path: str, held: tuple[str, ...], reading: ReadingConfig) -> TextSour
 def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:
     """Return the text columns of a known shape, else a well-named column of prose, else all prose without titles."""
     prose = [name for name in sample.columns if name != title and is_prose(sample[name])]
-    shape = next((shape.texts for shape in SHAPES if {*shape.texts} <= {*sample.columns}), None)
-    if shape is not None:
-        return shape
+    if (shape := known_shape(sample.columns, texts_only=True)) is not None:
+        return shape.texts
     known = next((lower[name] for name in _TEXTS if lower.get(name) in prose), None)
     if known is None and title is not None and not prose and is_prose(sample[title]):
         return (title,)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import fsspec
 
 from storage.errors import SourceError
+from storage.filesystem.folders import files_below, is_hidden
 from storage.filesystem.names import perhaps_path
 from storage.readers.blocks import require_file
 from storage.readers.formats import SUFFIXES, is_readable
@@ -39,7 +40,10 @@ def listed(path: str) -> tuple[str, ...]:
         return (path,)
     if not fs.isdir(root) and "*" not in root:
         raise SourceError(f"{path}: no such file or folder{perhaps_path(path)}; correct the path")
-    names = sorted(_below(fs, root.rstrip("/")) if fs.isdir(root) else _matches(fs, root))
+    try:
+        names = sorted(files_below(fs, root.rstrip("/")) if fs.isdir(root) else _matches(fs, root))
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be listed ({error}); check its permissions, or name its files") from error
     found = tuple(name for name in names if is_readable(name))
     for name in found:
         _require_utf8(name)
@@ -51,30 +55,14 @@ def listed(path: str) -> tuple[str, ...]:
     return tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in found)
 
 
-def _below(fs: fsspec.AbstractFileSystem, folder: str) -> Iterator[str]:
-    """Yield the files below a folder; hidden folders are not entered, as they may be larger than all others."""
-    try:
-        entries = fs.ls(folder or "/", detail=True)
-    except OSError as error:
-        raise SourceError(f"{folder}: cannot be listed ({error}); check its permissions, or name its files") from error
-    for entry in entries:
-        name = str(entry["name"]).rstrip("/")
-        if name == folder or _is_hidden(name.rpartition("/")[2]):  # an object store may list the folder itself
-            continue
-        if entry["type"] == "directory":
-            yield from _below(fs, name)
-        else:
-            yield name
-
-
 def _matches(fs: fsspec.AbstractFileSystem, pattern: str) -> Iterator[str]:
     """Yield the files matching a pattern; unlike a shell, fsspec's `*` also matches hidden files."""
     folder = pattern.partition("*")[0].rpartition("/")[0]
-    says_hidden = _is_hidden(pattern[len(folder) :].lstrip("/"))
+    says_hidden = is_hidden(pattern[len(folder) :].lstrip("/"))
     for found in fs.glob(_literal_folder(fs, pattern)):
         name = str(found)
         below = "/".join(name.split("/")[folder.count("/") + 1 :])
-        if (says_hidden or not _is_hidden(below)) and fs.isfile(name):
+        if (says_hidden or not is_hidden(below)) and fs.isfile(name):
             yield name
 
 
@@ -83,11 +71,6 @@ def _require_utf8(name: str) -> None:
         name.encode()
     except UnicodeEncodeError as error:
         raise SourceError(f"{name!r}: its name is not UTF-8, in which records say what was read; rename it") from error
-
-
-def _is_hidden(path: str) -> bool:
-    """Return whether a part of a path begins with "."."""
-    return "/." in f"/{path}"
 
 
 def _literal_folder(fs: fsspec.AbstractFileSystem, pattern: str) -> str:

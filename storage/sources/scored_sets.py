@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -62,17 +61,17 @@ def with_subsets(dataset: str, pairs: pl.DataFrame) -> pl.DataFrame:
         dataset: such as `sts12`.
         pairs: `subset`, `sentence1`, `sentence2`.
     """
-    known = _known(dataset)
-    found = [known.get(digest) for digest in digests(pairs)]
-    if None in found:
+    known = pl.read_parquet(TABLE).filter(dataset=dataset).select("digest", pl.col("subset").cast(pl.String))
+    found = digests(pairs).to_frame().join(known, on="digest", how="left", maintain_order="left")["subset"]
+    if found.has_nulls():
         logger.warning(
             "%s: %d of %d pairs are none of the task's, so there are no subsets and no means over them",
             dataset,
-            found.count(None),
+            found.null_count(),
             len(found),
         )
         return pairs
-    return pairs.with_columns(subset=pl.Series(found, dtype=pl.String))
+    return pairs.with_columns(found)
 
 
 def sick_test(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -83,13 +82,13 @@ def sick_test(pairs: pl.DataFrame) -> pl.DataFrame:
             the first of each is used.
     """
     known = pl.read_parquet(SICK_TEST)["digest"]
-    marked = pairs.with_columns(digest=pl.Series(digests(pairs, scored=True), dtype=pl.UInt64))
-    chosen = marked.filter(pl.col("digest").is_in(known.implode())).unique("digest", keep="first", maintain_order=True)
+    test = pairs.with_columns(digests(pairs, scored=True)).filter(pl.col("digest").is_in(known.implode()))
+    chosen = test.unique("digest", keep="first", maintain_order=True)
     return chosen.drop("digest") if chosen.height == len(known) else pairs
 
 
-def digests(pairs: pl.DataFrame, *, scored: bool = False) -> list[int]:
-    """Return a 64-bit digest of each pair, over the letters and digits of both sentences.
+def digests(pairs: pl.DataFrame, *, scored: bool = False) -> pl.Series:
+    """Return a 64-bit digest of each pair (`digest`, UInt64), over the letters and digits of both sentences.
 
     Args:
         pairs: `sentence1`, `sentence2`, and `score` if it is part of the digest.
@@ -98,13 +97,8 @@ def digests(pairs: pl.DataFrame, *, scored: bool = False) -> list[int]:
     sides = [pl.col(side).str.to_lowercase().str.replace_all(_NO_LETTER, "") for side in ("sentence1", "sentence2")]
     sides += [pl.col("score").round(2).cast(pl.String)] if scored else []
     texts = pairs.select(pl.concat_str(sides, separator="\t")).to_series()
-    return [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) for text in texts]
-
-
-@cache
-def _known(dataset: str) -> dict[int, str]:
-    rows = pl.read_parquet(TABLE).filter(dataset=dataset)
-    return dict(zip(rows["digest"].to_list(), rows["subset"].cast(pl.String).to_list(), strict=True))
+    values = [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) for text in texts]
+    return pl.Series("digest", values, dtype=pl.UInt64)
 
 
 def read_transfer_table(name: str, split: str, source: ResolvedSource) -> pl.DataFrame:

@@ -20,7 +20,6 @@ from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
 from storage.filesystem.urls import Address, reachable
 from storage.hub.datasets import HubTable
-from storage.hub.repositories import pinned
 from storage.readers.benchmarks.sts import parts_of
 from storage.readers.formats import Format, format_of
 from storage.record import Record
@@ -152,7 +151,7 @@ def resolve_sources(
     table = None
     if not files:
         table = _hub_table(spec, declared, mirror).model_copy(update={"home": home})
-        table = table.model_copy(update={"revision": pinned("dataset", table.hub_id, table.revision, table.cache)})
+        table = table.model_copy(update={"revision": table.repository.pinned(table.revision)})
     own = declared.original_format if declared and (originals or (table and table.archive)) else None
     groups: dict[Format | None, tuple[str, ...]] = {own: files}
     if files and not own:
@@ -221,12 +220,10 @@ def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
 
 
 def _embedded(name: str, split: str | None) -> tuple[str, ...]:
-    found = embedded_path(name)
-    if found.is_file():
-        return (str(found),)
-    path = found / f"{split or 'train'}.parquet"
+    folder = embedded_path(name)
+    path = folder / f"{split or 'train'}.parquet"
     if not path.is_file():
-        held = ", ".join(sorted(file.stem for file in found.glob("*.parquet")))
+        held = ", ".join(sorted(file.stem for file in folder.glob("*.parquet")))
         raise SourceError(f"{EMBEDDED}{name} has no split {path.stem!r}; it has {held}; name one of these")
     return (str(path),)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -107,36 +106,26 @@ def _bare(line: bytes) -> bytes:
 
 
 def _block(path: Path, lines: list[bytes], start: int, width: int) -> tuple[list[str], NDArray[np.float32]]:
-    names, numbers = [], []
+    names, vectors = [], []
     for number, line in enumerate(map(_bare, lines), start):
-        name, *rest = line.rsplit(b" ", width)
-        if len(rest) != width or not name:
-            raise SourceError(f"{path}, line {number}: {_shown(line)}, expected a word and {width} numbers; {_CHECK}")
+        name, *numbers = line.rsplit(b" ", width)
+        try:
+            vector = np.array(numbers, dtype=np.float32)
+        except ValueError:
+            vector = np.array([np.nan])
+        # Python reads 1_0 as 10.
+        if not name or len(vector) != width or not np.isfinite(vector).all() or b"_" in line[len(name) :]:
+            raise SourceError(
+                f"{path}, line {number}: {_shown(line)}, expected a word and {width} finite numbers; {_CHECK}"
+            )
         try:
             names.append(name.decode())
         except UnicodeDecodeError as error:
             raise SourceError(
                 f"{path}, line {number}: the word {name!r} is not UTF-8, expected text; save the file as UTF-8"
             ) from error
-        numbers.append(line[len(name) + 1 :])
-    table = _numbers(b" ".join(numbers), len(lines) * width)
-    if table is None:
-        bad = next(place for place, text in enumerate(numbers) if _numbers(text, width) is None)
-        raise SourceError(
-            f"{path}, line {start + bad}: {_shown(lines[bad])}, expected a word and {width} finite numbers; {_CHECK}"
-        )
-    return names, table.reshape(-1, width)
-
-
-def _numbers(text: bytes, count: int) -> NDArray[np.float32] | None:
-    """Parse exactly `count` finite numbers; None if the text is anything else."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # older NumPy only warns of text that is not a number
-        try:
-            table = np.fromstring(text.decode("ascii", "replace"), dtype=np.float32, sep=" ")
-        except (ValueError, DeprecationWarning):
-            return None
-    return table if len(table) == count and np.isfinite(table).all() else None
+        vectors.append(vector)
+    return names, np.stack(vectors)
 
 
 def _shown(line: bytes) -> str:
@@ -157,20 +146,18 @@ class ResolvedWordNet(Record):
     """`sha256:…` over those files; part of artifact keys."""
 
 
-def find_wordnet(files: tuple[str, ...], folders: tuple[Path, ...] | None = None) -> ResolvedWordNet:
+def find_wordnet(files: tuple[str, ...]) -> ResolvedWordNet:
     """Find the WordNet database of nltk or of the system's package.
 
     Args:
         files: Names of the required files; they determine the identity.
-        folders: Folders to search; by default nltk's and the system's.
 
     Raises:
         SourceError: it was not found, or files are missing; the message has the command that installs it.
     """
-    if folders is None:
-        import nltk.data
+    import nltk.data
 
-        folders = (*(Path(place) / "corpora" / "wordnet" for place in nltk.data.path), *_SYSTEM)
+    folders = (*(Path(place) / "corpora" / "wordnet" for place in nltk.data.path), *_SYSTEM)
     folder = next((folder for folder in folders if (folder / _MARK).is_file()), None)
     remedy = "install it by `apt-get install wordnet-base` or `python -m nltk.downloader wordnet` (then unzip it)"
     if folder is None:

@@ -14,6 +14,7 @@ from storage.artifacts.lookup import find
 from storage.errors import HubError, SourceError
 from storage.filesystem.os_errors import writing
 from storage.hub.datasets import check_table
+from storage.hub.models import HubModel
 from storage.sources.model_sources import ResolvedModel
 from storage.sources.read import check_columns
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_sources
@@ -109,12 +110,11 @@ def _seen(source: ResolvedSource) -> str:
 
 
 def _is_here(model: ResolvedModel) -> bool:
-    found = model.hub or model.mirrored
-    return found is None or found.check()
+    return isinstance(model.location, Path) or model.location.check()
 
 
 def _elsewhere(model: ResolvedModel) -> str:
-    return "on the Hub" if model.hub is not None else "on the mirror"
+    return "on the Hub" if isinstance(model.location, HubModel) else "on the mirror"
 
 
 def _parts(folder: Path) -> tuple[str, ...]:

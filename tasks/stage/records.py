@@ -51,7 +51,7 @@ class ManifestRecords(WritableFileSystem):
 
     def write_path(self, path: str, content: bytes, **_: bool) -> None:  # type: ignore[override] # noqa: ARG002
         """Store the reference as JSON, to notice a lost artifact later; only the artifact itself decides a hit."""
-        self.site.open_store().remember(self.ref, content)
+        self.site.open_store().remember(self.ref)
 
     def _resolve_path(self, path: str) -> None:
         """Return None: a key is not a path. Prefect calls this for storage that is not saved on a server."""

@@ -23,6 +23,7 @@ from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ArtifactRef
 from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
+from storage.hub.models import HubModel
 from storage.record import Record
 from storage.sources.model_sources import ResolvedModel, resolve_model
 from tasks.stage.progress import StageRun, is_planning, notify
@@ -196,12 +197,12 @@ def found_here(site: RunContext, value: T) -> T:
 
 
 def _model_here(site: RunContext, model: ResolvedModel) -> ResolvedModel:
-    if model.place is not None:
-        return _folder_here(model.identity, model.place)
-    if model.mirrored is None:
-        return model  # a Hub model is read from this machine's HF_HOME
-    copy = model.mirrored.model_copy(update={"cache": site.local_cache})
-    return model.model_copy(update={"mirrored": copy})
+    if isinstance(model.location, Path):
+        return _folder_here(model.identity, model.location)
+    if isinstance(model.location, HubModel):
+        return model  # read from this machine's HF_HOME
+    copy = model.location.model_copy(update={"cache": site.local_cache})
+    return model.model_copy(update={"location": copy})
 
 
 @lru_cache(maxsize=16)  # compute a folder's digest once per process, not once per shard

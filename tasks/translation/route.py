@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.runtime.partitions import Partitions, in_range, scratch_folder
+from models.runtime.partitions import Partitions, in_range
 from models.views.views import (
     ROUTE,
     begin_route,
@@ -22,7 +22,6 @@ from models.views.views import (
     judged_route,
     sentences_ahead,
 )
-from storage.artifacts.translation_memory import TranslationMemory
 from storage.record import Record
 from tasks.translation.translate import MemoryLookup, translate_missing
 from tasks.translation.translator import ResolvedTranslator
@@ -69,6 +68,7 @@ class RouteTranslation:
         self._filters = filters
         self._bits = bits
         self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
         speakers = sentences.filter(pl.col("lang") == route.hops[0].config.source_lang)
         self._sentences: int = speakers.select(pl.len()).collect().item()
         self._at: Ranges = lambda number: begin_route(in_range(speakers, number, bits))
@@ -92,11 +92,10 @@ class RouteTranslation:
 
     def _pass(self, number: int, hop: ResolvedTranslator, following: int) -> dict[str, JsonValue]:
         by = "sentence_id" if number == len(self._route.hops) else "key"
-        onward = Partitions(scratch_folder(self._folder, f"{number}"), ROUTE, by, bits=self._bits)
+        onward = Partitions(self._folder / str(number), ROUTE, by, bits=self._bits)
         here = self._at
         with TemporaryDirectory(dir=self._folder) as scratch:
-            memory = TranslationMemory(self._work.store, hop.fingerprint)
-            recall = MemoryLookup(memory, Path(scratch), self._bits, self._sentences)
+            recall = MemoryLookup(self._work.store, hop.fingerprint, Path(scratch), self._bits, self._sentences)
             took = translate_missing(
                 self._work.site, hop, lambda part: sentences_ahead(here(part)), recall, following=following
             )

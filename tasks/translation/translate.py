@@ -34,6 +34,7 @@ from models.translation.config import TRANSLATION_VERSION, Resources
 from models.translation.loading import load_translator
 from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
 from storage.artifacts.refs import ArtifactRef
+from storage.artifacts.translation_memory import whole_parts
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import cores, device_of, limit_threads
 from tasks.stage.shards import Shard, plan_shards, run_shards, scattered
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from models.runtime.progress import OnProgress
     from models.translation.batching import BatchedTranslator
     from models.translation.config import TranslatorConfig
-    from storage.artifacts.translation_memory import TranslationMemory
+    from storage.artifacts.store import Store
     from tasks.stage.run_context import RunContext
 
 
@@ -191,14 +192,15 @@ class MemoryLookup:
     """Existing translations of some sentences, by ranges of their ids.
 
     Args:
-        memory: The translator's memory.
+        store: Store of the translator's memory.
+        fingerprint: The translator's fingerprint.
         scratch: An empty folder.
         bits: Logarithm of the number of ranges, as in `models.runtime.partitions.Partitions`.
         sentences: Approximate number of sentences; a wrong number only costs time.
     """
 
-    def __init__(self, memory: TranslationMemory, scratch: Path, bits: int, sentences: int) -> None:
-        self._memory = memory
+    def __init__(self, store: Store, fingerprint: str, scratch: Path, bits: int, sentences: int) -> None:
+        self._store, self._fingerprint = store, fingerprint
         self._table = Partitions(scratch, _ROWS, bits=bits, tidy=_each_once)
         self._seen: set[str] = set()
         # A memory may be a thousand times larger than the corpus, so rows are filtered by a table of slots, as in a
@@ -224,7 +226,7 @@ class MemoryLookup:
 
     def read(self) -> None:
         """Read the memory, or the parts added since the last call."""
-        for ref, part in self._memory.whole_parts(self._seen):
+        for ref, part in whole_parts(self._store, self._fingerprint, self._seen):
             self._seen.add(ref.key)
             rows = part.select("sentence_id", "text", part=pl.lit(int(ref.key[:16], 16), dtype=pl.UInt64)).collect()
             is_wanted = self._wanted[rows["sentence_id"].to_numpy() >> self._shift]

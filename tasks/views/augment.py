@@ -13,8 +13,6 @@ from models.views.views import (
     held_apart,
     judged_views,
     kept_views,
-    ordered_views,
-    original_view,
     sampled,
     view_samples,
 )
@@ -89,7 +87,7 @@ def make_views(
             ]
             rows = pl.concat([pl.LazyFrame(schema=JUDGED), *judged]).collect().lazy()
             counts.append(count_drops(rows))
-            return ordered_views([*([original_view(here)] if original else []), kept_views(rows)]).collect()
+            return kept_views(rows, here if original else None).collect()
 
         work.draft.write_all(map(of_range, range(1 << bits)))
     drops = drop_table(counts)

@@ -41,7 +41,6 @@ from models.training.health import finding_of  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.snapshots import read_snapshot  # noqa: E402
 from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
-from tests.tiny_encoder import pair_of  # noqa: E402
 
 ASSETS = ROOT / "storage" / "assets"
 NORMS, MOMENTA = ("none", "center", "standardize"), (0.0, 0.9, 0.99, 0.999, 1.0)
@@ -85,7 +84,7 @@ class Watch:
 
 
 def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dict[str, object]:
-    encoder, tokenizer = pair_of(SentenceEncoder.load(ASSETS / "bert-mini", MODEL))
+    encoder = SentenceEncoder.load(ASSETS / "bert-mini", MODEL)
     config = TrainingConfig(
         objective=BSLConfig(target_norm=norm, momentum=momentum),
         lr=lr,
@@ -100,18 +99,18 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
         precision=PRECISION,
     )
     test = scored("test")
-    before = judge(encoder, tokenizer, test)
+    before = judge(encoder.network, encoder.tokenizer, test)
     with tempfile.TemporaryDirectory() as work:
         saving = Execution(work=Path(work), save_every=config.eval_every, keep=2 * EVALUATIONS)
-        start = SentenceEncoder(encoder, tokenizer)
+        start = encoder
         result = train(pairs(), start, config, dev=scored("dev"), execution=saving)
         watch = Watch(result.log, steps)
-        after = judge(result.encoder, tokenizer, test)
+        after = judge(result.encoder, encoder.tokenizer, test)
         judged = {steps: after}
         if watch.raised and watch.raised["step"] < steps:
             saved = read_snapshot(Path(work) / f"step-{watch.raised['step']:08}")
-            encoder.load_state_dict(saved.tensors["online"])
-            judged[saved.step] = judge(encoder, tokenizer, test)
+            encoder.network.load_state_dict(saved.tensors["online"])
+            judged[saved.step] = judge(encoder.network, encoder.tokenizer, test)
     start, end = watch.history[0], watch.history[-1]
     return {
         "target_norm": norm,

@@ -190,7 +190,9 @@ def hop_of(name: str) -> "ResolvedTranslator":
 
     source, target = name.split("-")
     config = TranslatorConfig(model=name, source_lang=source, target_lang=target)
-    return ResolvedTranslator(identity={"model": name}, config=config, model=ResolvedModel(identity=name))
+    return ResolvedTranslator(
+        identity={"model": name}, config=config, model=ResolvedModel(identity=name, location=Path(name))
+    )
 
 
 def made(folder: Path, what: str) -> "ArtifactRef":

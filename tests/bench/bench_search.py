@@ -26,7 +26,6 @@ from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.serving.nearest_neighbors import nearest, unit  # noqa: E402
 from storage.assets.embedded import embedded_path  # noqa: E402
 from tasks.serving.search import Index  # noqa: E402
-from tests.tiny_encoder import pair_of  # noqa: E402
 
 GOAL_MS, K, QUERIES = 200.0, 10, 20
 QUERY = "A man is playing a guitar."
@@ -47,9 +46,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     rows = parser.parse_args().rows
-    encoder, tokenizer = pair_of(
-        SentenceEncoder.load(embedded_path("mini-sentence"), EncoderConfig(model="mini-sentence"))
-    )
+    encoder = SentenceEncoder.load(embedded_path("mini-sentence"), EncoderConfig(model="mini-sentence"))
     met = True
     print(f"{rows:,} vectors, {torch.get_num_threads()} threads; ms a query\n")
     print("| width | ours, text embedded | slowest | ours, of a vector | semantic_search, of a vector | × |")
@@ -59,7 +56,7 @@ def main() -> int:
         filled = np.zeros((1, width), dtype=np.float32)
 
         def embed(texts: list[str], filled: np.ndarray = filled) -> np.ndarray:
-            made = SentenceEncoder(encoder, tokenizer).encode(texts)
+            made = encoder.encode(texts)
             filled[:, : made.shape[1]] = made[:, : filled.shape[1]]
             return unit(filled)
 

@@ -27,7 +27,6 @@ from models.training.dev_evaluation import DevSet  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from storage.assets.embedded import embedded_path  # noqa: E402
 from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
-from tests.tiny_encoder import pair_of  # noqa: E402
 
 MODEL = EncoderConfig(model="embedded:bert-mini", dropout=0.1)
 PRECISION = precisions_of(probed(torch.device("cpu")))[-1]  # bf16, except where it is emulated
@@ -63,11 +62,9 @@ def main() -> None:
     print(f"{len(pairs):,} pairs, {PRECISION}\n\n| target dropout | seed | dev | test |\n|---|--:|--:|--:|", flush=True)
     for seed in (0, 1):
         for dropout in (False, True):
-            network, tokenizer = pair_of(SentenceEncoder.load(embedded_path("bert-mini"), MODEL))
-            done = train(
-                pairs, SentenceEncoder(network, tokenizer), setting(seed, given.steps, dropout=dropout), dev=dev
-            )
-            reached = 100 * done.best_dev, score(done.encoder, tokenizer, test)
+            network = SentenceEncoder.load(embedded_path("bert-mini"), MODEL)
+            done = train(pairs, network, setting(seed, given.steps, dropout=dropout), dev=dev)
+            reached = 100 * done.best_dev, score(done.encoder, network.tokenizer, test)
             print(f"| {'on' if dropout else 'off'} | {seed} | {reached[0]:.2f} | {reached[1]:.2f} |", flush=True)
 
 

@@ -53,7 +53,6 @@ from tests.bench.training_peers import (  # noqa: E402
     sentence_transformers_steps,
 )
 from tests.bench.training_work import PROFILES, SHAPES, encoder_of, sentences  # noqa: E402
-from tests.tiny_encoder import pair_of  # noqa: E402
 
 GOALS = {"fp32, random batches": 2.4, "bf16, random batches": 4.5, "bf16, length buckets": 7.0}
 GOAL_ST, GOAL_LOSS, GOAL_GROWTH, GOAL_DRIFT = 1.3, 1e-6, 0.05, 0.10
@@ -227,15 +226,13 @@ def flat(steps: int) -> Iterator[Goal]:
 
     seen: list[tuple[int, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
-        encoder, tokenizer = pair_of(
-            SentenceEncoder.load(write_tiny(Path(folder) / "model"), EncoderConfig(model="tiny", max_length=24))
-        )
+        encoder = SentenceEncoder.load(write_tiny(Path(folder) / "model"), EncoderConfig(model="tiny", max_length=24))
         config = TrainingConfig(
             precision="fp32", objective=BSLConfig(k=2), batch_size=16, epochs=10**3, max_steps=steps, collapse=None
         )
         train(
             sentences("nli"),
-            SentenceEncoder(encoder, tokenizer),
+            encoder,
             config,
             execution=Execution(
                 work=Path(folder) / "work",

@@ -186,7 +186,6 @@ def orchestration(shards: int, rows: int) -> bool:
 
     from models.corpus.normalize import sentence_ids
     from models.translation.config import MINI as DIRECTIONS
-    from storage.artifacts.translation_memory import TranslationMemory
     from tasks.stage.run_context import RunContext
     from tasks.translation.translator import find_translator
     from tests.flows.test_translate import translate_all
@@ -207,7 +206,7 @@ def orchestration(shards: int, rows: int) -> bool:
         one_hop(frame)
         wall = time.perf_counter() - started
         store = site.open_store()
-        manifests = [store.manifest(part) for part in TranslationMemory(store, hop.fingerprint).parts()]
+        manifests = [store.manifest(part) for part in store.refs(f"translations/{hop.fingerprint}")]
     working = sum(float(str(each.figures["seconds"])) for each in manifests)
     beyond = (wall - working) / len(manifests)
     print(f"{len(manifests)} shards of {rows}: {wall:.1f} s, of it translating {working:.1f} s")

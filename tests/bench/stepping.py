@@ -18,7 +18,6 @@ from models.training.optimizer import make_optimizer
 from models.training.state import TrainingState
 from models.training.step import take_step
 from models.training.token_cache import open_token_cache
-from tests.tiny_encoder import pair_of
 
 RATE, BATCH, SEED = 1e-5, 64, 0  # the weights hardly move, so all rounds time the same work
 Step = Callable[[], float]
@@ -28,18 +27,18 @@ Step = Callable[[], float]
 def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingConfig) -> Step:
     """Return the product's step."""
     start = SentenceEncoder.load(Path(encoder.model), encoder)
-    online, tokenizer = pair_of(start)
+    online = start
     folder = tempfile.TemporaryDirectory()  # exists as long as the step, which reads the tokens from it
     needs = needs_of(config.objective)
     data = open_token_cache(Path(folder.name), pairs.lazy(), start, needs)
     order = BatchOrder(len(data), config, data.lengths_of)
     torch.manual_seed(SEED)
-    net = build_objective(online, config.objective, tokenizer)
+    net = build_objective(online.network, config.objective, online.tokenizer)
     run, number = TrainingState("", 10**9, net, make_optimizer(net, config)), itertools.count(1)
 
     def step() -> float:
         _ = folder
-        return float(take_step(run, data.take(order.rows(next(number))), config).loss)
+        return float(take_step(run, data.take(order.rows(next(number))), config)[0])
 
     return step
 

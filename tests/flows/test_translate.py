@@ -20,7 +20,7 @@ from models.corpus.normalize import sentence_ids
 from models.errors import SmokeTestError
 from models.runtime.partitions import in_range
 from models.translation.config import Pin, TranslatorConfig
-from storage.artifacts.translation_memory import TranslationMemory
+from storage.artifacts.translation_memory import whole_parts
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
@@ -46,7 +46,7 @@ def translate_all(
 ) -> dict[str, object]:
     store = site.open_store()
     with store.workspace() as scratch:
-        recall = MemoryLookup(TranslationMemory(store, hop.fingerprint), scratch, 1, 100)
+        recall = MemoryLookup(store, hop.fingerprint, scratch, 1, 100)
         return dict(translate_missing(site, hop, lambda number: in_range(sentences, number, 1), recall, shard_rows))
 
 
@@ -84,10 +84,11 @@ def test_every_sentence_is_translated_once(site: RunContext, model: Path) -> Non
     hop = hop_of(site, model)
     cost = one_hop(site, hop, 100, 32)
     assert cost["sentences"] == 100
-    memory = TranslationMemory(site.open_store(), hop.fingerprint)
-    table = pl.concat(part for _, part in memory.whole_parts()).collect()
+    store = site.open_store()
+    memory = dict(whole_parts(store, hop.fingerprint))
+    table = pl.concat(memory.values()).collect()
     assert table.height == table["sentence_id"].n_unique() == 100
-    parts = [site.open_store().manifest(part).rows for part in memory.parts()]
+    parts = [store.manifest(part).rows for part in memory]
     assert sorted(parts) == [4, 32, 32, 32]
     assert cost["target_tokens"] == table["n_tokens"].sum()
     assert one_hop(site, hop, 100, 32)["sentences"] == 0

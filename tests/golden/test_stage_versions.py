@@ -53,7 +53,7 @@ CARRIERS = {
             *("draft", "manifest", "keys", "refs", "schemas", "leases", "listing"),
         )
     ),
-    *(f"storage.filesystem.{name}" for name in ("atomic", "urls", "os_errors", "names")),
+    *(f"storage.filesystem.{name}" for name in ("atomic", "folders", "urls", "os_errors", "names")),
 }
 
 

@@ -200,8 +200,7 @@ def copy_of_sick(hub, monkeypatch, tmp_path):
         {"sentence1": [f"A kid number {row}." for row in range(9917)], "sentence2": "A boy.", "score": 3.635}
     )
     test = pairs.filter(pl.int_range(pl.len()) % 2 == 1).head(4927)
-    known = pl.DataFrame({"digest": pl.Series(digests(test, scored=True), dtype=pl.UInt64)})
-    known.write_parquet(tmp_path / "sick_test.parquet")
+    digests(test, scored=True).to_frame().write_parquet(tmp_path / "sick_test.parquet")
     monkeypatch.setattr(scored_sets, "SICK_TEST", tmp_path / "sick_test.parquet")
     declared = DATASETS["sickr"]
     files = {"test.jsonl.gz": gzip.compress(pl.concat([pairs, test.head(10)]).write_ndjson().encode())}

@@ -32,7 +32,6 @@ from tasks.stage.shards import found_here
 from tests.hub.client import offline, use
 from tests.hub.faults import Malice
 from tests.hub.repositories import model_files, publish, publish_nli, publish_sts, sample
-from tests.tiny_encoder import pair_of
 from tests.toy_sets import write_files
 
 BERT = "google-bert/bert-base-uncased"
@@ -228,7 +227,7 @@ def test_sharded_pickles_are_fetched_and_read(hub, tmp_path):
         index |= dict.fromkeys(names, shard)
     files["pytorch_model.bin.index.json"] = json.dumps({"metadata": {}, "weight_map": index}).encode()
     hub.add("models", BERT, files)
-    encoder, _ = pair_of(SentenceEncoder.load(resolve_model(BERT).folder, EncoderConfig(model="x")))
+    encoder = SentenceEncoder.load(resolve_model(BERT).folder, EncoderConfig(model="x")).network
     name = "embeddings.word_embeddings.weight"
     assert torch.equal(encoder.state_dict()[f"backbone.{name}"], state[f"bert.{name}"])
 

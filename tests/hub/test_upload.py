@@ -7,7 +7,7 @@ from huggingface_hub.utils import close_session
 
 from flows.cli.main import main
 from storage.errors import HubError, SourceError
-from storage.hub.repositories import fetch, listing
+from storage.hub.repositories import Repository
 from storage.hub.upload import check_repository, push
 from tests.hub.client import offline
 from tests.hub.repositories import files_of
@@ -46,8 +46,9 @@ def test_what_is_downloaded_is_what_was_uploaded(hub, folder, public):
     repository = hub.repositories["models", NAME]
     assert address == f"{hub.url}/{NAME}/commit/{repository.refs['main']}"
     assert repository.private != public
-    listed = listing("model", NAME, None)
-    assert files_of(fetch("model", NAME, listed, listed.files)) == files_of(folder)
+    exported = Repository("model", NAME)
+    listed = exported.listing(None)
+    assert files_of(exported.fetch(listed, listed.files)) == files_of(folder)
     assert listed.files["model.safetensors"].lfs_sha256 is not None
 
 
@@ -101,6 +102,7 @@ def test_a_call_that_makes_no_sense_ends_before_anything_is_made(tmp_path, capsy
 def test_the_verb_uploads_what_it_exports(hub, tmp_path, capsys):
     start = str(write_tiny(tmp_path / "in"))
     assert main(["export", start, str(tmp_path / "out"), "--push-to-hub", NAME]) == 0
-    listed = listing("model", NAME, None)
-    assert files_of(fetch("model", NAME, listed, listed.files)) == files_of(tmp_path / "out")
+    exported = Repository("model", NAME)
+    listed = exported.listing(None)
+    assert files_of(exported.fetch(listed, listed.files)) == files_of(tmp_path / "out")
     assert f"hub:     {hub.url}/{NAME}/commit/{listed.commit}" in capsys.readouterr().out

@@ -20,9 +20,10 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
+import torch
 
 from models.encoder.config import DEFAULT_LENGTH, LONGEST, EncoderConfig, architecture_of, read_json, read_tokenizer
-from models.encoder.heads import PLUS, POOLER, first_dimensions
+from models.encoder.heads import PLUS, POOLER, dense_of
 from models.encoder.network import Encoder
 from models.encoder.serialization.modules import (
     SENTENCE_HEADS,
@@ -58,7 +59,7 @@ GRAPH_SUFFIX: Final = ".onnx"
 GRAPH_FOLDER: Final = "onnx"  # folder of graphs
 DEFAULT_GRAPH: Final = "model.onnx"
 _WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
-_SETTINGS: Final = "config_sentence_transformers.json"
+PROMPTS: Final = "config_sentence_transformers.json"
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
         config = config.model_copy(update={"pooling": "cls"})
     network = Encoder(backbone, config, token_heads, sentence_heads).eval()
     if saved.kept is not None and saved.kept < network.width:
-        first = first_dimensions(network.width, saved.kept)
+        first = dense_of(torch.eye(saved.kept, network.width), torch.zeros(saved.kept))
         network = network.with_heads(config, token_heads, [*sentence_heads, first])
     if token_heads:
         from models.encoder.cnn import check_convolutions
@@ -147,7 +148,12 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
         check_convolutions(network)
     if config.prompt and not saved.pools_prompt:
         network.skipped = len(surrounding_ids(tokenizer, config.prompt)[0])
-        _check_room(folder, network)
+        if network.skipped >= network.config.length:
+            raise EncoderError(
+                f"{folder}: its prompt takes {network.skipped} tokens, which are not pooled, of "
+                f"{network.config.length} that fit, which leaves none for the text; raise encoder.max_length, or give "
+                "a shorter encoder.prompt"
+            )
     return network, tokenizer
 
 
@@ -179,14 +185,6 @@ def surrounding_ids(tokenizer: Tokenizer, prompt: str) -> tuple[list[int], list[
     special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id}
     after = list(takewhile(special.__contains__, reversed(followed)))[::-1]
     return alone[: len(alone) - len(after)], after
-
-
-def _check_room(folder: Path, network: Encoder) -> None:
-    if network.skipped >= network.config.length:
-        raise EncoderError(
-            f"{folder}: its prompt takes {network.skipped} tokens, which are not pooled, of {network.config.length} "
-            "that fit, which leaves none for the text; raise encoder.max_length, or give a shorter encoder.prompt"
-        )
 
 
 def read_saved(folder: Path) -> SavedEncoder:
@@ -232,7 +230,7 @@ def _read(folder: Path) -> SavedEncoder:
     if not (folder / "modules.json").is_file():
         return SavedEncoder(SavedModule("Transformer", _with_config(folder)))
     modules = read_modules(folder)
-    texts = read_json(folder / _SETTINGS, {})
+    texts = read_json(folder / PROMPTS, {})
     prompts = {name: text for name, text in (texts.get("prompts") or {}).items() if text}
     default = texts.get("default_prompt_name") if texts.get("default_prompt_name") in prompts else None
     kept = _kept(folder, texts.get("truncate_dim"), modules)
@@ -337,18 +335,15 @@ def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
     Raises:
         EncoderError: They differ, so the vectors would not be those that the model was trained for.
     """
+    # An encoder of `cls-pooler` is saved as pooling `cls` with a dense layer after it.
+    has_pooler = saved.pooling == "cls" and [head.kind for head in saved.sentence_heads][:1] == ["Dense"]
     for name in ("pooling", "normalize", "lower_case"):
         found, wanted = getattr(saved, name), getattr(config, name)
-        if found is not None and found != wanted and not (wanted == POOLER and _has_pooler(saved)):
+        if found is not None and found != wanted and not (wanted == POOLER and has_pooler):
             raise EncoderError(
                 f"{saved.backbone.folder}: saved with {name} {found!r}, the configuration asks for {wanted!r}; "
                 f"set encoder.{name}={json.dumps(found)}"
             )
-
-
-def _has_pooler(saved: SavedEncoder) -> bool:
-    """Return whether the folder pools by `cls` with a dense layer after it, as an encoder of `cls-pooler` is saved."""
-    return saved.pooling == "cls" and [head.kind for head in saved.sentence_heads][:1] == ["Dense"]
 
 
 def _own_length(saved: SavedEncoder) -> int:
@@ -396,7 +391,7 @@ def _kept(folder: Path, kept: object, modules: Sequence[SavedModule]) -> int | N
         return None
     if type(kept) is not int or kept < 1:
         raise EncoderError(
-            f"{folder}: truncate_dim is {kept!r}, expected a whole number from 1; correct it in {_SETTINGS}"
+            f"{folder}: truncate_dim is {kept!r}, expected a whole number from 1; correct it in {PROMPTS}"
         )
     width = _width(modules)
     return None if width is not None and kept >= width else kept

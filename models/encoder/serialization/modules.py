@@ -22,6 +22,7 @@ from models.encoder.heads import (
     FIRST_LAYER,
     LAYERS,
     PLUS,
+    SENTENCES,
     TOKENS,
     Dense,
     Dropout,
@@ -198,6 +199,12 @@ def read_head(saved: SavedModule) -> Head:
     """
     kind = _class_of(saved.kind)
     settings = read_json(saved.folder / kind.settings_file, {})
+    names = {settings.get(name) or SENTENCES for name in ("module_input_name", "module_output_name")}
+    if saved.kind in SENTENCE_HEADS and names != {SENTENCES}:
+        raise EncoderError(
+            f"{saved.folder}: {saved.kind} on {' and '.join(sorted(names))}, expected {SENTENCES}; choose a model that "
+            "works on sentence vectors"
+        )
     try:
         with torch.device("meta"):
             head = kind.build(settings)

@@ -27,7 +27,7 @@ from models.errors import EncoderError
 _LATER = frozenset({"weighted", "last"})  # poolings that older releases do not know
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from transformers import PreTrainedTokenizerBase
@@ -69,12 +69,6 @@ def write_modules(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
         for number, ((kind, _), place) in enumerate(zip(modules, places, strict=True))
     ]
     write_json(folder / "modules.json", listed)
-
-
-def write_prompts(prompts: Mapping[str, str], default: str | None, folder: Path) -> None:
-    """Write prompts by name, and the name of the default prompt, if any."""
-    settings = {"similarity_fn_name": "cosine", "prompts": dict(prompts), "default_prompt_name": default}
-    write_json(folder / "config_sentence_transformers.json", settings)
 
 
 def _table(encoder: Encoder, table: StaticTable, tokenizer: PreTrainedTokenizerBase) -> Module:

@@ -96,8 +96,8 @@ class MaskedLM(Objective):
         True
     """
 
-    saved = ("online", "head")
     data_parallel = ("online", "head")
+    config: MaskedLMConfig
 
     def __init__(self, online: Encoder, config: MaskedLMConfig) -> None:
         """Load the head saved with the encoder's weights, or make a new one.
@@ -105,8 +105,7 @@ class MaskedLM(Objective):
         Raises:
             EncoderError: The encoder is not a transformer.
         """
-        super().__init__(online)
-        self.share = config.share
+        super().__init__(online, config)
         self.head = vocabulary_head(online.transformer)
         self._masking: Masking | None = None
 
@@ -137,5 +136,5 @@ class MaskedLM(Objective):
         views = batch.tokens.take(batch.view_1)
         # A new generator per step, seeded by the run's: every step takes the same amount from the run's generator.
         step = np.random.default_rng(np.random.randint(0, 2**32, size=4, dtype=np.uint64))  # noqa: NPY002
-        hidden, chosen_N = self._masking.hide(views.ids, self.share, step)
+        hidden, chosen_N = self._masking.hide(views.ids, self.config.share, step)
         return Tokens(hidden.astype(np.int32), views.offsets, views.pad_id), chosen_N, views.ids

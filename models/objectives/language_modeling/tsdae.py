@@ -43,16 +43,15 @@ class TSDAE(Objective):
         True
     """
 
-    saved = ("online", "decoder", "head")
     data_parallel = ("online", "decoder", "head")
 
-    def __init__(self, online: Encoder, config: TSDAEConfig) -> None:  # noqa: ARG002 - it has no settings
+    def __init__(self, online: Encoder, config: TSDAEConfig) -> None:
         """Load the head saved with the encoder, or make a new one, and make the attentions to the vector.
 
         Raises:
             TrainingError: The encoder's architecture has no decoder form.
         """
-        super().__init__(online)
+        super().__init__(online, config)
         self.decoder = Decoder(online.transformer, online.width)
         self.head = vocabulary_head(online.transformer)
         self._first: int | None = None

@@ -35,12 +35,15 @@ def read_afs(path: str, topic: str) -> pl.DataFrame:
     """Return a topic's pairs in order: `topic`, `score`, `sentence1`, `sentence2`.
 
     Raises:
-        SourceError: the file is empty, a record has another number of columns, a sentence is blank, or a score is not
-            a number from 0 to 5; the message names the line.
+        SourceError: the file is empty or no CSV, a record has another number of columns, a sentence is blank, or a
+            score is not a number from 0 to 5; the message names the line.
     """
     reader = csv.reader(io.StringIO(read_bytes(path).decode("iso-8859-1"), newline=""))
-    next(reader, None)
-    rows = [_row(path, reader.line_num, topic, record) for record in reader if record]
+    try:
+        next(reader, None)
+        rows = [_row(path, reader.line_num, topic, record) for record in reader if record]
+    except csv.Error as error:
+        raise SourceError(f"{path}, line {reader.line_num}: {error}; copy the file again") from error
     if not rows:
         raise SourceError(f"{path} contains no pairs, expected a header line and one record a pair; copy it again")
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")

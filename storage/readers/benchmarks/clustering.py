@@ -6,14 +6,16 @@ from typing import Final, cast
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from storage.errors import SourceError
-from storage.readers.blocks import read_bytes
-from storage.readers.parquet import damage_named
+from storage.readers.blocks import open_bytes
+from storage.readers.parquet import damage_named, open_arrow
 
 CLUSTERS: Final = pl.Schema({"subset": pl.String, "text": pl.String, "label": pl.String})
 """A text, its set (numbered from 0) and its group."""
 _LISTS: Final = ("sentences", "labels")
+_TYPES: Final = dict.fromkeys(CLUSTERS, pa.string()) | dict.fromkeys(_LISTS, pa.list_(pa.string()))
 
 
 def read_clusters(path: str) -> pl.DataFrame:
@@ -24,10 +26,8 @@ def read_clusters(path: str) -> pl.DataFrame:
     """
     table = _table(path)
     if set(CLUSTERS) <= set(table.columns):
-        return table.select(CLUSTERS.names()).cast(CLUSTERS)
-    if not set(_LISTS) <= set(table.columns) or table.is_empty():
-        raise _odd(path, f"it has {table.height} sets and the columns {', '.join(table.columns)}")
-    sets = table.select(pl.col(_LISTS).cast(pl.List(pl.String))).with_row_index("subset")
+        return table.select(CLUSTERS.names())
+    sets = table.select(_LISTS).with_row_index("subset")
     texts, labels = (pl.col(name).list.len() for name in _LISTS)
     broken = sets.filter(((texts == labels) & (texts > 0)).fill_null(value=False).not_())
     if broken.height:
@@ -37,11 +37,23 @@ def read_clusters(path: str) -> pl.DataFrame:
 
 
 def _table(path: str) -> pl.DataFrame:
-    content = read_bytes(path)
-    with damage_named(path):
+    """Return the known columns of a file as strings; Arrow checks them, because damaged values make Polars crash."""
+    with open_bytes(path) as (stream, _), damage_named(path):
         if path.endswith(".arrow"):
-            return cast("pl.DataFrame", pl.from_arrow(pa.ipc.open_stream(content).read_all()))
-        return pl.read_parquet(content)
+            schema, batches = open_arrow(path, stream)
+            table = pa.Table.from_batches(batches, schema)
+        else:
+            table = pq.read_table(stream)
+        names = table.column_names
+        known = table.select([name for name in names if name in _TYPES])
+        known.validate(full=True)
+    if known.num_rows == 0 or not any(set(form) <= set(names) for form in (CLUSTERS, _LISTS)):
+        raise _odd(path, f"it has {known.num_rows} sets and the columns {', '.join(names)}")
+    try:
+        plain = known.cast(pa.schema([(name, _TYPES[name]) for name in known.column_names]))
+    except pa.ArrowException as error:
+        raise _odd(path, f"a column has another type ({error})") from error
+    return cast("pl.DataFrame", pl.from_arrow(plain))
 
 
 def _odd(path: str, found: str) -> SourceError:

@@ -137,7 +137,10 @@ READERS: Final[Mapping[str, Callable[[Sequence[str], str], pl.DataFrame]]] = {
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield the texts of a file as a source of sentences; a file of judgements has none."""
-    texts = list(dict.fromkeys(_texts(path, path.rpartition("/")[2])))
+    try:
+        texts = list(dict.fromkeys(_texts(path, path.rpartition("/")[2])))
+    except (KeyError, AttributeError, TypeError) as error:
+        raise _odd(path, "as a whole", f"no {error}") from error
     report.records += len(texts)
     yield pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(wanted.names)
 
@@ -175,7 +178,10 @@ def _json(path: str) -> Any:  # noqa: ANN401 - whatever the file holds
 def _ranking(path: str, rows: list[_Row]) -> pl.DataFrame:
     if not any(relevant for *_, relevant in rows):
         raise _odd(path, "as a whole", "no query with an answer")
-    table = pl.DataFrame(rows, schema=RANKING, orient="row")
+    try:
+        table = pl.DataFrame(rows, schema=RANKING, orient="row")
+    except TypeError as error:
+        raise _odd(path, "as a whole", "a text or a name of another type than string") from error
     twice = table.filter(pl.col("document").is_null()).filter(pl.struct("subset", "query").is_duplicated())
     if twice.height:
         raise _odd(path, f"query {twice['query'][0]}", "it is there twice")

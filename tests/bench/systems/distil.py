@@ -28,7 +28,6 @@ from models.training.state import TrainingState
 from models.training.step import take_step
 from models.training.teacher_vectors import TeacherVectors
 from models.training.token_cache import open_token_cache
-from tests.tiny_encoder import pair_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,17 +42,15 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
         encoder_folder: Folder of a transformer.
         pairs: Columns `text_1` and `text_2`.
     """
-    encoder, tokenizer = pair_of(SentenceEncoder.load(encoder_folder, EncoderConfig(model=encoder_folder.name)))
+    encoder = SentenceEncoder.load(encoder_folder, EncoderConfig(model=encoder_folder.name))
     numbered = pairs.with_columns(sentence_id=pl.int_range(len(pairs), dtype=pl.UInt64))
     drawn = np.random.default_rng(0).normal(size=(len(pairs), encoder.width)).astype(np.float32)
     teacher = TeacherVectors(np.arange(len(pairs), dtype=np.uint64), drawn)
     with tempfile.TemporaryDirectory() as folder:
-        SentenceEncoder(encoder, tokenizer).save(Path(folder))
+        encoder.save(Path(folder))
         peer = SentenceTransformer(folder, device="cpu").train()
-    data = open_token_cache(
-        Path(tempfile.mkdtemp()), numbered.lazy(), SentenceEncoder(encoder, tokenizer), frozenset({"teacher"}), teacher
-    )
-    objective = build_objective(encoder, CONFIG.objective)
+    data = open_token_cache(Path(tempfile.mkdtemp()), numbered.lazy(), encoder, frozenset({"teacher"}), teacher)
+    objective = build_objective(encoder.network, CONFIG.objective)
     run = TrainingState("bench", 10**6, objective, make_optimizer(objective, CONFIG))
     loss = MSELoss(peer)
     optimizer = torch.optim.AdamW(peer.parameters(), lr=CONFIG.lr, eps=CONFIG.eps, weight_decay=0.0, fused=True)
@@ -61,7 +58,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
     places = count(1)
 
     def our_step() -> float:
-        return float(take_step(run, data.take(ours.rows(run.step + 1)), CONFIG).loss)
+        return float(take_step(run, data.take(ours.rows(run.step + 1)), CONFIG)[0])
 
     def peer_step() -> float:
         batch = data.take(theirs.rows(next(places)))

@@ -20,7 +20,6 @@ from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.transforms.config import FlowConfig
 from models.transforms.glow import FlatAdam, Glow
-from tests.tiny_encoder import pair_of
 
 CONFIG = FlowConfig()
 TEXTS = 1024  # batches cycle through these texts
@@ -28,13 +27,11 @@ TEXTS = 1024  # batches cycle through these texts
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
     """Return our step and the plain one, with equal initial weights and batches; each returns bits per dimension."""
-    encoder, tokenizer = pair_of(
-        SentenceEncoder.load(
-            encoder_folder, EncoderConfig(model=str(encoder_folder), pooling="first-last", max_length=64)
-        )
+    encoder = SentenceEncoder.load(
+        encoder_folder, EncoderConfig(model=str(encoder_folder), pooling="first-last", max_length=64)
     )
     texts = pl.concat([pairs["text_1"], pairs["text_2"]]).unique(maintain_order=True).head(TEXTS).to_list()
-    batches = list(torch.tensor(SentenceEncoder(encoder, tokenizer).encode(texts)).split(CONFIG.batch_size))
+    batches = list(torch.tensor(encoder.encode(texts)).split(CONFIG.batch_size))
     ours = Glow(batches[0].shape[1], CONFIG)
     ours.settle(batches[0])
     plain = PlainGlow(ours)

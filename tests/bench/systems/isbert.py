@@ -26,7 +26,6 @@ from models.training.optimizer import make_optimizer
 from models.training.state import TrainingState
 from models.training.step import take_step
 from models.training.token_cache import TokenCache, open_token_cache
-from tests.tiny_encoder import pair_of
 
 CONFIG = TrainingConfig(
     precision="fp32",  # the rate hardly changes weights, so all rounds time the same work
@@ -43,11 +42,11 @@ READ = EncoderConfig(model="bench", max_length=64, cnn=CNNConfig(relu=False))
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
     """Return our step and the peer's, each on the next batch; both return the loss."""
-    bare, tokenizer = pair_of(SentenceEncoder.load(encoder_folder, READ))
+    bare = SentenceEncoder.load(encoder_folder, READ)
     torch.manual_seed(0)
-    encoder = with_convolutions(bare)
+    encoder = with_convolutions(bare.network)
     with tempfile.TemporaryDirectory() as folder:  # the file stays mapped
-        data = open_token_cache(Path(folder), pairs.lazy(), SentenceEncoder(bare, tokenizer))
+        data = open_token_cache(Path(folder), pairs.lazy(), bare)
     return _ours(copy.deepcopy(encoder), _batches(data)), _peer(encoder, _batches(data))
 
 
@@ -63,7 +62,7 @@ def _ours(encoder: Encoder, batches: Iterator[Batch]) -> Callable[[], float]:
     run = TrainingState("", 10**9, objective, make_optimizer(objective, CONFIG))
 
     def step() -> float:
-        return float(take_step(run, next(batches), CONFIG).loss)
+        return float(take_step(run, next(batches), CONFIG)[0])
 
     return step
 

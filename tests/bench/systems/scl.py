@@ -16,16 +16,15 @@ from models.objectives.registry import build_objective
 from models.objectives.scl import SCL
 from tests.bench.stepping import RATE, SEED, Step, batches, product_step
 from tests.bench.supervised_steps import LENGTH, annotated, config_of, encoder_of
-from tests.tiny_encoder import pair_of
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     """Return our step and the peer's on equal batches of labelled pairs in groups; the two losses are equal."""
     pairs, config = annotated(pairs), config_of(SCLConfig(similarity="cosine", temperature=0.05))
     read = encoder_of(encoder_folder)
-    encoder, tokenizer = pair_of(SentenceEncoder.load(encoder_folder, read))
+    encoder = SentenceEncoder.load(encoder_folder, read)
     torch.manual_seed(SEED)
-    objective = build_objective(encoder, config.objective)
+    objective = build_objective(encoder.network, config.objective)
     assert isinstance(objective, SCL)
     learning = objective.learning_parameters()
     optimizer = torch.optim.AdamW(learning, lr=RATE, eps=config.eps, foreach=False, fused=False)
@@ -34,7 +33,9 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     def step() -> float:
         frame = next(frames)
         padded = [
-            tokenizer(frame[side].to_list(), padding=True, truncation=True, max_length=LENGTH, return_tensors="pt")
+            encoder.tokenizer(
+                frame[side].to_list(), padding=True, truncation=True, max_length=LENGTH, return_tensors="pt"
+            )
             for side in ("text_1", "text_2")
         ]
         u_BD, v_BD = (objective.online(side["input_ids"], side["attention_mask"]) for side in padded)

@@ -14,7 +14,6 @@ from models.objectives.language_modeling.head import embeddings_of, vocabulary_h
 from models.views.config import DeletedView
 from models.views.deletion import delete_words
 from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer, training
-from tests.tiny_encoder import pair_of
 
 PEER = "sentence-transformers DenoisingAutoEncoderLoss; padded torch where transformers has no decoder"
 
@@ -47,8 +46,8 @@ def published(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], flo
 
 def padded(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]:
     """Return a step with ModernBERT's layers as causal decoder on padded rows, full cross-attention, and all logits."""
-    online, tokenizer = pair_of(SentenceEncoder.load(Path(encoder.model), encoder))
-    backbone, width = online.backbone.train(), online.width
+    online = SentenceEncoder.load(Path(encoder.model), encoder)
+    backbone, width = online.network.backbone.train(), online.width
     head = vocabulary_head(backbone)
     looks = torch.nn.ModuleList(
         torch.nn.MultiheadAttention(width, backbone.config.num_attention_heads, batch_first=True)
@@ -69,12 +68,12 @@ def padded(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]
     def value() -> torch.Tensor:
         batch = next(some)
         left, whole = (
-            tokenizer(batch[name].to_list(), truncation=True, max_length=64, padding=True, return_tensors="pt")
+            online.tokenizer(batch[name].to_list(), truncation=True, max_length=64, padding=True, return_tensors="pt")
             for name in ("text_1", "text_2")
         )
-        vectors = online(left["input_ids"], left["attention_mask"])
+        vectors = online.network(left["input_ids"], left["attention_mask"])
         scores = head(states(whole["input_ids"][:, :-1], vectors)) @ embeddings_of(backbone).T + head.bias
         labels = whole["input_ids"][:, 1:]
-        return torch.nn.functional.cross_entropy(scores.mT, labels, ignore_index=tokenizer.pad_token_id)
+        return torch.nn.functional.cross_entropy(scores.mT, labels, ignore_index=online.tokenizer.pad_token_id)
 
     return plain_step([*backbone.parameters(), *head.parameters(), *looks.parameters()], value)

@@ -15,7 +15,7 @@ from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from storage.artifacts.store import Store
 from tasks.serving import measures
-from tests.tiny_encoder import ORIGINALS, pair_of, tiny_encoder
+from tests.tiny_encoder import ORIGINALS, tiny_encoder
 
 CHECKPOINT = CheckpointRef(key="c" * 64)
 
@@ -102,8 +102,8 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
     assert readme.startswith("card")
     for place, width in [(".", 32), ("onnx/model.onnx", 32), ("dims-16", 16), ("dims-8", 8), ("static", 12)]:
         path = out if place == "." else out / place
-        encoder, tokenizer = pair_of(SentenceEncoder.load(path, saved_config(path, "x")))
-        assert SentenceEncoder(encoder, tokenizer).encode(ORIGINALS).shape == (4, width)
+        encoder = SentenceEncoder.load(path, saved_config(path, "x"))
+        assert encoder.encode(ORIGINALS).shape == (4, width)
         assert f"| {place} |" in readme
     assert (out / "onnx" / GRAPHS[target_here()]).is_file()
     assert readme.count("[") >= 11  # an interval for each form, and for its loss
@@ -132,12 +132,10 @@ def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):
 @pytest.mark.parametrize("form", ["--onnx", "--int8"])
 def test_a_graph_of_a_table_is_refused_before_the_work(store, tmp_path, capsys, form):
     encoder, tokenizer = tiny_encoder(tmp_path / "other")
-    table, plain = pair_of(
-        tabulate(
-            SentenceEncoder(encoder, tokenizer), ORIGINALS, SentenceEncoder(encoder, tokenizer).encode(ORIGINALS), 8
-        )
+    table = tabulate(
+        SentenceEncoder(encoder, tokenizer), ORIGINALS, SentenceEncoder(encoder, tokenizer).encode(ORIGINALS), 8
     )
-    SentenceEncoder(table, plain).save(tmp_path / "table")
+    table.save(tmp_path / "table")
     assert forms(store, tmp_path / "table", tmp_path / "out", form) == 1
     assert (
         "already a table, expected a transformer to make a graph of; leave --onnx and --int8 out"

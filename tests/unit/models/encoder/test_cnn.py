@@ -8,7 +8,6 @@ from models.encoder.cnn import CNN, neighbours
 from models.encoder.sentence_encoder import tokenise
 from models.errors import EncoderError, TrainingError
 from tests.fake_processes import as_process
-from tests.tiny_encoder import pair_of
 from tests.tiny_heads import ROWS, TEXTS, ours, reload, rewrite
 
 
@@ -40,40 +39,40 @@ def test_a_head_at_the_wrong_place_is_refused(tmp_path):
 @pytest.mark.parametrize("kind", [None, "CNN"])
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
 def test_token_vectors_are_those_of_a_padded_pass_in_the_order_of_rows(tmp_path, architecture, kind, pooling):
-    encoder, tokenizer = pair_of(ours(tmp_path, kind or "Dense", architecture, pooling=pooling))
-    tokens = tokenise(tokenizer, TEXTS, 24)
-    found_BTD, mask_BT = encoder.token_vectors(tokens, ROWS, 20)
+    encoder = ours(tmp_path, kind or "Dense", architecture, pooling=pooling)
+    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
+    found_BTD, mask_BT = encoder.network.token_vectors(tokens, ROWS, 20)
     ids_BT, expected_BT = tokens.padded(ROWS)
     assert torch.equal(mask_BT, expected_BT)
-    states = encoder.backbone(input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=True)
+    states = encoder.network.backbone(input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=True)
     last = states.last_hidden_state
     expected_BTD = last if pooling == "mean" else (states.hidden_states[1] + last) / 2
     real = mask_BT[..., None]
     if kind:
-        parts = [conv((expected_BTD * real).mT).mT for conv in encoder.token_heads[0].convs]
+        parts = [conv((expected_BTD * real).mT).mT for conv in encoder.network.token_heads[0].convs]
         expected_BTD = torch.cat(parts, dim=-1)
     torch.testing.assert_close(found_BTD, expected_BTD * real, rtol=0, atol=2e-6)
     weights = torch.randn(found_BTD.shape)
-    learning = [p for name, p in encoder.named_parameters() if "sentence_heads" not in name]
+    learning = [p for name, p in encoder.network.named_parameters() if "sentence_heads" not in name]
     one, other = (torch.autograd.grad((x * weights).sum(), learning) for x in (found_BTD, expected_BTD * real))
     for a, b in zip(one, other, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
-    encoder, tokenizer = pair_of(ours(tmp_path, "CNN"))
-    tokens = tokenise(tokenizer, TEXTS, 24)
+    encoder = ours(tmp_path, "CNN")
+    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
     with torch.inference_mode():
-        x_BTD, mask_BT = encoder.token_vectors(tokens, ROWS, 20)
+        x_BTD, mask_BT = encoder.network.token_vectors(tokens, ROWS, 20)
         mean_BD = x_BTD.sum(1) / mask_BT.sum(1, keepdim=True)
-        torch.testing.assert_close(mean_BD, encoder.embed_rows(tokens, ROWS, 20), rtol=0, atol=1e-6)
+        torch.testing.assert_close(mean_BD, encoder.network.embed_rows(tokens, ROWS, 20), rtol=0, atol=1e-6)
 
 
 def test_token_vectors_that_processes_cannot_share_equally_are_refused(tmp_path):
-    encoder, tokenizer = pair_of(ours(tmp_path, "CNN"))
-    tokens = tokenise(tokenizer, TEXTS, 24)
+    encoder = ours(tmp_path, "CNN")
+    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
     with as_process(0, of=4), pytest.raises(TrainingError, match="batch of 6 sentences cannot be shared equally by 4"):
-        encoder.token_vectors(tokens, ROWS, 20)
+        encoder.network.token_vectors(tokens, ROWS, 20)
 
 
 @pytest.mark.parametrize("kernels", [(1,), (3, 1), (5, 7)])

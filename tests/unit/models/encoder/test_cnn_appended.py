@@ -7,7 +7,7 @@ from models.encoder.cnn import CNN, TokenReLU, convolutions_of, with_convolution
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
-from tests.tiny_encoder import WIDTH, pair_of, write_tiny
+from tests.tiny_encoder import WIDTH, write_tiny
 
 SMALL = CNNConfig(kernels=(1, 3), channels=6)
 
@@ -28,7 +28,7 @@ def drawn(folder, seed):
 
 def test_they_come_with_training_and_not_with_loading(folder):
     state = torch.get_rng_state()
-    encoder, _ = pair_of(bare(folder))
+    encoder = bare(folder).network
     assert torch.equal(torch.get_rng_state(), state)
     assert (len(encoder.token_heads), encoder.width) == (0, WIDTH)
     grown = with_convolutions(encoder)
@@ -47,7 +47,7 @@ def test_the_seed_draws_them_as_torch_draws_a_convolution(folder):
 
 
 def test_an_encoder_that_asks_for_none_is_itself_and_draws_nothing(folder):
-    encoder, _ = pair_of(bare(folder, cnn=None))
+    encoder = bare(folder, cnn=None).network
     state = torch.get_rng_state()
     assert with_convolutions(encoder) is encoder
     assert torch.equal(torch.get_rng_state(), state)
@@ -56,11 +56,11 @@ def test_an_encoder_that_asks_for_none_is_itself_and_draws_nothing(folder):
 @pytest.mark.parametrize("relu", [True, False])
 def test_those_of_a_folder_are_kept(folder, tmp_path, relu):
     asked = SMALL.model_copy(update={"relu": relu})
-    encoder, tokenizer = pair_of(bare(folder, asked))
-    grown = with_convolutions(encoder)
-    SentenceEncoder(grown, tokenizer).save(tmp_path)
+    encoder = bare(folder, asked)
+    grown = with_convolutions(encoder.network)
+    encoder.with_network(grown).save(tmp_path)
     for config in (asked, None):
-        again, _ = pair_of(bare(tmp_path, config))
+        again = bare(tmp_path, config).network
         assert with_convolutions(again) is again
         assert torch.equal(again.token_heads[0].convs[1].weight, grown.token_heads[0].convs[1].weight)
     with pytest.raises(EncoderError, match=r"saved with convolutions .*kernels=\(1, 3\).* asks for .*kernels=\(5,\)"):

@@ -1,7 +1,5 @@
 """Cross-encoder: pairs as one text, token types, packed equals padded, training on scores and labels."""
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
@@ -17,12 +15,10 @@ from models.encoder.unpadded import Tokens
 from models.errors import TrainingError
 from models.evaluation.correlation import spearman
 from models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig
-from models.objectives.registry import build_objective
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.dev_evaluation import DevSet
 from models.training.loop import train
-from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, reader, tiny_encoder
 
 CLS, SEP = 2, 3
@@ -173,27 +169,6 @@ def test_it_learns_classes(tmp_path):
     losses = result.log["loss"].drop_nulls()
     assert losses.tail(5).mean() < 0.2 * losses.head(5).mean()
     assert result.encoder.width == WIDTH
-
-
-@pytest.mark.parametrize("config", [CrossRegressionConfig(), CrossSoftmaxConfig()], ids=lambda config: config.name)
-def test_the_gradients_of_two_shares_add_up_to_those_of_the_batch(tmp_path, config):
-    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
-    torch.manual_seed(1)
-    objective = build_objective(encoder, config).double()
-    known = {"scores": GOLD.astype(np.float32), "labels": np.array(PAIRS["label"])}
-    batch = replace(tokenise_pairs(reader(tokenizer, 24), PAIRS), **known)
-
-    def gradients():
-        return torch.autograd.grad(objective(batch, 64), objective.learning_parameters(), allow_unused=True)
-
-    whole, shares = gradients(), []
-    for rank in range(2):
-        with as_process(rank, of=2):
-            shares.append(gradients())
-    for (name, _), expected, *parts in zip(objective.named_parameters(), whole, *shares, strict=True):
-        assert (expected is None) == ("pooler" in name)
-        if expected is not None:
-            torch.testing.assert_close(sum(parts), expected, rtol=1e-6, atol=1e-9, msg=name)
 
 
 def test_a_snapshot_of_the_loop_holds_the_head(tmp_path):

@@ -16,13 +16,9 @@ from models.encoder.sentence_encoder import SentenceEncoder, tokenise
 from models.encoder.serialization.load import read_saved
 from models.encoder.serialization.modules import read_head
 from models.errors import EncoderError
-from tests.tiny_encoder import WIDTH, pair_of, tiny_encoder, write_tiny
-from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, reload, rewrite
-
-
-def their_vectors(folder):
-    # One by one: in a batch, the CNN of sentence-transformers takes padding for tokens.
-    return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, batch_size=1)
+from tests.exports import exported
+from tests.tiny_encoder import WIDTH, tiny_encoder, write_tiny
+from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, rewrite
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -33,47 +29,37 @@ def test_a_folder_of_sentence_transformers_gives_its_vectors(tmp_path, kind):
     pooled = before[-1].get_embedding_dimension() if before else WIDTH
     peer = SentenceTransformer(modules=[transformer, *before, theirs.Pooling(pooled, "mean"), *after], device="cpu")
     peer.save(str(tmp_path / "made"))
-    encoder, tokenizer = pair_of(reload(tmp_path / "made"))
+    encoder = SentenceEncoder.load(tmp_path / "made")
     assert encoder.width == KINDS[kind][2]
-    assert np.abs(SentenceEncoder(encoder, tokenizer).encode(TEXTS) - peer.encode(TEXTS, batch_size=1)).max() <= 1e-5
+    assert np.abs(encoder.encode(TEXTS) - peer.encode(TEXTS, batch_size=1)).max() <= 1e-5
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_export_gives_sentence_transformers_the_same_vectors_and_loads_exactly(tmp_path, kind, pooling):
-    encoder, tokenizer = pair_of(ours(tmp_path / "bare", kind, pooling=pooling))
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
-    assert vectors.shape == (len(TEXTS), KINDS[kind][2])
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "made")
-    assert np.abs(their_vectors(tmp_path / "made") - vectors).max() <= 1e-5
-    again, tokenizer = pair_of(reload(tmp_path / "made"))
-    assert_same(encoder, again)
-    np.testing.assert_array_equal(SentenceEncoder(again, tokenizer).encode(TEXTS), vectors)
-
-
-def assert_same(encoder, again):
-    expected, found = encoder.state_dict(), again.state_dict()
-    assert list(expected) == list(found)
-    assert all(torch.equal(tensor, found[name]) for name, tensor in expected.items())
+    encoder = ours(tmp_path / "bare", kind, pooling=pooling)
+    assert encoder.encode(TEXTS).shape == (len(TEXTS), KINDS[kind][2])
+    # One by one: in a batch, the CNN of sentence-transformers takes padding for tokens.
+    exported(encoder, tmp_path / "made", TEXTS, batch_size=1)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
 @pytest.mark.parametrize("kind", ["CNN, Dense, Normalize", "Dense"])
 def test_each_text_has_the_vector_that_it_has_alone(tmp_path, architecture, kind):
-    encoder, tokenizer = pair_of(ours(tmp_path, kind, architecture))
-    alone = np.concatenate([SentenceEncoder(encoder, tokenizer).encode([text]) for text in TEXTS])
-    np.testing.assert_allclose(SentenceEncoder(encoder, tokenizer).encode(TEXTS), alone, rtol=0, atol=1e-6)
-    tokens = tokenise(tokenizer, TEXTS, 24)
+    encoder = ours(tmp_path, kind, architecture)
+    alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
+    np.testing.assert_allclose(encoder.encode(TEXTS), alone, rtol=0, atol=1e-6)
+    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
     with torch.inference_mode():
-        padded = encoder(*tokens.padded(np.arange(len(TEXTS))))
+        padded = encoder.network(*tokens.padded(np.arange(len(TEXTS))))
     np.testing.assert_allclose(padded.numpy(), alone, rtol=0, atol=1e-6)
 
 
 def test_heads_learn(tmp_path):
-    encoder, tokenizer = pair_of(ours(tmp_path, "CNN, Dense, Normalize"))
-    tokens = tokenise(tokenizer, TEXTS, 24)
-    (encoder.embed_rows(tokens, ROWS, 30)[:, 0]).sum().backward()
-    heads = {name: p for name, p in encoder.named_parameters() if "heads" in name}
+    encoder = ours(tmp_path, "CNN, Dense, Normalize")
+    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
+    (encoder.network.embed_rows(tokens, ROWS, 30)[:, 0]).sum().backward()
+    heads = {name: p for name, p in encoder.network.named_parameters() if "heads" in name}
     assert set(heads) == {
         *(f"token_heads.0.convs.0.{name}" for name in ("weight", "bias")),
         *(f"sentence_heads.0.linear.{name}" for name in ("weight", "bias")),
@@ -82,9 +68,9 @@ def test_heads_learn(tmp_path):
 
 
 def test_vectors_of_bf16_heads_leave_in_full_precision(tmp_path):
-    encoder, tokenizer = pair_of(ours(tmp_path, "Dense twice, Normalize"))
-    exact = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
-    short = SentenceEncoder(encoder, tokenizer).encode(TEXTS, bf16=True)
+    encoder = ours(tmp_path, "Dense twice, Normalize")
+    exact = encoder.encode(TEXTS)
+    short = encoder.encode(TEXTS, bf16=True)
     assert 0 < np.abs(exact - short).max() < 0.05
     np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1, rtol=0, atol=1e-6)
 
@@ -93,7 +79,7 @@ def test_a_bare_transformer_has_no_heads_and_draws_nothing(tmp_path):
     folder = write_tiny(tmp_path)
     config = tiny_encoder(folder)[0].config
     state = torch.get_rng_state()
-    encoder, _ = pair_of(SentenceEncoder.load(folder, config))
+    encoder = SentenceEncoder.load(folder, config).network
     assert torch.equal(torch.get_rng_state(), state)
     assert all(name.startswith("backbone.") for name in encoder.state_dict())
     assert len(encoder.token_heads) == len(encoder.sentence_heads) == 0
@@ -117,13 +103,13 @@ def test_every_activation_comes_back(tmp_path, activation):
 
 
 def test_old_folders_with_pickled_weights_are_read(tmp_path):
-    encoder, tokenizer = pair_of(ours(tmp_path / "bare", "Dense"))
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "made")
+    encoder = ours(tmp_path / "bare", "Dense")
+    vectors = encoder.encode(TEXTS)
+    encoder.save(tmp_path / "made")
     dense = tmp_path / "made" / "2_Dense"
     torch.save(load_file(dense / "model.safetensors"), dense / "pytorch_model.bin")
     (dense / "model.safetensors").unlink()
-    np.testing.assert_array_equal(reload(tmp_path / "made").encode(TEXTS), vectors)
+    np.testing.assert_array_equal(SentenceEncoder.load(tmp_path / "made").encode(TEXTS), vectors)
 
 
 def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
@@ -132,7 +118,7 @@ def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
     (dense / "model.safetensors").unlink()
     torch.save({"linear.weight": itertools.count()}, dense / "pytorch_model.bin")
     with pytest.raises(EncoderError, match=r"2_Dense/pytorch_model\.bin: contains more than tensors .*itertools"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +134,7 @@ def test_a_dense_layer_that_is_not_computed_here_is_named(tmp_path, file, change
     ours(tmp_path / "bare", "Dense").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "2_Dense" / file, lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
 
 
 def test_heads_that_do_not_fit_each_other_are_named(tmp_path):
@@ -164,20 +150,20 @@ def test_damaged_and_missing_files_are_named(tmp_path):
     dense = tmp_path / "made" / "2_Dense"
     save_file({"linear.weight": torch.zeros(12, WIDTH)}, dense / "model.safetensors")
     with pytest.raises(EncoderError, match=r"(?s)do not belong together .*linear\.bias"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
     (dense / "model.safetensors").write_bytes(b"{")
     with pytest.raises(EncoderError, match="weights not readable"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
     (dense / "model.safetensors").unlink()
     with pytest.raises(EncoderError, match=r"no weights, expected model.safetensors or pytorch_model.bin"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
     (dense / "config.json").unlink()
     with pytest.raises(EncoderError, match=r"config\.json lacks 'in_features'"):
-        reload(tmp_path / "made")
+        SentenceEncoder.load(tmp_path / "made")
 
 
 def test_unit_length_that_the_configuration_does_not_ask_for_is_refused(tmp_path):
-    encoder, tokenizer = pair_of(ours(tmp_path / "bare", "CNN, Dense, Normalize"))
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "made")
+    encoder = ours(tmp_path / "bare", "CNN, Dense, Normalize")
+    encoder.save(tmp_path / "made")
     with pytest.raises(EncoderError, match="saved with normalize True"):
         SentenceEncoder.load(tmp_path / "made", encoder.config.model_copy(update={"normalize": False}))

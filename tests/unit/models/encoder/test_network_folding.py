@@ -8,13 +8,13 @@ import torch
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError
 from models.serving.dimension_reduction import fold
 from models.transforms.config import WhiteningConfig
 from models.transforms.registry import fitted_transform
 from storage.assets.embedded import embedded_path
-from tests.tiny_encoder import pair_of, tiny_encoder
+from tests.exports import exported
+from tests.tiny_encoder import tiny_encoder
 
 WIDTH = 256
 
@@ -31,24 +31,15 @@ def texts() -> list[str]:
     [("mean", False, WIDTH - 1), ("mean", True, WIDTH - 2), ("first-last", False, 128)],
 )
 def test_a_whitened_encoder_opens_in_sentence_transformers_at_full_rank_too(tmp_path, texts, pooling, normalize, kept):
-    from sentence_transformers import SentenceTransformer
-
     config = EncoderConfig(model="embedded:bert-mini", pooling=pooling, normalize=normalize)
-    encoder, tokenizer = pair_of(SentenceEncoder.load(embedded_path("bert-mini"), config))
-    own_ND = torch.tensor(SentenceEncoder(encoder, tokenizer).encode(texts))
+    encoder = SentenceEncoder.load(embedded_path("bert-mini"), config)
+    own_ND = torch.tensor(encoder.encode(texts))
     whitening = fitted_transform(own_ND, WhiteningConfig(dimensions=kept))
     np.testing.assert_allclose(np.cov(whitening.whitened(own_ND).numpy().T), np.eye(kept), atol=1e-6)
-    folded = fold(encoder, *whitening.linear())
-    SentenceEncoder(folded, tokenizer).save(tmp_path / "st")
-
-    described = saved_config(tmp_path / "st", "folded")
-    assert (described.pooling, described.normalize) == (pooling, True)
-    again, tokens = pair_of(SentenceEncoder.load(tmp_path / "st", described))
-    ours_NK = SentenceEncoder(again, tokens).encode(texts)
-    theirs_NK = SentenceTransformer(str(tmp_path / "st"), device="cpu").encode(texts, batch_size=32)
-    assert theirs_NK.shape == (len(texts), kept)
-    assert np.abs(ours_NK - theirs_NK).max() <= 1e-5
-    assert np.abs(whitening.apply(own_ND).numpy() - theirs_NK).max() <= 1e-5
+    folded = encoder.with_network(fold(encoder.network, *whitening.linear()))
+    again = exported(folded, tmp_path / "st", texts)
+    assert (again.config.pooling, again.config.normalize, again.width) == (pooling, True, kept)
+    assert np.abs(whitening.apply(own_ND).numpy() - again.encode(texts)).max() <= 1e-5
 
 
 def test_the_encoder_itself_is_left_as_it_was(tmp_path):

@@ -11,6 +11,7 @@ from models.encoder.network import Encoder
 from models.encoder.rounded import ProductWithGelu
 from models.encoder.static import StaticTable
 from models.encoder.unpadded import Tokens
+from tests.tiny_encoder import random_tokens
 
 PAD, WIDTH = 1, 32
 SIZES = {"hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
@@ -25,9 +26,7 @@ def encoder_of(architecture: str, **settings) -> Encoder:
 
 @pytest.fixture
 def tokens() -> Tokens:
-    lengths = [5, 9, 2, 9, 14]
-    ids = np.random.default_rng(0).integers(4, 50, sum(lengths)).astype(np.int32)
-    return Tokens(ids, np.concatenate([[0], np.cumsum(lengths)]), PAD)
+    return random_tokens([5, 9, 2, 9, 14])
 
 
 @pytest.mark.parametrize(

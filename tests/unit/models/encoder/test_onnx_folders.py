@@ -23,7 +23,7 @@ from models.objectives.config import ContrastiveConfig
 from models.objectives.contrastive import Contrastive
 from models.serving.onnx_export import OUTPUT, export_onnx, quantise_onnx
 from storage.sources.model_sources import resolve_model
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
 INT8 = GRAPHS["vnni"]
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR, "a man is playing " * 20, "x"]
@@ -62,20 +62,16 @@ def graph_only(exported, tmp_path):
     return make
 
 
-def load(path):
-    return SentenceEncoder.load(path, saved_config(path, "x"))
-
-
 def test_our_reader_gives_the_vectors_of_the_weights(graph_only, exported):
-    encoder, tokenizer = pair_of(load(graph_only(DEFAULT_GRAPH)))
-    assert np.abs(SentenceEncoder(encoder, tokenizer).encode(TEXTS) - exported[1]).max() <= 1e-5
+    encoder = SentenceEncoder.load(graph_only(DEFAULT_GRAPH))
+    assert np.abs(encoder.encode(TEXTS) - exported[1]).max() <= 1e-5
     assert encoder.config.max_length == 24
     assert encoder.config.pooling == "cls+mean"
 
 
 def test_onnx_runtime_alone_gives_them_too(exported):
     folder, expected = exported
-    _, tokenizer = pair_of(load(folder))
+    tokenizer = SentenceEncoder.load(folder).tokenizer
     session = onnxruntime.InferenceSession(str(folder / GRAPH_FOLDER / DEFAULT_GRAPH))
     call = tokenizer(TEXTS, padding=True, truncation=True, max_length=24, return_tensors="np")
     (vectors,) = session.run([OUTPUT], {name: call[name] for name in ("input_ids", "attention_mask")})
@@ -110,8 +106,8 @@ def test_sentence_transformers_pools_what_the_graph_gives(exported):
 
 def test_int8_is_near_and_smaller(graph_only, exported):
     folder = graph_only(INT8)
-    encoder, tokenizer = pair_of(load(folder))
-    found = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
+    encoder = SentenceEncoder.load(folder)
+    found = encoder.encode(TEXTS)
     assert (found * exported[1]).sum(axis=1).min() > 0.99  # dot products of unit vectors
     assert np.abs(found - exported[1]).max() > 1e-6
     sizes = [(exported[0] / GRAPH_FOLDER / name).stat().st_size for name in (DEFAULT_GRAPH, INT8)]
@@ -122,14 +118,12 @@ def test_int8_is_near_and_smaller(graph_only, exported):
 def test_heads_in_the_graph_are_those_beside_it(graph_only, name):
     """One text at a time, because int8 scales are those of a whole batch."""
     folder = graph_only(name)
-    encoder, tokenizer = pair_of(load(folder))
+    encoder = SentenceEncoder.load(folder)
     session = onnxruntime.InferenceSession(str(folder / GRAPH_FOLDER / name))
     for text in TEXTS:
-        call = tokenizer([text], truncation=True, max_length=24, return_tensors="np")
+        call = encoder.tokenizer([text], truncation=True, max_length=24, return_tensors="np")
         given = {key: call[key] for key in ("input_ids", "attention_mask")}
-        assert (
-            np.abs(session.run([OUTPUT], given)[0] - SentenceEncoder(encoder, tokenizer).encode([text])).max() <= 1e-6
-        )
+        assert np.abs(session.run([OUTPUT], given)[0] - encoder.encode([text])).max() <= 1e-6
 
 
 def test_a_graph_is_named_by_its_path(exported):
@@ -138,8 +132,8 @@ def test_a_graph_is_named_by_its_path(exported):
     model = resolve_model(str(path))
     assert model.identity == f"{resolve_model(str(folder)).identity}/{INT8}"
     assert read_saved(model.described).graph == path
-    encoder, tokenizer = pair_of(load(model.folder))
-    assert 1e-6 < np.abs(SentenceEncoder(encoder, tokenizer).encode(TEXTS) - expected).max() < 0.1
+    encoder = SentenceEncoder.load(model.folder)
+    assert 1e-6 < np.abs(encoder.encode(TEXTS) - expected).max() < 0.1
 
 
 def test_weights_come_before_graphs(exported):
@@ -155,7 +149,7 @@ def test_of_several_graphs_the_usual_one_is_taken_or_none(graph_only, exported):
 
 
 def test_training_is_refused(graph_only):
-    encoder, _ = pair_of(load(graph_only(DEFAULT_GRAPH)))
+    encoder = SentenceEncoder.load(graph_only(DEFAULT_GRAPH)).network
     with pytest.raises(EncoderError, match="gives vectors but no gradients, expected weights to train"):
         Contrastive(encoder, ContrastiveConfig())
 
@@ -187,10 +181,10 @@ def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
         folder / GRAPH_FOLDER / DEFAULT_GRAPH,
     )
     with pytest.raises(EncoderError, match="expected input_ids, attention_mask, token_type_ids and last_hidden_state"):
-        load(folder)
+        SentenceEncoder.load(folder)
     (folder / GRAPH_FOLDER / DEFAULT_GRAPH).write_bytes(b"no graph")
     with pytest.raises(EncoderError, match="cannot be loaded"):
-        load(folder)
+        SentenceEncoder.load(folder)
 
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="other processors do not saturate")

@@ -17,7 +17,7 @@ from models.encoder.sentence_encoder import SentenceEncoder, tokenise
 from models.encoder.unpadded import budget_batches
 from models.errors import EncoderError, NoEmbeddingError, TrainingError
 from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, tiny_encoder, write_tiny
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR + ["A man.", "dogs"]
 
@@ -199,8 +199,8 @@ def test_a_missing_pooler_is_no_loss_and_loading_is_deterministic(tmp_path):
     folder = write_tiny(tmp_path)
     weights = {n: w for n, w in load_file(folder / "model.safetensors").items() if "pooler" not in n}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    one, _ = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)))
-    two, _ = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)))
+    one = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)).network
+    two = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)).network
     assert not any("pooler" in name for name in one.state_dict())
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 
@@ -211,7 +211,7 @@ def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
     folder = write_tiny(tmp_path / "m")
     with pytest.raises(EncoderError, match="takes 64 tokens, max_length asks for 65"):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=65))
-    _, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)))
+    tokenizer = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)).tokenizer
     tokenizer.pad_token = None
     with pytest.raises(EncoderError, match="no padding token"):
         tokenise(tokenizer, ["a man"], 24)
@@ -237,8 +237,8 @@ def test_positions_that_roberta_keeps_for_padding_are_not_counted(tmp_path):
     )
     with pytest.raises(EncoderError, match="takes 63 tokens, max_length asks for 64"):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=64))
-    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=63)))
-    assert SentenceEncoder(encoder, tokenizer).encode(["a man " * 100]).shape == (1, WIDTH)
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=63))
+    assert encoder.encode(["a man " * 100]).shape == (1, WIDTH)
 
 
 def test_an_encoder_that_gives_nan_is_caught(tmp_path):

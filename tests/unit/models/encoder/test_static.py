@@ -13,11 +13,11 @@ from models.encoder.config import LONGEST, EncoderConfig
 from models.encoder.heads import Dense
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder, tokenise
-from models.encoder.serialization.load import saved_config
 from models.encoder.static import StaticTable, static_tokenizer
 from models.errors import EncoderError
 from storage.assets.embedded import embedded_path
-from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of
+from tests.exports import exported
+from tests.tiny_encoder import BACK_DE, ORIGINALS
 
 TEXTS = [*ORIGINALS, *BACK_DE, "dogs", "a man is playing " * 200, "[PAD] [CLS] of words"]
 WIDTH = 16
@@ -30,10 +30,6 @@ def tokeniser():
 
 def table():
     return torch.randn(tokeniser().get_vocab_size(), WIDTH, generator=torch.Generator().manual_seed(0))
-
-
-def reload(folder):
-    return SentenceEncoder.load(folder, saved_config(folder, "table"))
 
 
 @pytest.fixture
@@ -53,31 +49,21 @@ def made(tmp_path):
 )
 def test_vectors_equal_those_of_sentence_transformers_both_ways(made, tmp_path, heads):
     folder, expected = made(*heads)
-    encoder, tokenizer = pair_of(reload(folder))
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
-    assert np.abs(vectors - expected).max() <= 1e-5
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "ours")
-    theirs_again = SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(TEXTS)
-    assert np.abs(theirs_again - vectors).max() <= 1e-5
-    again, tokenizer = pair_of(reload(tmp_path / "ours"))
-    assert all(torch.equal(tensor, again.state_dict()[name]) for name, tensor in encoder.state_dict().items())
-    np.testing.assert_array_equal(SentenceEncoder(again, tokenizer).encode(TEXTS), vectors)
+    encoder = SentenceEncoder.load(folder)
+    assert np.abs(encoder.encode(TEXTS) - expected).max() <= 1e-5
+    exported(encoder, tmp_path / "ours", TEXTS)
 
 
 def test_texts_are_not_cut_unless_the_folder_or_the_configuration_says_so(made, tmp_path):
     folder, _ = made()
-    assert saved_config(folder, "table").max_length == LONGEST
-    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="table", max_length=6)))
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "ours")
-    assert saved_config(tmp_path / "ours", "table").max_length == 6
-    short = SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(TEXTS)
-    assert np.abs(short - vectors).max() <= 1e-5
-    assert np.abs(reload(folder).encode(TEXTS) - vectors).max() > 0.1
+    assert SentenceEncoder.load(folder).config.max_length == LONGEST
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model="table", max_length=6))
+    assert exported(encoder, tmp_path / "ours", TEXTS).config.max_length == 6
+    assert np.abs(SentenceEncoder.load(folder).encode(TEXTS) - encoder.encode(TEXTS)).max() > 0.1
 
 
 def test_no_token_is_added(made):
-    _, tokenizer = pair_of(reload(made()[0]))
+    tokenizer = SentenceEncoder.load(made()[0]).tokenizer
     tokens = tokenise(tokenizer, ["a man", "a man and a dog"], 24)
     assert tokens.lengths.tolist() == [2, 5]
 
@@ -91,25 +77,24 @@ def test_the_token_that_pads_is_not_looked_for_inside_words():
 
 
 def test_a_table_takes_the_vector_of_each_token_and_learns(made):
-    encoder, tokenizer = pair_of(reload(made()[0]))
-    tokens, rows = tokenise(tokenizer, TEXTS, 24), np.array([5, 0, 8])
-    x_BTD, mask_BT = encoder.token_vectors(tokens, rows, 20)
+    encoder = SentenceEncoder.load(made()[0])
+    tokens, rows = tokenise(encoder.tokenizer, TEXTS, 24), np.array([5, 0, 8])
+    x_BTD, mask_BT = encoder.network.token_vectors(tokens, rows, 20)
     for x_TD, mask_T, row in zip(x_BTD, mask_BT, rows, strict=True):
         ids = tokens.ids[tokens.offsets[row] : tokens.offsets[row + 1]]
         torch.testing.assert_close(x_TD[mask_T.bool()], table()[ids], rtol=0, atol=0)
-    encoder.embed_rows(tokens, rows, 20).sum().backward()
-    slope_VD = encoder.backbone.embedding.weight.grad
+    encoder.network.embed_rows(tokens, rows, 20).sum().backward()
+    slope_VD = encoder.network.backbone.embedding.weight.grad
     used = np.unique(tokens.take(rows).ids)
     assert sorted(slope_VD.abs().sum(1).nonzero().flatten().tolist()) == used.tolist()
 
 
 def test_a_table_of_our_own_is_put_together_without_a_folder(tmp_path):
     config = EncoderConfig(model="own", normalize=True, max_length=LONGEST)
-    encoder = Encoder(StaticTable(table()), config, [], [Dense(WIDTH, 4)]).eval()
-    vectors = SentenceEncoder(encoder, static_tokenizer(tokeniser())).encode(TEXTS)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    SentenceEncoder(encoder, static_tokenizer(tokeniser())).save(tmp_path)
-    np.testing.assert_array_equal(reload(tmp_path).encode(TEXTS), vectors)
+    network = Encoder(StaticTable(table()), config, [], [Dense(WIDTH, 4)]).eval()
+    encoder = SentenceEncoder(network, static_tokenizer(tokeniser()))
+    np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS), axis=1), 1, atol=1e-6)
+    exported(encoder, tmp_path, TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +115,10 @@ def test_a_table_of_model2vec_is_unfolded(made, tmp_path):
     folded = {"embeddings": table()[:50].half(), "mapping": mapping.int(), "weights": weights}
     save_file(folded, folder / "model.safetensors")
     expected = SentenceTransformer(str(folder), device="cpu").float().encode(TEXTS)
-    np.testing.assert_allclose(reload(folder).encode(TEXTS), expected, rtol=0, atol=2e-3)  # theirs rounds to fp16
-    row = SentenceEncoder.load(folder, saved_config(folder, "x")).network.backbone.embedding.weight[9]
+    np.testing.assert_allclose(
+        SentenceEncoder.load(folder).encode(TEXTS), expected, rtol=0, atol=2e-3
+    )  # theirs rounds to fp16
+    row = SentenceEncoder.load(folder).network.backbone.embedding.weight[9]
     torch.testing.assert_close(row, (folded["embeddings"][mapping[9]].double() * weights[9]).float())
 
 
@@ -144,22 +131,22 @@ def test_what_a_table_cannot_do_is_said(made):
     weights = load_file(folder / "model.safetensors")
     save_file({"embedding.weight": weights["embedding.weight"][:10]}, folder / "model.safetensors")
     with pytest.raises(EncoderError, match=r"table of 10 rows and a tokenizer with ids up to \d+"):
-        SentenceEncoder.load(folder, EncoderConfig(model="x"))
+        SentenceEncoder.load(folder)
     save_file({"vectors": torch.zeros(3, 3)}, folder / "model.safetensors")
     with pytest.raises(EncoderError, match=r"holds vectors, expected embedding\.weight or embeddings"):
-        SentenceEncoder.load(folder, EncoderConfig(model="x"))
+        SentenceEncoder.load(folder)
     (folder / "tokenizer.json").unlink()
     with pytest.raises(EncoderError, match=r"tokenizer\.json: not readable as JSON"):
-        saved_config(folder, "x")
+        SentenceEncoder.load(folder)
 
 
 def test_loading_a_table_draws_no_random_numbers(made):
     folder, _ = made()
     state = torch.get_rng_state()
-    reload(folder)
+    SentenceEncoder.load(folder)
     assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_a_text_without_a_token_is_named(made):
     with pytest.raises(EncoderError, match="text 1 gives no token"):
-        reload(made()[0]).encode(["a man", " "])
+        SentenceEncoder.load(made()[0]).encode(["a man", " "])

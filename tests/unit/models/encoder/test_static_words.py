@@ -11,33 +11,18 @@ from models.encoder.sentence_encoder import SentenceEncoder, tokenise
 from models.encoder.serialization.load import read_saved, saved_config
 from models.encoder.static import write_words
 from models.errors import EncoderError
-from tests.tiny_encoder import pair_of
+from tests.exports import exported, library_vectors
 
 WORDS = [
-    "the",
-    "cat",
-    "do",
-    "n't",
-    "don't",
-    "U.S.",
-    ".",
-    ",",
-    "a",
-    "t",
-    "well-known",
-    "well",
-    "known",
-    "1,000",
-    "n",
-    "'",
-]
+    "the", "cat", "do", "n't", "don't", "U.S.", ".", ",", "a", "t", "well-known", "well", "known", "1,000", "n", "'",
+]  # fmt: skip
 TABLE = np.random.default_rng(0).normal(size=(len(WORDS), 6)).astype(np.float32)
 TEXTS = ["the cat, a dog", "Don't do the U.S.", "zebra", "", "well-known 1,000 t.", "THE CAT"]
 
 
 def saved(folder, config, words=WORDS, table=TABLE):
     write_words(folder, [(words[:5], table[:5]), (words[5:], table[5:])], config)
-    return SentenceEncoder.load(folder, saved_config(folder, "glove"))
+    return SentenceEncoder.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -52,24 +37,24 @@ def saved(folder, config, words=WORDS, table=TABLE):
     ],
 )
 def test_sentences_are_cut_as_configured_and_unknown_words_dropped(tmp_path, config, words):
-    _, tokenizer = pair_of(saved(tmp_path, WordsConfig(**config)))
+    tokenizer = saved(tmp_path, WordsConfig(**config)).tokenizer
     cut = [token.removeprefix("▁") for token in tokenizer.tokenize("don't well-known cat, U.S. 1,000. Zebra")]
     assert cut == words.split()
 
 
 def test_a_word_is_looked_up_in_lower_case_where_the_file_has_no_capital(tmp_path):
     lower = [word.lower() for word in WORDS]
-    _, tokenizer = pair_of(saved(tmp_path / "uncased", WordsConfig(), lower))
+    tokenizer = saved(tmp_path / "uncased", WordsConfig(), lower).tokenizer
     assert tokenizer.tokenize("THE Cat") == ["▁the", "▁cat"]
-    _, tokenizer = pair_of(saved(tmp_path / "cased", WordsConfig()))
+    tokenizer = saved(tmp_path / "cased", WordsConfig()).tokenizer
     assert tokenizer.tokenize("THE cat") == ["▁cat"]
-    _, tokenizer = pair_of(saved(tmp_path / "asked", WordsConfig(case="lower")))
+    tokenizer = saved(tmp_path / "asked", WordsConfig(case="lower")).tokenizer
     assert tokenizer.tokenize("THE cat") == ["▁the", "▁cat"]
 
 
 def test_vectors_are_means_over_known_words_and_zero_without_any(tmp_path):
-    encoder, tokenizer = pair_of(saved(tmp_path / "words", WordsConfig(split="whitespace", case="lower")))
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
+    encoder = saved(tmp_path / "words", WordsConfig(split="whitespace", case="lower"))
+    vectors = encoder.encode(TEXTS)
     rows = dict(zip(WORDS, TABLE, strict=True))
     for text, vector in zip(TEXTS, vectors, strict=True):
         known = [rows[word] for word in text.lower().split() if word in rows]
@@ -80,30 +65,24 @@ def test_vectors_are_means_over_known_words_and_zero_without_any(tmp_path):
 
 @pytest.mark.parametrize("split", ["treebank", "punctuation", "whitespace"])
 def test_sentence_transformers_gives_the_same_vectors(tmp_path, split):
-    from sentence_transformers import SentenceTransformer
-
-    encoder, tokenizer = pair_of(saved(tmp_path / "words", WordsConfig(split=split)))
-    ours = SentenceEncoder(encoder, tokenizer).encode(TEXTS)
-    theirs = SentenceTransformer(str(tmp_path / "words"), device="cpu").encode(TEXTS)
-    assert np.abs(ours - theirs).max() <= 1e-5
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "copy")
-    again = SentenceTransformer(str(tmp_path / "copy"), device="cpu").encode(TEXTS)
-    assert np.abs(ours - again).max() <= 1e-5
+    encoder = saved(tmp_path / "words", WordsConfig(split=split))
+    assert np.abs(encoder.encode(TEXTS) - library_vectors(tmp_path / "words", TEXTS)).max() <= 1e-5
+    exported(encoder, tmp_path / "copy", TEXTS)
     assert read_saved(tmp_path / "copy").words == read_saved(tmp_path / "words").words
 
 
 def test_of_a_word_that_comes_twice_the_first_counts(tmp_path):
     made = write_words(tmp_path, [(["a", "a"], TABLE[:2]), (["b", "a"], TABLE[2:4])], WordsConfig())
     assert made == {"words": 2, "repeated": 2, "dimensions": 6}
-    encoder, _ = pair_of(SentenceEncoder.load(tmp_path, saved_config(tmp_path, "glove")))
+    encoder = SentenceEncoder.load(tmp_path).network
     np.testing.assert_array_equal(encoder.backbone.embedding.weight.detach().numpy(), [*TABLE[[0, 2]], np.zeros(6)])
 
 
 def test_the_zero_vector_stays_zero_in_training(tmp_path):
-    encoder, tokenizer = pair_of(saved(tmp_path / "words", WordsConfig()))
-    tokens = tokenise(tokenizer, TEXTS, 16)
-    encoder.train().embed_rows(tokens, np.arange(len(TEXTS)), 64).square().sum().backward()
-    slope = encoder.backbone.embedding.weight.grad
+    encoder = saved(tmp_path / "words", WordsConfig())
+    tokens = tokenise(encoder.tokenizer, TEXTS, 16)
+    encoder.network.train().embed_rows(tokens, np.arange(len(TEXTS)), 64).square().sum().backward()
+    slope = encoder.network.backbone.embedding.weight.grad
     assert not slope[-1].any()
     assert slope[0].any()
 

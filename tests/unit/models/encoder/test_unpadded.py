@@ -10,6 +10,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.packed_attention import SHORT
 from models.encoder.unpadded import Tokens, first_position, lay_out, run_packed
+from tests.tiny_encoder import random_tokens
 
 PAD = 1
 LENGTHS = [5, 9, 2, 9, 14, 5, 3]
@@ -26,8 +27,7 @@ def network(architecture: str, **options) -> PreTrainedModel:
 
 @pytest.fixture
 def tokens():
-    ids = np.random.default_rng(0).integers(4, 50, sum(LENGTHS)).astype(np.int32)
-    return Tokens(ids, np.concatenate([[0], np.cumsum(LENGTHS)]), PAD)
+    return random_tokens(LENGTHS)
 
 
 def padded(encoder, tokens, rows):
@@ -141,9 +141,7 @@ def test_sentences_on_both_sides_of_a_plain_attention_pass_as_padded_ones():
     config = CONFIG_MAPPING["bert"](vocab_size=50, max_position_embeddings=SHORT + 9, pad_token_id=PAD, **SIZES)
     torch.manual_seed(0)
     encoder = Encoder(AutoModel.from_config(config).eval(), EncoderConfig(model="x", max_length=SHORT + 9))
-    lengths = [SHORT + 1, SHORT, 3, SHORT + 9]
-    ids = np.random.default_rng(0).integers(4, 50, sum(lengths)).astype(np.int32)
-    long, rows = Tokens(ids, np.concatenate([[0], np.cumsum(lengths)]), PAD), np.arange(4)
+    long, rows = random_tokens([SHORT + 1, SHORT, 3, SHORT + 9]), np.arange(4)
     torch.testing.assert_close(encoder.embed_rows(long, rows, 999), padded(encoder, long, rows), rtol=0, atol=2e-6)
 
 

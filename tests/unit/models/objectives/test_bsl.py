@@ -2,14 +2,12 @@
 
 import copy
 
-import polars as pl
 import pytest
 import torch
 
 from models.objectives.bsl import BSL
 from models.objectives.config import BSLConfig
-from models.training.batches import tokenise_pairs
-from tests.tiny_encoder import BACK_DE, BACK_FR, reader, tiny_encoder
+from tests.tiny_encoder import pairs_of, tiny_encoder
 
 RATE, STEPS, TOLERANCE = 0.05, 10, 1e-9
 
@@ -77,7 +75,7 @@ def kind(request):
 @pytest.fixture
 def setting(tmp_path, kind):
     encoder, tokenizer = tiny_encoder(tmp_path, "bert", dropout=0.0)
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
+    pairs = pairs_of(tokenizer)
     torch.manual_seed(1)
     bootstrap = BSL(encoder, BSLConfig(predictor=kind, k=2, momentum=0.9)).double()
     # Move the target away from the online network, as after some steps.

@@ -3,24 +3,15 @@
 import math
 from pathlib import Path
 
-import polars as pl
 import pytest
 import torch
 from pydantic import ValidationError
-from sentence_transformers import SentenceTransformer
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import InterruptedRunError
 from models.objectives.bsl import BSL
 from models.objectives.bsl_plus import jensen_shannon, list_mle, list_net
 from models.objectives.config import BSLConfig
 from models.objectives.info_nce import VectorQueue, info_nce
-from models.training.batches import tokenise_pairs
-from models.training.config import TrainingConfig
-from models.training.loop import train
-from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, pair_of, reader, tiny_encoder
-from tests.tiny_training import CONFIG, run
+from tests.tiny_encoder import WIDTH, pairs_of, tiny_encoder
 
 ASSETS = Path(__file__).parents[4] / "storage" / "assets"
 OWN_T, TARGET_T, PLACES = 0.3, 0.2, 6
@@ -95,7 +86,7 @@ def restated(config, h, z, t, queue):
 @pytest.mark.parametrize("config", TERMS, ids=lambda config: f"{config.label}-{config.ranking}-{config.queue}")
 def test_loss_and_gradients_equal_the_plain_formula(tmp_path, config):
     encoder, tokenizer = tiny_encoder(tmp_path, "bert", dropout=0.0)
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
+    pairs = pairs_of(tokenizer)
     torch.manual_seed(1)
     objective = BSL(encoder, config.model_copy(update={"k": 2})).double()
     with torch.no_grad():
@@ -150,37 +141,3 @@ def test_a_queue_without_its_term_is_refused():
 def test_it_is_called_by_its_terms():
     assert BSLConfig(target_norm="center").label == "BSL"
     assert ALL.label == "BSL + in-batch negatives + target negatives + ranking"
-
-
-def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path):
-    folder = tmp_path / "model"
-    tiny_encoder(folder)
-    config = CONFIG.model_copy(update={"objective": ALL.model_copy(update={"queue": 7})})
-    whole = run(folder, config)
-    steps = iter(range(100))
-    with pytest.raises(InterruptedRunError):
-        run(folder, config, work=tmp_path / "work", should_stop=lambda: next(steps) == 6)
-    resumed = run(folder, config, work=tmp_path / "work")
-    assert resumed.log.equals(whole.log)
-    for part, tensors in whole.state.tensors.items():
-        assert all(torch.equal(tensor, resumed.state.tensors[part][n]) for n, tensor in tensors.items()), part
-    assert whole.state.tensors["queue"]["vectors"].norm(dim=1).min() > 0.99
-
-
-def test_twenty_steps_on_embedded_assets_learn_and_open_elsewhere(shallow, tmp_path):
-    torch.set_num_threads(1)
-    rows = pl.read_parquet(ASSETS / "nli-sample" / "train.parquet").filter(pl.col("label") == 0)
-    short = rows.filter(pl.col("premise").str.len_chars() < 60)
-    pairs = short.select(text_1="premise", text_2="hypothesis").head(320)
-    settings = EncoderConfig(model="shallow", pooling="first-last", dropout=0.1)
-    encoder, tokenizer = pair_of(SentenceEncoder.load(shallow, settings))
-    config = TrainingConfig(
-        precision="fp32", objective=ALL, lr=1e-3, batch_size=16, max_steps=20, select="last", collapse=None
-    )
-    result = train(pairs, SentenceEncoder(encoder, tokenizer), config)
-    loss = result.log["loss"].drop_nulls()
-    assert loss.tail(5).mean() < loss.head(5).mean()
-    SentenceEncoder(result.encoder, tokenizer).save(tmp_path / "out")
-    texts = pairs["text_1"].head(8).to_list()
-    elsewhere = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
-    assert abs(elsewhere - SentenceEncoder(result.encoder, tokenizer).encode(texts)).max() < 1e-5

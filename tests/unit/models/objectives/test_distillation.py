@@ -1,7 +1,6 @@
 """Distillation equals its publications in float64; queue, projection, and a student that approaches its teacher."""
 
 import copy
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,20 +8,18 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import InterruptedRunError, TrainingError
+from models.errors import TrainingError
 from models.objectives.config import DistilConfig
 from models.objectives.distillation import RIDGE, Distil, linear_fit
 from models.objectives.info_nce import VectorQueue
-from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train
 from models.training.teacher_vectors import TeacherVectors
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, reader, tiny_encoder, write_shallow
-from tests.tiny_training import CONFIG, run
+from tests.exports import exported
+from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, pairs_of, tiny_encoder, write_shallow, write_tiny
 
 ASSETS = Path(__file__).parents[4] / "storage" / "assets"
 TEACHER_WIDTH, PLACES = 7, 6
@@ -86,9 +83,8 @@ def restated(config, h, t, queue):
 def setting(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     generator = np.random.default_rng(4)
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     known = generator.normal(size=(20, TEACHER_WIDTH)).astype(np.float32)
-    return encoder, replace(pairs, teacher=generator.normal(size=(len(pairs), TEACHER_WIDTH))), known
+    return encoder, pairs_of(tokenizer, teacher=generator.normal(size=(4, TEACHER_WIDTH))), known
 
 
 def met(setting, config):
@@ -176,36 +172,17 @@ def test_a_fitted_projection_starts_nearer_to_the_teacher_than_a_random_one(sett
 @pytest.mark.parametrize("projection", ["kept", "dropped"])
 def test_a_fitted_projection_fits_a_student_that_scales_its_vectors(tmp_path, projection):
     """A kept projection is applied before the scaling, so its input differs in length from the student's vectors."""
-    _, tokenizer = tiny_encoder(tmp_path / "start")
-    encoder, _ = pair_of(
-        SentenceEncoder.load(tmp_path / "start", EncoderConfig(model="tiny", max_length=24, normalize=True))
-    )
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ORIGINALS, "text_2": ORIGINALS}))
-    vectors = SentenceEncoder(encoder, tokenizer).encode(ORIGINALS)
+    folder = write_tiny(tmp_path)
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, normalize=True))
+    pairs = pairs_of(encoder.tokenizer, ORIGINALS, ORIGINALS)
+    vectors = encoder.encode(ORIGINALS)
     wide = (vectors @ np.random.default_rng(0).normal(size=(WIDTH, 2 * WIDTH))).astype(np.float32)
     config = DistilConfig(loss="vectors", distance="cosine", projection=projection, projection_start="fitted")
-    objective = Distil(encoder, config)
+    objective = Distil(encoder.network, config)
     taught = replace(pairs, teacher=wide)
     objective.meet_teacher(taught, wide)
     objective.eval()
     assert objective(taught, 24).item() < 0.1
-
-
-@pytest.mark.parametrize("config", [DistilConfig(queue=3), DistilConfig(loss="vectors", projection="dropped")])
-def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path, config):
-    folder = tmp_path / "model"
-    tiny_encoder(folder)
-    config = CONFIG.model_copy(update={"objective": config})
-    whole = run(folder, config)
-    steps = iter(range(100))
-    with pytest.raises(InterruptedRunError):
-        run(folder, config, work=tmp_path / "work", should_stop=lambda: next(steps) == 6)
-    resumed = run(folder, config, work=tmp_path / "work")
-    assert resumed.log.equals(whole.log)
-    assert resumed.state.tensors.keys() == whole.state.tensors.keys()
-    for part, tensors in whole.state.tensors.items():
-        assert all(torch.equal(tensor, resumed.state.tensors[part][n]) for n, tensor in tensors.items()), part
-    assert len(whole.state.tensors["queue"]["vectors"]) == config.objective.queue
 
 
 def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere(shallow, tmp_path):
@@ -218,7 +195,7 @@ def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere
     vectors = (vectors - vectors.mean(axis=0)).astype(np.float32)
     learnt, kept = text[:320], text[320:400]
     folder = write_shallow(tmp_path / "start", "bert-mini-mul")
-    student, own = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="shallow")))
+    student = SentenceEncoder.load(folder, EncoderConfig(model="shallow"))
     config = TrainingConfig(
         precision="fp32",
         objective=DistilConfig(loss="vectors", distance="cosine"),
@@ -232,34 +209,27 @@ def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere
     teacher = TeacherVectors(np.arange(320, dtype=np.uint64), vectors[:320])
 
     def nearness(network, column):
-        found = SentenceEncoder(network, own).encode(kept[column].to_list())
+        found = student.with_network(network).encode(kept[column].to_list())
         found = found - found.mean(axis=0)
         goal = vectors[320:]
         return float(((found * goal).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(goal, axis=1)).mean())
 
-    before = {column: nearness(student, column) for column in ("en", "de")}
-    result = train(pairs, SentenceEncoder(student, own), config, teacher=teacher)
+    before = {column: nearness(student.network, column) for column in ("en", "de")}
+    result = train(pairs, student, config, teacher=teacher)
     after = {column: nearness(result.encoder, column) for column in ("en", "de")}
     assert all(after[column] > before[column] + 0.1 for column in before), (before, after)
     losses = result.log["loss"].drop_nulls()
     assert losses.tail(5).mean() < losses.head(5).mean()
-    SentenceEncoder(result.encoder, own).save(tmp_path / "out")
-    texts = kept["de"].to_list()
-    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
-    assert np.abs(SentenceEncoder(result.encoder, own).encode(texts) - theirs).max() <= 1e-5
+    exported(student.with_network(result.encoder), tmp_path / "out", kept["de"].to_list())
 
 
 def test_the_projection_stands_before_a_last_scaling_and_opens_elsewhere(tmp_path):
-    folder, width = tmp_path / "start", 48
-    _, tokenizer = tiny_encoder(folder)
-    encoder, _ = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, normalize=True)))
-    objective = Distil(encoder, DistilConfig(queue=2))
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
+    folder, width = write_tiny(tmp_path / "start"), 48
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, normalize=True))
+    objective = Distil(encoder.network, DistilConfig(queue=2))
+    pairs = pairs_of(encoder.tokenizer)
     vectors = np.random.default_rng(0).normal(size=(4, width)).astype(np.float32)
     objective.meet_teacher(replace(pairs, teacher=vectors), vectors)
-    SentenceEncoder(objective.online.eval(), tokenizer).save(tmp_path / "out")
-    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(BACK_DE)
-    assert theirs.shape == (4, width)
-    assert np.linalg.norm(theirs, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
-    assert np.abs(SentenceEncoder(objective.online, tokenizer).encode(BACK_DE) - theirs).max() <= 1e-5
-    assert math.isfinite(float(theirs.sum()))
+    made = exported(encoder.with_network(objective.online.eval()), tmp_path / "out", BACK_DE).encode(BACK_DE)
+    assert made.shape == (4, width)
+    assert np.linalg.norm(made, axis=1) == pytest.approx(np.ones(4), abs=1e-5)

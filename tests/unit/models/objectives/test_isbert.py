@@ -3,25 +3,17 @@
 import math
 from dataclasses import replace
 
-import numpy as np
-import polars as pl
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from models.encoder.cnn import with_convolutions
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import InterruptedRunError, TrainingError
+from models.errors import TrainingError
 from models.objectives.config import ISBERTConfig
 from models.objectives.isbert import jensen_shannon
 from models.objectives.registry import build_objective
-from models.training.batches import tokenise_pairs
-from models.training.config import TrainingConfig
-from models.training.execution import Execution
-from models.training.loop import train
-from storage.assets.embedded import embedded_path
-from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, write_tiny
+from tests.tiny_encoder import ORIGINALS, pairs_of, write_tiny
 
 CNN = CNNConfig(kernels=(1, 3, 5), channels=8)
 TEXTS = [*ORIGINALS, "dogs", "A man."]
@@ -82,18 +74,17 @@ def test_a_sentence_alone_has_no_others():
 
 
 @pytest.fixture(params=["bert", "modernbert"])
-def online(request, tmp_path):
+def encoder(request, tmp_path):
     folder = write_tiny(tmp_path, request.param, dropout=0.0)
     return SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
 
 
 @pytest.mark.parametrize("relu", [True, False])
-def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(online, relu):
+def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(encoder, relu):
     """Special tokens count and padding does not: checked in float64, with the gradients of all weights."""
-    encoder, tokenizer = pair_of(online)
-    encoder.config = encoder.config.model_copy(update={"cnn": CNN.model_copy(update={"relu": relu})})
-    objective = build_objective(with_convolutions(encoder), ISBERTConfig()).double()
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": TEXTS, "text_2": TEXTS}))
+    encoder.network.config = encoder.config.model_copy(update={"cnn": CNN.model_copy(update={"relu": relu})})
+    objective = build_objective(with_convolutions(encoder.network), ISBERTConfig()).double()
+    pairs = pairs_of(encoder.tokenizer, TEXTS, TEXTS)
     grown, states = objective.online, []
     for number in range(len(TEXTS)):
         ids, mask = pairs.tokens.padded(pairs.view_1[number : number + 1])
@@ -108,62 +99,16 @@ def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(online, relu):
         torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-10)
 
 
-def test_second_views_are_not_read(online):
-    encoder, tokenizer = pair_of(online)
-    objective = build_objective(encoder, ISBERTConfig())
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE}))
+def test_second_views_are_not_read(encoder):
+    objective = build_objective(encoder.network, ISBERTConfig())
+    pairs = pairs_of(encoder.tokenizer)
     swapped = replace(pairs, view_2=pairs.view_2[::-1])
     assert objective(pairs, 64).item() == objective(swapped, 64).item()
 
 
 def test_an_encoder_with_modules_after_pooling_is_refused(tmp_path):
-    encoder, _ = pair_of(
-        SentenceEncoder.load(write_tiny(tmp_path), EncoderConfig(model="tiny", max_length=24, normalize=True))
-    )
+    encoder = SentenceEncoder.load(
+        write_tiny(tmp_path), EncoderConfig(model="tiny", max_length=24, normalize=True)
+    ).network
     with pytest.raises(TrainingError, match=r"tiny has 1 modules after pooling, expected none.*normalize to false"):
         build_objective(encoder, ISBERTConfig())
-
-
-@pytest.fixture(scope="module")
-def sentences():
-    texts = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
-    return pl.DataFrame({"text_1": texts[:80], "text_2": texts[:80]})
-
-
-@pytest.mark.parametrize("relu", [True, False])
-def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformers(sentences, shallow, tmp_path, relu):
-    asked = EncoderConfig(model="shallow", max_length=128, cnn=CNNConfig(channels=32, relu=relu))
-    encoder, tokenizer = pair_of(SentenceEncoder.load(shallow, asked))
-    config = TrainingConfig(
-        precision="fp32",
-        objective=ISBERTConfig(),
-        lr=1e-3,
-        batch_size=4,
-        bias_correction=False,
-        eps=1e-7,
-        collapse=None,
-        eval_every=20,
-    )
-
-    def run(**execution):
-        return train(sentences, SentenceEncoder(encoder, tokenizer), config, execution=Execution(**execution))
-
-    whole, asks = run(), iter(range(1, 99))
-    assert whole.steps == 20
-    losses = whole.log["loss"].drop_nulls()
-    assert losses[-3:].mean() < losses[:3].mean()
-    with pytest.raises(InterruptedRunError):
-        run(work=tmp_path / "work", should_stop=lambda: next(asks) == 7)
-    resumed = run(work=tmp_path / "work")
-    for name, tensor in whole.encoder.state_dict().items():
-        assert torch.equal(tensor, resumed.encoder.state_dict()[name]), name
-
-    folder, texts = tmp_path / "made", sentences["text_1"].to_list()[:12]
-    SentenceEncoder(whole.encoder, tokenizer).save(folder)
-    ours = SentenceEncoder(whole.encoder, tokenizer).encode(texts)
-    # One by one: in a batch, their convolutions take the padding of shorter sentences for tokens.
-    theirs = SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=1)
-    assert ours.shape == (12, 96)
-    assert np.abs(theirs - ours).max() <= 1e-5
-    again, _ = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="made", cnn=asked.cnn)))
-    np.testing.assert_array_equal(SentenceEncoder(again, tokenizer).encode(texts), ours)

@@ -3,12 +3,9 @@
 import math
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
-from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import TrainingError
 from models.objectives.config import (
     BSLConfig,
@@ -19,13 +16,8 @@ from models.objectives.config import (
     SimCSEConfig,
     VICRegConfig,
 )
-from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
-from models.training.batches import tokenise_pairs
-from models.training.config import TrainingConfig
-from models.training.loop import train
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, reader, tiny_encoder
-from tests.tiny_training import PAIRS, TEACHER
+from tests.tiny_encoder import WIDTH, every_field, pairs_of, tiny_encoder
 
 CUTS, TEMPERATURE = (4, 10), 0.2
 
@@ -34,11 +26,8 @@ CUTS, TEMPERATURE = (4, 10), 0.2
 def setting(tmp_path):
     """Return a float64 encoder without dropout, and a batch of pairs with every field that objectives need."""
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
-    known = {"scores": np.array([1, 0.5, 0.25, 0], dtype=np.float32), "labels": np.array([0, 1, 0, 0])}
     teacher = np.random.default_rng(1).normal(size=(4, 5))
-    batch = Batch(pairs.tokens, pairs.view_1, pairs.view_2, **known, groups=np.arange(4).astype(np.uint64))
-    return encoder.double(), Batch(**{**vars(batch), "teacher": teacher})
+    return encoder.double(), pairs_of(tokenizer, **{**every_field(), "teacher": teacher})
 
 
 def vectors(encoder, batch):
@@ -153,25 +142,6 @@ def test_each_prefix_counts(setting, config):
     whole, both = loss(), loss(*CUTS)
     assert both - whole == pytest.approx(sum(loss(kept) - whole for kept in CUTS), abs=1e-6)
     assert all(abs(loss(kept) - whole) > 1e-3 for kept in CUTS)
-
-
-def test_twenty_steps_and_sentence_transformers_cuts_where_we_do(tmp_path):
-    encoder, tokenizer = tiny_encoder(tmp_path / "in")
-    config = TrainingConfig(
-        precision="fp32", objective=ContrastiveConfig(dims=(8,)), batch_size=4, lr=1e-3, epochs=20, max_steps=20
-    )
-    result = train(
-        PAIRS, SentenceEncoder(encoder, tokenizer), config.model_copy(update={"collapse": None}), teacher=TEACHER
-    )
-    losses = result.log["loss"].drop_nulls()
-    assert len(losses) == 20
-    assert losses.tail(5).mean() < losses.head(5).mean()
-    SentenceEncoder(result.encoder, tokenizer).save(tmp_path / "out")
-    peer = SentenceTransformer(str(tmp_path / "out"), device="cpu", truncate_dim=8)
-    assert (
-        np.abs(peer.encode(ORIGINALS) - SentenceEncoder(result.encoder, tokenizer).encode(ORIGINALS)[:, :8]).max()
-        <= 1e-5
-    )
 
 
 def test_without_dims_the_loss_is_the_objective_s_own(setting):

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 
@@ -22,8 +21,9 @@ from models.objectives.info_nce import info_nce, nt_xent
 from models.objectives.redundancy_reduction import cross_correlation_loss
 from models.objectives.registry import OBJECTIVES, build_objective
 from models.objectives.supervised import squared_error
-from models.training.batches import tokenise_pairs
-from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, reader, tiny_encoder
+from models.training.distributed import agree_on_gradients
+from tests.fake_processes import as_process
+from tests.tiny_encoder import WIDTH, every_field, pairs_of, tiny_encoder
 
 ROWS, COLUMNS, TEMPERATURE = 7, 5, 0.3
 SMALL = {"k": 2, "norm": "layer", "target_norm": "center"}
@@ -138,17 +138,6 @@ def test_each_prediction_is_moved_as_by_vicreg_with_the_target_held(encoder):
         torch.testing.assert_close(found, torch.autograd.grad(whole, h)[0])
 
 
-def pairs_of(tokenizer):
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
-    return replace(
-        pairs,
-        scores=np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32),
-        labels=np.array([0, 1, 2, 0]),
-        groups=np.array([1, 1, 1, 2], dtype=np.uint64),
-        teacher=np.random.default_rng(0).normal(size=(len(pairs), 5)).astype(np.float32),
-    )
-
-
 @pytest.mark.parametrize("name", OBJECTIVE_CONFIGS)
 def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
     config = OBJECTIVE_CONFIGS[name]()
@@ -156,16 +145,41 @@ def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
         config = config.model_copy(update=SMALL)
     torch.manual_seed(0)
     objective = build_objective(encoder[0], config, encoder[1])
-    pairs = pairs_of(encoder[1])
+    pairs = pairs_of(encoder[1], **every_field())
     objective(pairs, 64).backward()
     learning = {id(p) for p in objective.learning_parameters()}
-    for part in objective.saved:
-        for p in getattr(objective, part).parameters():
+    for part, module in objective.saved_modules().items():
+        for p in module.parameters():
             assert (id(p) in learning) == p.requires_grad == (part != "target")
             assert p.requires_grad or p.grad is None
     assert sum(p.grad is not None and bool(p.grad.abs().sum() > 0) for p in encoder[0].parameters()) > 20
-    state = {f"{part}.{n}" for part in objective.saved for n in getattr(objective, part).state_dict()}
+    state = {f"{part}.{n}" for part, module in objective.saved_modules().items() for n in module.state_dict()}
     assert state == set(objective.state_dict())  # the saved parts contain the whole state
+
+
+@pytest.mark.parametrize("name", ["masked-lm", "tsdae", "cross-regression", "cross-softmax"])
+def test_processes_add_their_shares_to_the_gradient_of_one(tmp_path, name):
+    """Objectives that compute a share of the loss; the fake group communicates nothing, so each has its own part."""
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    torch.manual_seed(1)
+    objective = build_objective(encoder, OBJECTIVE_CONFIGS[name](), tokenizer).double()
+    pairs = pairs_of(tokenizer, **every_field())
+
+    def gradients():
+        objective.zero_grad()
+        np.random.seed(3)  # noqa: NPY002  the run draws masks from the global generator
+        objective(pairs, 64).backward()
+        agree_on_gradients(objective, objective.learning_parameters())
+        return [None if p.grad is None else p.grad.clone() for p in objective.learning_parameters()]
+
+    whole, shares = gradients(), []
+    for rank in range(2):
+        with as_process(rank, of=2):
+            shares.append(gradients())
+    found = [(sum(parts), expected) for expected, *parts in zip(whole, *shares, strict=True) if expected is not None]
+    assert len(found) > 20
+    for ours, expected in found:
+        torch.testing.assert_close(ours, expected, rtol=1e-6, atol=1e-9)
 
 
 def test_every_configuration_has_an_objective_and_names_itself():
@@ -176,7 +190,7 @@ def test_every_configuration_has_an_objective_and_names_itself():
 
 def test_simcse_sees_the_first_view_twice_under_different_dropout(encoder):
     objective = build_objective(encoder[0], SimCSEConfig(head="none", temperature=1.0))
-    pairs = pairs_of(encoder[1])
+    pairs = pairs_of(encoder[1], **every_field())
 
     def loss(view_2):
         torch.manual_seed(4)

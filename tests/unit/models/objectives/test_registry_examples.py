@@ -3,10 +3,7 @@
 import doctest
 import importlib
 import pkgutil
-from dataclasses import replace
 
-import numpy as np
-import polars as pl
 import pytest
 import torch
 
@@ -15,8 +12,7 @@ from models.objectives import config
 from models.objectives.info_nce import VectorQueue
 from models.objectives.matryoshka import Matryoshka
 from models.objectives.registry import OBJECTIVES
-from models.training.batches import tokenise_pairs
-from tests.tiny_encoder import BACK_DE, BACK_FR, reader, tiny_encoder
+from tests.tiny_encoder import every_field, pairs_of, tiny_encoder
 
 MODULES = sorted(found.name for found in pkgutil.walk_packages(models.objectives.__path__, "models.objectives."))
 
@@ -25,14 +21,7 @@ MODULES = sorted(found.name for found in pkgutil.walk_packages(models.objectives
 def names(tmp_path):
     """Return the names that examples assume: an encoder, its tokenizer, a batch with every field, all settings."""
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.1)
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
-    batch = replace(
-        pairs,
-        scores=np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32),
-        labels=np.array([0, 1, 2, 0]),
-        groups=np.array([1, 1, 1, 2], dtype=np.uint64),
-        teacher=np.random.default_rng(0).normal(size=(len(pairs), 5)).astype(np.float32),
-    )
+    batch = pairs_of(tokenizer, **every_field())
     objectives = {kind.__name__: kind for kind in OBJECTIVES.values()}
     given = {"torch": torch, "encoder": encoder, "tokenizer": tokenizer, "batch": batch, "VectorQueue": VectorQueue}
     return vars(config) | objectives | given

@@ -1,60 +1,134 @@
-"""A few steps of each objective on the embedded encoder and real sentences raise dev Spearman."""
+"""Twenty steps of each objective on an embedded encoder and real sentences: the loss falls, the export is readable."""
 
-from pathlib import Path
+from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import torch
 
-from models.encoder.config import EncoderConfig
+from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.objectives.config import BarlowConfig, BSLConfig, ContrastiveConfig, SimCSEConfig, VICRegConfig
+from models.objectives.config import (
+    AnyObjective,
+    BarlowConfig,
+    BSLConfig,
+    ContrastiveConfig,
+    CrossSoftmaxConfig,
+    ISBERTConfig,
+    MaskedLMConfig,
+    RegressionConfig,
+    SCLConfig,
+    SimCSEConfig,
+    SoftmaxConfig,
+    TSDAEConfig,
+    VICRegConfig,
+)
 from models.training.config import TrainingConfig
 from models.training.dev_evaluation import DevSet
 from models.training.loop import train
+from models.views.config import DeletedView
+from models.views.deletion import delete_words
+from storage.assets.embedded import embedded_path
+from tests.exports import library_vectors
 
-ASSETS = Path(__file__).parents[4] / "storage" / "assets"
-ROWS, STEPS = 16, 20
-# Objective and the required rise of dev Spearman (about a third of the observed rise).
-CASES = [
-    (BSLConfig(target_norm="standardize"), 0.03),
-    (ContrastiveConfig(), 0.08),
-    (SimCSEConfig(), 0.04),
-    (VICRegConfig(target_norm="standardize", k=2), 0.015),
-    (BarlowConfig(target_norm="standardize", k=2), 0.005),
-]
+STEPS = 20
+USUAL = {"precision": "fp32", "lr": 1e-3, "batch_size": 16, "max_steps": STEPS, "eval_every": STEPS, "select": "last"}
+LABELLED = {"lr": 3e-4, "batch_size": 12, "epochs": 2}
+PLUS = BSLConfig(
+    k=2, momentum=0.9, momentum_schedule="cosine", target_norm="standardize", target_dropout=True,
+    contrastive_weight=0.1, target_contrastive_weight=0.1, queue=32, ranking_weight=0.1,
+)  # fmt: skip
+RELEASED = {"batch_size": 4, "bias_correction": False, "eps": 1e-7}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Objective, rows that it learns from, settings, the least fall of its loss, and the required rise of dev Spearman.
+
+    The rises are about a third of the observed ones.
+    """
+
+    objective: AnyObjective
+    rows: str = "entailed"
+    training: dict[str, Any] = field(default_factory=dict)
+    encoder: dict[str, Any] = field(default_factory=dict)
+    fall: float = 0.0
+    rise: float | None = None
+
+
+CASES = {
+    "bsl": Case(BSLConfig(target_norm="standardize"), rise=0.03),
+    "contrastive": Case(ContrastiveConfig(), rise=0.08),
+    "simcse": Case(SimCSEConfig(), encoder={"dropout": 0.1}, rise=0.04),
+    "vicreg": Case(VICRegConfig(target_norm="standardize", k=2), rise=0.015),
+    "barlow": Case(BarlowConfig(target_norm="standardize", k=2), rise=0.005),
+    "BSL+": Case(PLUS, encoder={"pooling": "first-last", "dropout": 0.1}),
+    "matryoshka": Case(ContrastiveConfig(dims=(8,))),
+    "softmax": Case(SoftmaxConfig(), "labelled", LABELLED, {"dropout": 0.1}),
+    "scl": Case(
+        SCLConfig(similarity="cosine", temperature=0.05), "labelled", {**LABELLED, "order": "groups"},
+        {"dropout": 0.1, "pooling": "mean-after-first"},
+    ),
+    "augment": Case(
+        SCLConfig(control="augment", positives=3, negatives=3), "labelled", {**LABELLED, "order": "given"},
+        {"dropout": 0.1},
+    ),
+    "regression": Case(RegressionConfig(), "labelled", {**LABELLED, "lr": 1e-3}, {"dropout": 0.1}),
+    "cross-softmax": Case(CrossSoftmaxConfig(), "labelled", LABELLED, {"dropout": 0.1}),
+    "is-bert": Case(ISBERTConfig(), "premises", RELEASED, {"cnn": CNNConfig(channels=32)}),
+    "is-bert, released": Case(ISBERTConfig(), "premises", RELEASED, {"cnn": CNNConfig(channels=32, relu=False)}),
+    # Its head is trained already, so the loss falls less than it varies with the masks.
+    "masked-lm": Case(MaskedLMConfig(), "premises", {"lr": 3e-4, "batch_size": 8}, {"model": "bert-mini"}, fall=-1.0),
+    # Starts above ln 8192 nats: no causal pass was learnt.
+    "tsdae": Case(TSDAEConfig(), "damaged", {"batch_size": 8, "warmup": 0.0}, {"pooling": "cls"}, fall=2.0),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def pairs():
-    rows = pl.read_parquet(ASSETS / "nli-sample" / "train.parquet").filter(pl.col("label") == 0)
-    short = rows.filter(pl.col("premise").str.len_chars() < 60)
-    return short.select(text_1="premise", text_2="hypothesis").head(ROWS * STEPS)
+def rows() -> dict[str, pl.DataFrame]:
+    """Return pairs of the embedded sample by what they are: entailed, labelled, a premise twice, damaged and whole."""
+    sample = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
+    short = sample.filter(pl.col("premise").str.len_chars() < 60, pl.col("label") == 0)
+    labelled = sample.filter(pl.col("premise").str.len_chars() < 50).sort("premise").head(150)
+    score = pl.col("label").replace_strict({0: 0.9, 1: 0.5, 2: 0.1}, return_dtype=pl.Float32)
+    group = pl.col("premise").rank("dense").cast(pl.UInt64)
+    premises, whole = (sample[name].unique(maintain_order=True).head(160) for name in ("premise", "hypothesis"))
+    return {
+        "entailed": short.select(text_1="premise", text_2="hypothesis").head(16 * STEPS),
+        "labelled": labelled.select("label", text_1="premise", text_2="hypothesis", score=score, group=group),
+        "premises": pl.DataFrame({"text_1": premises, "text_2": premises}),
+        "damaged": pl.DataFrame({"text_1": delete_words(whole.to_list(), range(160), DeletedView()), "text_2": whole}),
+    }
 
 
 @pytest.fixture(scope="module")
-def dev():
-    rows = pl.read_parquet(ASSETS / "stsb" / "dev.parquet").filter(pl.col("sentence1").str.len_chars() < 60)
-    rows = rows.head(200)
-    return DevSet("stsb dev", *(rows[name].to_list() for name in ("sentence1", "sentence2", "score")))
+def dev() -> DevSet:
+    sample = pl.read_parquet(embedded_path("stsb") / "dev.parquet").filter(pl.col("sentence1").str.len_chars() < 60)
+    return DevSet("stsb dev", *(sample.head(200)[name].to_list() for name in ("sentence1", "sentence2", "score")))
 
 
-@pytest.mark.parametrize(("objective", "gain"), CASES, ids=[case[0].name for case in CASES])
-def test_a_few_steps_lower_the_loss_and_raise_dev_spearman(pairs, dev, shallow, objective, gain):
+@pytest.mark.parametrize("name", CASES)
+def test_a_few_steps_lower_the_loss_and_the_export_opens_elsewhere(rows, dev, shallow, tmp_path, name):
     torch.set_num_threads(1)
-    dropout = 0.1 if objective.name == "simcse" else None
-    encoder = SentenceEncoder.load(shallow, EncoderConfig(model="shallow", dropout=dropout))
-    config = TrainingConfig(
-        precision="fp32",
-        objective=objective,
-        lr=1e-3,
-        batch_size=ROWS,
-        max_steps=STEPS,
-        eval_every=STEPS,
-        select="last",
-        optimizer="adamw",
-    )
-    result = train(pairs, encoder, config, dev=dev)
+    case = CASES[name]
+    start = EncoderConfig(**{"model": "shallow", **case.encoder})
+    encoder = SentenceEncoder.load(shallow if start.model == "shallow" else embedded_path(start.model), start)
+    judged = {"dev": dev} if case.rise else {}
+    config = TrainingConfig(objective=case.objective, collapse=None, **{**USUAL, **case.training})
+    result = train(rows[case.rows], encoder, config, **judged)
     loss = result.log["loss"].drop_nulls()
-    assert loss.tail(3).mean() < loss.head(3).mean()
-    assert result.best_dev - result.start_dev > gain
+    assert len(loss) == STEPS
+    assert loss.tail(3).mean() < loss.head(3).mean() - case.fall
+    if name == "masked-lm":
+        assert loss.head(3).mean() < 4  # a new head would start at ln 8192 = 9.0
+    if case.rise:
+        assert result.best_dev - result.start_dev > case.rise
+    made = encoder.with_network(result.encoder)
+    made.save(tmp_path)
+    texts = rows[case.rows]["text_2"].unique(maintain_order=True).to_list()[:12]
+    # One by one: in a batch, their convolutions take the padding of shorter sentences for tokens.
+    theirs = library_vectors(tmp_path, texts, batch_size=1)
+    assert np.abs(theirs - made.encode(texts)).max() <= 1e-5
+    assert result.encoder.width != encoder.width or np.abs(theirs - encoder.encode(texts)).max() > 1e-4

@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from pydantic import ValidationError
@@ -16,8 +15,7 @@ from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
 from models.objectives.scl import contrast, contrasts_of, further_pairs
 from models.objectives.supervised import PairClassifier, binary_cross_entropy, cross_entropy, sigmoid_error
-from models.training.batches import tokenise_pairs
-from tests.tiny_encoder import BACK_DE, ORIGINALS, reader, tiny_encoder
+from tests.tiny_encoder import pairs_of, tiny_encoder
 
 WIDTH = 5
 LABELS = [0, 1, 2, 0, 0, 2, 1, 0]
@@ -160,8 +158,7 @@ def encoder(tmp_path):
 
 
 def real_batch(tokenizer, labels, groups=(1, 1, 2, 2)):
-    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE}))
-    return replace(pairs, labels=np.array(labels), groups=np.array(groups, dtype=np.uint64))
+    return pairs_of(tokenizer, labels=np.array(labels), groups=np.array(groups, dtype=np.uint64))
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])

@@ -1,6 +1,5 @@
 """Pre-training of the embedded masked LM: tokenizer, masks, training and export."""
 
-import numpy as np
 import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
@@ -8,7 +7,7 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
 from models.pretraining.config import LearningConfig
 from models.pretraining.export import export_half
 from models.pretraining.loop import pretrain
-from models.pretraining.masked_lm import IGNORED, EncoderShape, MaskedSentences, build_masked_lm, evaluate_masked_lm
+from models.pretraining.masked_lm import EncoderShape, MaskedSentences, build_masked_lm, evaluate_masked_lm
 from models.pretraining.vocabulary import encode_wordpieces, train_wordpiece
 
 TEXTS = [
@@ -30,18 +29,6 @@ def test_sentences_are_framed_lower_cased_and_cut(tokenizer):
     assert len(row) == 6
     assert (row[0], row[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
     assert tokenizer("A MAN")["input_ids"] == tokenizer("a man")["input_ids"]
-
-
-def test_only_inner_tokens_are_masked_and_labels_are_what_was_there(tokenizer):
-    sentences = MaskedSentences(encode_wordpieces(tokenizer, TEXTS, 16), tokenizer, SHAPE, seed=0)
-    tokens = np.array([sentences.sentences[0], sentences.sentences[0]])
-    hidden, labels = sentences.mask(tokens, np.random.default_rng(0))
-    asked = labels != IGNORED
-    assert asked.any()
-    assert (labels[asked] == tokens[asked]).all()
-    assert (hidden[~asked] == tokens[~asked]).all()
-    assert not asked[:, 0].any()
-    assert not asked[:, -1].any()
 
 
 def test_it_learns_and_the_export_ignores_padding(tokenizer, tmp_path):

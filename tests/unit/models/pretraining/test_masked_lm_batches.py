@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from models.pretraining.corpora import prose_sentences, sentences_of, training_sentences, wiki_sentences
-from models.pretraining.masked_lm import length_batches, pad
+from models.pretraining.masked_lm import length_batches
 from models.pretraining.parallel_corpora import split_pairs
 
 
@@ -18,10 +18,6 @@ def test_batches_hold_each_example_once_within_the_token_bound():
 def test_an_example_longer_than_the_bound_stands_alone():
     batches = length_batches(np.array([3, 500, 3]), 100, np.random.default_rng(0))
     assert sorted(len(batch) for batch in batches) == [1, 2]
-
-
-def test_pad_fills_on_the_right():
-    assert pad([np.array([1, 2]), np.array([3])], 9).tolist() == [[1, 2], [3, 9]]
 
 
 def test_passages_become_sentences_without_field_names():

@@ -3,16 +3,15 @@
 import numpy as np
 import polars as pl
 import pytest
-from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError
 from models.serving.dimension_reduction import principal_axes, shortened
 from models.serving.static_distillation import RARE, RIDGE, tabulate
 from storage.assets.embedded import embedded_path
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, tiny_encoder
+from tests.exports import exported
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
 
@@ -29,10 +28,10 @@ def unit(x):
 
 def test_rows_are_the_ridge_s_solution(tiny):
     encoder, tokenizer, vectors = tiny
-    table, plain = pair_of(tabulate(SentenceEncoder(encoder, tokenizer), TEXTS, vectors, 6))
+    table = tabulate(SentenceEncoder(encoder, tokenizer), TEXTS, vectors, 6)
     wanted = unit(vectors.astype(np.float64))
     axes = np.linalg.svd(wanted)[2].T[:, :6]
-    words = [plain(text)["input_ids"] for text in TEXTS]
+    words = [table.tokenizer(text)["input_ids"] for text in TEXTS]
     counts = np.array([[row.count(token) / len(row) for token in range(len(tokenizer))] for row in words])
     # [CLS] token [SEP]: each token embedded as a text.
     names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
@@ -43,7 +42,7 @@ def test_rows_are_the_ridge_s_solution(tiny):
     made = counts @ start
     start = max(0.0, (made * (y - mean)).sum() / (made**2).sum()) * start + mean
     solved = np.linalg.solve(counts.T @ counts + RIDGE * np.eye(len(start)), counts.T @ y + RIDGE * start)
-    found = table.backbone.embedding.weight.detach().numpy()
+    found = table.network.backbone.embedding.weight.detach().numpy()
     inner = unit(counts @ solved) @ unit(counts @ solved).T  # signs of axes are arbitrary
     np.testing.assert_allclose(unit(counts @ found) @ unit(counts @ found).T, inner, atol=1e-4)
 
@@ -61,11 +60,7 @@ def test_a_real_encoder_s_table_keeps_most_of_its_order_and_is_read_by_sentence_
         (made @ made.T)[np.triu_indices(len(made), 1)], (unit(vectors) @ unit(vectors).T)[np.triu_indices(len(made), 1)]
     )
     assert near[0, 1] > 0.8
-    table.save(tmp_path / "static")
-    peer = SentenceTransformer(str(tmp_path / "static"), device="cpu")
-    assert np.abs(peer.encode(TEXTS) - table.encode(TEXTS)).max() <= 1e-5
-    again = SentenceEncoder.load(tmp_path / "static", saved_config(tmp_path / "static", "x"))
-    np.testing.assert_array_equal(again.encode(TEXTS), table.encode(TEXTS))
+    exported(table, tmp_path / "static", TEXTS)
     with pytest.raises(EncoderError, match="expected a transformer with a fast tokenizer"):
         tabulate(table, texts, made, 8)
 
@@ -84,11 +79,8 @@ def test_turned_dimensions_keep_cosines_and_lose_the_least(tiny):
 def test_fewer_dimensions_are_read_by_sentence_transformers(tiny, tmp_path):
     encoder, tokenizer, vectors = tiny
     short = shortened(encoder, np.eye(WIDTH), 5)
-    SentenceEncoder(short, tokenizer).save(tmp_path / "out")
-    peer = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
-    assert np.abs(peer - unit(vectors[:, :5])).max() <= 1e-5
-    again = SentenceEncoder.load(tmp_path / "out", saved_config(tmp_path / "out", "x"))
-    assert np.abs(again.encode(TEXTS) - peer).max() <= 1e-5
+    again = exported(SentenceEncoder(short, tokenizer), tmp_path / "out", TEXTS)
+    assert np.abs(again.encode(TEXTS) - unit(vectors[:, :5])).max() <= 1e-5
 
 
 def test_dimensions_that_are_not_there_are_refused(tiny):

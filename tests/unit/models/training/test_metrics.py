@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
-from models.training.metrics import READ_EVERY, DeferredMetrics, StepMetrics, log_row
+from models.training.metrics import READ_EVERY, DeferredMetrics, log_row
 
 
 def _add(readings, rows, loss, norm=1.0):
     rows.append(log_row(len(rows) + 1, lr=0.1))
-    readings.add(rows[-1], StepMetrics(torch.tensor(loss), torch.tensor(norm), 0.1, None))
+    readings.add(rows[-1], torch.tensor(loss), torch.tensor(norm))
 
 
 def test_a_cpu_is_read_at_each_step():

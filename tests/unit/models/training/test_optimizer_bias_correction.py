@@ -16,7 +16,7 @@ class Weights(Objective):
     """A matrix with weight decay and a bias without."""
 
     def __init__(self):
-        super().__init__(torch.nn.Linear(3, 2, dtype=torch.float64))
+        super().__init__(torch.nn.Linear(3, 2, dtype=torch.float64), None)
 
     def forward(self, *_):
         return self.online.weight.pow(3).sum() + (2 * self.online.bias).exp().sum()

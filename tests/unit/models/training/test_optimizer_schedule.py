@@ -99,7 +99,7 @@ class Rows(Objective):
     """An embedding of two rows at BERT's scale; the loss uses only the first."""
 
     def __init__(self):
-        super().__init__(torch.nn.Embedding.from_pretrained(0.03 * torch.randn(2, 16), freeze=False))
+        super().__init__(torch.nn.Embedding.from_pretrained(0.03 * torch.randn(2, 16), freeze=False), None)
 
     def forward(self, *_):
         return self.online.weight[0].square().sum()

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from models.encoder.shaped import FixedLayouts, Shape
-from models.encoder.unpadded import Tokens, lay_out
+from models.encoder.unpadded import lay_out
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.shapes import MAX_SHAPES, MULTIPLE, choose_shapes, least_waste
+from tests.tiny_encoder import random_tokens
 
 PAD = 1
 CPU = torch.device("cpu")
@@ -67,11 +68,6 @@ def test_a_run_without_a_full_batch_has_no_shapes():
     assert choose_shapes(data, BatchOrder(40, config, lambda _: None), 1, 64) == ()
 
 
-def tokens_of(lengths, seed=0):
-    ids = np.random.default_rng(seed).integers(4, 50, sum(lengths)).astype(np.int32)
-    return Tokens(ids, np.concatenate([[0], np.cumsum(lengths)]), PAD)
-
-
 def test_room_is_in_all_directions():
     shape = Shape(40, (24, 24), 8)
     assert shape.fits(np.array([[8, 8], [8, 8], [8, 0]]))
@@ -81,7 +77,7 @@ def test_room_is_in_all_directions():
 
 
 def test_a_layout_holds_the_same_sentences_as_a_packed_one():
-    tokens, rows = tokens_of([5, 3, 8, 2, 7, 6]), np.arange(6)
+    tokens, rows = random_tokens([5, 3, 8, 2, 7, 6]), np.arange(6)
     fixed = FixedLayouts(Shape(40, (24, 24), 8), 3, CPU).of(tokens, rows)
     packed = lay_out(tokens, rows, CPU, by_length=False)
     assert fixed.ids.shape == (1, 40)
@@ -99,9 +95,9 @@ def test_a_layout_holds_the_same_sentences_as_a_packed_one():
 
 def test_the_next_batch_fills_the_same_memory():
     layouts, rows = FixedLayouts(Shape(40, (24, 24), 8), 3, CPU), np.arange(6)
-    first = layouts.of(tokens_of([5, 3, 8, 2, 7, 6]), rows)
-    views = layouts.of(tokens_of([5, 3, 8, 2, 7, 6]), np.array([0, 1, 2, 0, 1, 2]))
-    address, other = first.ids.data_ptr(), tokens_of([1, 4, 2, 8, 8, 3], seed=1)
+    first = layouts.of(random_tokens([5, 3, 8, 2, 7, 6]), rows)
+    views = layouts.of(random_tokens([5, 3, 8, 2, 7, 6]), np.array([0, 1, 2, 0, 1, 2]))
+    address, other = first.ids.data_ptr(), random_tokens([1, 4, 2, 8, 8, 3], seed=1)
     filled = layouts.fill(other)
     assert filled.layout(rows) is first
     assert first.ids.data_ptr() == address

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
-from models.objectives.config import OBJECTIVE_CONFIGS
+from models.objectives.config import OBJECTIVE_CONFIGS, BSLConfig, DistilConfig
 from models.runtime.random_state import capture_rng, restore_rng, seeded
 from models.training.snapshots import newest_snapshot, read_snapshot, save_snapshot, write_snapshot
 from tests.tiny_encoder import write_tiny
@@ -62,11 +62,19 @@ def test_a_run_stopped_after_every_step(folder, undisturbed, tmp_path):
     assert_same(run(folder, work=tmp_path / "work", should_stop=lambda: True), undisturbed, tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", [name for name in OBJECTIVE_CONFIGS if name != "bsl"])
+OBJECTIVES = {name: config() for name, config in OBJECTIVE_CONFIGS.items() if name != "bsl"} | {
+    "BSL+": BSLConfig(target_contrastive_weight=0.1, queue=7, ranking_weight=0.1, target_dropout=True),
+    "distil with a queue": DistilConfig(queue=3),
+    "distil with a projection": DistilConfig(loss="vectors", projection="dropped"),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_goes_on_to_the_same_end(folder, tmp_path, name):
-    objective = OBJECTIVE_CONFIGS[name]()
+    objective = OBJECTIVES[name]
     objective = objective.model_copy(update=SMALL if hasattr(objective, "momentum") else {})
-    config = CONFIG.model_copy(update={"objective": objective})
+    bias = {"bias_correction": name != "isbert"}  # as released
+    config = CONFIG.model_copy(update={"objective": objective, **bias})
     whole = run(folder, config)
     with pytest.raises(InterruptedRunError):
         run(folder, config, work=tmp_path, should_stop=stop_at(7))

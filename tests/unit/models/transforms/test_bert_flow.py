@@ -13,7 +13,6 @@ from models.transforms.config import FlowConfig
 from models.transforms.glow import FlatAdam, Glow
 from models.transforms.registry import fitted_transform, restore_transform
 from storage.assets.embedded import embedded_path
-from tests.tiny_encoder import pair_of
 
 QUICK = FlowConfig(max_steps=20, batch_size=32)
 
@@ -22,11 +21,9 @@ QUICK = FlowConfig(max_steps=20, batch_size=32)
 def vectors_ND() -> torch.Tensor:
     """Return vectors of 800 NLI sentences from `bert-mini`."""
     folder = embedded_path("bert-mini")
-    encoder, tokenizer = pair_of(
-        SentenceEncoder.load(folder, EncoderConfig(model="embedded:bert-mini", pooling="first-last"))
-    )
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model="embedded:bert-mini", pooling="first-last"))
     texts = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
-    return torch.tensor(SentenceEncoder(encoder, tokenizer).encode(texts.head(800).to_list()))
+    return torch.tensor(encoder.encode(texts.head(800).to_list()))
 
 
 def test_the_likelihood_of_vectors_that_were_not_seen_rises(vectors_ND):

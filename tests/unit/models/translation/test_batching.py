@@ -7,28 +7,17 @@ import pytest
 import torch
 
 from models.errors import DeviceMemoryError
-from models.translation.batching import batch_end, longest_first, run_in_batches
+from models.translation.batching import run_in_batches
 
 
 def lazily(run: Callable[[int, int], None]) -> Callable[[int, int], Callable[[], None]]:
     return lambda start, end: partial(run, start, end)
 
 
-def test_longest_first_keeps_equal_lengths_in_order() -> None:
-    assert longest_first([3, 9, 3, 12, 9]) == [3, 1, 4, 0, 2]
-
-
-@pytest.mark.parametrize(
-    ("lengths", "start", "budget", "end"),
-    [
-        ([10, 8, 8, 2, 2, 2], 0, 30, 3),  # three rows of 10 with padding
-        ([10, 8, 8, 2, 2, 2], 3, 30, 6),
-        ([40, 1], 0, 30, 1),  # longer than the budget: alone
-        ([5], 0, 5, 1),
-    ],
-)
-def test_batch_end(lengths: list[int], start: int, budget: int, end: int) -> None:
-    assert batch_end(lengths, start, budget) == end
+def test_a_batch_has_at_most_the_budget_of_padded_tokens_or_one_sentence() -> None:
+    batches: list[tuple[int, int]] = []
+    run_in_batches([40, 10, 8, 8, 2, 2, 2], 30, lazily(lambda *batch: batches.append(batch)))
+    assert batches == [(0, 1), (1, 4), (4, 7)]
 
 
 def test_out_of_memory_halves_and_goes_on() -> None:

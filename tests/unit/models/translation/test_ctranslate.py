@@ -27,6 +27,9 @@ GERMAN = TranslatorConfig(
 ENGLISH = TranslatorConfig(model=BACK, source_lang="de", target_lang="en", backend="ctranslate2", precision="fp32")
 
 
+BACKENDS: tuple[Backend, ...] = ("transformers", "ctranslate2")
+
+
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_marian(tmp_path_factory.mktemp("marian"))
@@ -52,10 +55,9 @@ def test_greedy_agrees_with_the_reference_on_real_sentences(
 ) -> None:
     """At least 99 of 100 are equal; `bench_translation.py --parity` checks 2,000."""
     texts = held_out(100, column)
-    backends: tuple[Backend, ...] = ("transformers", "ctranslate2")
     reference, ours = (
         loaded(embedded_path(config.model), config.model_copy(update={"backend": backend}), conversions)
-        for backend in backends
+        for backend in BACKENDS
     )
     expected, found = reference.translate(texts), ours.translate(texts)
     assert sum(a.text == b.text for a, b in zip(expected, found, strict=True)) >= 99
@@ -70,9 +72,10 @@ def test_caps_are_those_of_the_reference(tiny: Path, conversions: Path, limits: 
     expected = reference.translate(SENTENCES[::3])
     assert sum(a.text == b.text and a.n_tokens == b.n_tokens for a, b in zip(expected, found, strict=True)) >= 132
     caps = [reference.cap(len(row)) for row in reference.vocabulary.encode(SENTENCES[::3])]
-    assert all(each.n_tokens <= cap for each, cap in zip(found, caps, strict=True))
-    if limits:
-        assert sum(each.n_tokens == cap for each, cap in zip(found, caps, strict=True)) > 20  # the caps were reached
+    for translations in (found, expected):
+        assert all(each.n_tokens <= cap for each, cap in zip(translations, caps, strict=True))
+        if limits:  # they were reached
+            assert sum(each.n_tokens == cap for each, cap in zip(translations, caps, strict=True)) > 20
 
 
 def test_how_many_threads_translate_changes_nothing(tiny: Path, conversions: Path) -> None:
@@ -127,11 +130,15 @@ def test_batches_and_order_do_not_change_a_translation(conversions: Path) -> Non
     assert [each.text for each in whole] == [each.text for each in single]
 
 
-def test_blank_text_passes_through_and_nothing_is_nothing(tiny: Path, conversions: Path) -> None:
-    translator = loaded(tiny, TINY, conversions)
-    first, blank, mark = translator.translate(["Anna sings.", " ", "?!"])
-    assert (blank.text, blank.n_tokens, mark.text, mark.n_tokens) == (" ", 0, "?!", 0)
-    assert [first] == translator.translate(["Anna sings."])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_blank_and_punctuation_pass_through_and_nothing_is_nothing(
+    tiny: Path, conversions: Path, backend: Backend
+) -> None:
+    translator = loaded(tiny, TINY.model_copy(update={"backend": backend}), conversions)
+    passed = ["", " ", "...", "?!", "—", "***", "\N{NO-BREAK SPACE}"]
+    first, *found, last = translator.translate(["Anna sings.", *passed, "Tom is asleep."])
+    assert [(each.text, each.n_tokens) for each in found] == [(text, 0) for text in passed]
+    assert [first, last] == translator.translate(["Anna sings.", "Tom is asleep."])
     assert translator.translate([]) == []
 
 
@@ -147,11 +154,14 @@ def test_int8_speaks_like_full_precision(conversions: Path, beam: int) -> None:
     assert full != small  # otherwise int8 was not used
 
 
-def test_bin_weights_convert_to_the_same_model(tmp_path: Path, tiny: Path, conversions: Path) -> None:
-    folder = build_tiny_marian(tmp_path / "bin", safetensors=False)
-    assert loaded(folder, TINY, tmp_path / "converted").translate(SENTENCES[:20]) == loaded(
-        tiny, TINY, conversions
-    ).translate(SENTENCES[:20])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_bin_weights_are_the_same_model(tmp_path: Path, tiny: Path, conversions: Path, backend: Backend) -> None:
+    config, folder = (
+        TINY.model_copy(update={"backend": backend}),
+        build_tiny_marian(tmp_path / "bin", safetensors=False),
+    )
+    ours, same = loaded(folder, config, tmp_path / "converted"), loaded(tiny, config, conversions)
+    assert ours.translate(SENTENCES[:20]) == same.translate(SENTENCES[:20])
 
 
 class _Payload:
@@ -163,8 +173,9 @@ def test_weights_with_code_are_refused_and_leave_nothing(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     folder = build_tiny_marian(tmp_path / "bin", safetensors=False)
     torch.save({"weights": _Payload()}, folder / "pytorch_model.bin")
-    with pytest.raises(TranslatorLoadError, match="contains more than tensors"):
-        convert_once(folder, tmp_path / "converted" / "model")
+    for backend in BACKENDS:
+        with pytest.raises(TranslatorLoadError, match="contains more than tensors"):
+            loaded(folder, TINY.model_copy(update={"backend": backend}), tmp_path / "converted")
     assert not Path("payload-ran").exists()
     assert list((tmp_path / "converted").iterdir()) == []
 

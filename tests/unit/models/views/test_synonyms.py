@@ -11,6 +11,7 @@ from models.views.config import SynonymView
 from models.views.synonyms import FILES, FUNCTION_WORDS, count_replacements, replace_synonyms, wordnet_synonyms
 from storage.assets.embedded import embedded_path
 from storage.errors import SourceError
+from storage.sources import word_vectors
 from storage.sources.word_vectors import find_wordnet
 from tests.tiny_wordnet import write_tiny_wordnet
 
@@ -123,21 +124,32 @@ def test_fewer_senses_give_fewer_synonyms(tmp_path: Path) -> None:
     assert wordnet_synonyms(folder, senses=1)("cat") == ("feline",)
 
 
-def test_identity_follows_content_not_place(tmp_path: Path) -> None:
-    one, two = (write_tiny_wordnet(tmp_path / name) for name in ("one", "two"))
-    first, second = (find_wordnet(FILES, (folder,)) for folder in (one, two))
-    assert first.identity == second.identity
-    (two / "noun.exc").write_text("mice mouse\n")
-    assert find_wordnet(FILES, (two,)).identity != first.identity
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder in which nltk alone finds a WordNet."""
+    monkeypatch.setattr(word_vectors, "_SYSTEM", ())
+    monkeypatch.setattr("nltk.data.path", [str(tmp_path)])
+    return tmp_path / "corpora" / "wordnet"
 
 
-def test_no_wordnet_says_how_to_install_it(tmp_path: Path) -> None:
+def test_identity_follows_content_not_place(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tiny_wordnet(installed)
+    first = find_wordnet(FILES)
+    other = write_tiny_wordnet(tmp_path / "other")
+    monkeypatch.setattr("nltk.data.path", [])
+    monkeypatch.setattr(word_vectors, "_SYSTEM", (other,))
+    assert find_wordnet(FILES).folder == other
+    assert find_wordnet(FILES).identity == first.identity
+    (other / "noun.exc").write_text("mice mouse\n")
+    assert find_wordnet(FILES).identity != first.identity
+
+
+def test_no_wordnet_says_how_to_install_it(installed: Path) -> None:
     with pytest.raises(SourceError, match=r"no WordNet database .*apt-get install wordnet-base"):
-        find_wordnet(FILES, (tmp_path,))
-    folder = write_tiny_wordnet(tmp_path / "part")
-    (folder / "verb.exc").unlink()
+        find_wordnet(FILES)
+    (write_tiny_wordnet(installed) / "verb.exc").unlink()
     with pytest.raises(SourceError, match=r"without verb\.exc; install"):
-        find_wordnet(FILES, (folder,))
+        find_wordnet(FILES)
 
 
 def _installed() -> Path | None:

@@ -40,7 +40,7 @@ def test_collection_keeps_what_a_young_evaluation_or_run_used(store):
     made_long_ago(store)
     with store.draft(EvaluationRef(key=key(4)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
         (draft.folder / "evaluation.md").write_text("# Evaluation")
-    store.remember(cached, b"{}")
+    store.remember(cached)
     gone = collectable(store, timedelta(days=1), datetime.now(UTC))
     assert [manifest.key for manifest in gone] == [key(1)]
 

@@ -1,11 +1,16 @@
 """Listing of a store: artifacts, and files that only look like artifacts."""
 
+import errno
+
 import pytest
+from fsspec import AbstractFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
 
 from storage.artifacts.refs import ArtifactRef, CheckpointRef
 from storage.artifacts.store import Store
+from storage.errors import StoreReadError
 from storage.filesystem.names import MANIFEST
-from tests.hostile import WHY, key
+from tests.hostile import WHY, key, put
 
 NESTED = ArtifactRef(kind="translations/0123abcd", key=key(2))
 
@@ -32,3 +37,23 @@ def test_a_stray_manifest_hides_no_artifact_below_it(store, caplog):
         store.fs.pipe_file(f"{store.root}/{folder}/{MANIFEST}", b"{}")
     assert store.refs() == [NESTED]
     assert f"{NESTED.kind} is not named <kind>/<64 hex digits>" in caplog.text
+
+
+class Closed(MemoryFileSystem):
+    """A file system without a flat listing, in which another user's folder cannot be listed."""
+
+    protocol, find = "closed", AbstractFileSystem.find
+
+    def ls(self, path, detail=True, **options):
+        if path.endswith("/views"):
+            raise PermissionError(errno.EACCES, "not permitted", path)
+        return super().ls(path, detail=detail, **options)
+
+
+@pytest.mark.parametrize("store", ["memory"], indirect=True)
+def test_a_remote_folder_that_cannot_be_listed_is_an_error(store, monkeypatch):
+    """fsspec's own walk skips it, and garbage collection would delete what its reports need."""
+    put(store)
+    monkeypatch.setattr(store, "fs", Closed())
+    with pytest.raises(StoreReadError, match="reading is not permitted"):
+        store.refs()

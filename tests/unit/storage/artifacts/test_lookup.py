@@ -7,6 +7,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
 from storage.artifacts.store import Store
 from storage.errors import ArtifactMissingError
+from tests.hostile import damage
 
 FIRST, SECOND = ReportRef(key=f"{0xA1:064x}"), ReportRef(key=f"{0xB2:x}".ljust(64, "0"))
 
@@ -55,4 +56,4 @@ def test_a_page_that_tells_when_and_how_fast_is_no_content(store, tmp_path):
         digests.append(store.manifest(ref).digest)
     assert digests[0] == digests[1] != digests[2]
     (store.local / CorpusRef(key=f"{0:064x}").path / "page.html").write_text("7 s")
-    assert store.damage(CorpusRef(key=f"{0:064x}")) is not None
+    assert damage(store, CorpusRef(key=f"{0:064x}")) is not None

@@ -18,7 +18,7 @@ from storage.artifacts.leases import Lease, leased
 from storage.artifacts.refs import ViewsRef
 from storage.artifacts.store import Store
 from storage.errors import CorruptArtifactError, StorageError, StoreReadError
-from tests.hostile import key, put
+from tests.hostile import damage, key, put
 from tests.s3_server import s3_served
 
 REF = ViewsRef(key=key(0))
@@ -84,7 +84,7 @@ def lend(store):
 
 
 def remember(store):
-    store.remember(REF, b"{}")
+    store.remember(REF)
     return store.was_published(REF), store.last_used(REF) is not None
 
 
@@ -96,7 +96,7 @@ def remove(store):
 ACTS = {
     "publish": publish,
     "read": read,
-    "whole": lambda store: (store.defect(REF), store.damage(REF)),
+    "whole": lambda store: (store.defect(REF), damage(store, REF)),
     "list": lambda store: store.refs(),
     "collect": lambda store: ([found.ref for found in collectable(store, timedelta(0), NOW)],
                               forgotten_loans(store, timedelta(0), datetime.now(UTC))),
@@ -168,7 +168,7 @@ def test_each_request_may_fail_in_each_way(s3, tmp_path, capsys, name):
                 counts["an error"] += 1
             counts["faults"] += broken.met
             broken.fail(-1, "")
-            assert [own.damage(ref) for ref in own.refs()] == [None] * len(own.refs()), (fault, number)
+            assert [damage(own, ref) for ref in own.refs()] == [None] * len(own.refs()), (fault, number)
             if name != "remove" or own.refs():
                 assert ACTS[name](own) == expected, (fault, number)
     with capsys.disabled():

@@ -9,7 +9,7 @@ import pytest
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.store import Store
-from storage.artifacts.translation_memory import TranslationMemory, translator_fingerprint
+from storage.artifacts.translation_memory import translator_fingerprint, whole_parts
 
 FINGERPRINT = translator_fingerprint({"model": "sha256:0", "beam": 1})
 
@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def held(store: Store, *seen: str, fingerprint: str = FINGERPRINT) -> dict[str, dict[int, str]]:
-    parts = TranslationMemory(store, fingerprint).whole_parts(seen)
+    parts = whole_parts(store, fingerprint, seen)
     return {ref.key[-1]: dict(part.select("sentence_id", "text").collect().rows()) for ref, part in parts}
 
 
@@ -70,5 +70,5 @@ def test_a_damaged_part_is_left_out_and_says_so(store: Store, caplog: pytest.Log
 def test_a_half_written_part_does_not_exist(store: Store) -> None:
     part = publish(store, 1, {1: "eins"})
     (Path(store.root) / part.path / "manifest.json").unlink()
-    assert TranslationMemory(store, FINGERPRINT).parts() == []
+    assert store.refs(part.kind) == []
     assert held(store) == {}

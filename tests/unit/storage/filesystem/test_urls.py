@@ -32,7 +32,7 @@ def test_a_tilde_is_the_home_folder_wherever_an_address_is_given(home: Path) -> 
 def test_a_model_is_found_at_home_and_in_a_mirror_there(home: Path) -> None:
     write_tiny(home / "mirror" / "models" / "me" / "mine")
     found = resolve_model("~/mirror/models/me/mine")
-    assert found.place is not None
+    assert found.folder.is_dir()
     assert resolve_model("me/mine", mirror=RunContext(mirror="~/mirror").mirror).identity == found.identity
 
 

@@ -32,6 +32,8 @@ BAD = [
     (b'{"sentence1": ["a"], "sentence2": "b"}', "field 'sentence1' is a list"),
     (b'{"sentence1": {"a": 1}, "sentence2": "b"}', "field 'sentence1' is an object"),
     (b'{"sentence1": "half \\ud800 pair", "sentence2": "b"}', "half a surrogate pair"),
+    (b'{"sentence1": "a", "sentence2": "b", "gold_label": "\\ud800"}', "'gold_label' contains half a surrogate pair"),
+    (b'{"sentence1": "a", "sentence2": "b", "gold_label": ["\\ud800"]}', "half a surrogate pair"),
     (b'{"sentence1": "a", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
 ]
 
@@ -112,6 +114,12 @@ def test_the_result_is_the_same_in_any_blocks(write, monkeypatch, block_bytes):
 def test_long_lines_alone_tell_the_columns(write):
     line = json.dumps({"text": "x" * (6 << 20)})
     assert columns_of(write("a.jsonl", f"{line}\n{line}\n{line}\n" + '{"late": 1}\n'), "jsonl") == ("text",)
+
+
+def test_half_a_surrogate_pair_names_no_column(write, report):
+    path = write("a.jsonl", '{"te\\ud800xt": "x", "text": "a"}\n{"text": "b"}\n')
+    assert columns_of(path, "jsonl") == ("text",)
+    assert texts(path, report) == ["a", "b"]
 
 
 def test_no_json_object_at_all(write, report):

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.sources.model_sources import resolve_model
+from storage.sources.model_sources import MirroredModel, resolve_model
 from storage.sources.sources import SourceSpec, resolve_source
 from tests.toy_sets import write_files
 
@@ -58,12 +58,12 @@ def test_a_mirror_elsewhere_gives_the_same_keys(folder, elsewhere, tmp_path):
 def test_the_files_of_a_model_come_when_its_folder_is_asked_for(folder, elsewhere, tmp_path):
     cache = tmp_path / "cache"
     found = resolve_model(MODEL, COMMIT, elsewhere, cache)
-    assert found.mirrored is not None
-    assert found.mirrored.check() is elsewhere.startswith("file")
+    assert isinstance(found.location, MirroredModel)
+    assert found.location.check() is elsewhere.startswith("file")
     assert not cache.exists()
     assert (found.described / "1_Pooling" / "config.json").read_bytes() == b"{}"
     assert (found.folder / "model.safetensors").read_bytes() == WEIGHTS
-    assert found.mirrored.check()
+    assert found.location.check()
     if elsewhere.startswith("memory"):
         changed(elsewhere, f"models/{MODEL}/model.safetensors")  # copied files are not fetched again
         assert (found.folder / "model.safetensors").read_bytes() == WEIGHTS

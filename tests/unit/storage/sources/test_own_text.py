@@ -177,3 +177,10 @@ def test_dates_and_lists_of_a_table_are_not_read(tmp_path: Path) -> None:
     (source,) = ReadingConfig().sources([str(tmp_path / "reviews.parquet")])
     assert (source.summary["text"], source.summary["not read"]) == ("text", "created_at, tags")
     assert sum(frame.height for frame in records(source, ReadReport("reviews"))) == 8
+
+
+def test_columns_of_known_sets_are_text_in_any_case_however_short(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("Premise,Hypothesis\na dog,a cat\nb dog,c cat\n")
+    (pairs,) = ReadingConfig().sources([str(path)])
+    assert pairs.texts == ("Premise", "Hypothesis")

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from storage.datasets.sts import STS
+from storage.sources import scored_sets
 from storage.sources.scored_sets import TABLE, digests, with_subsets
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR", "")
@@ -47,8 +48,7 @@ def make_table(mirror: Path, datasets: tuple[str, ...]) -> pl.DataFrame:
     parts = []
     for dataset in datasets:
         pairs = pl.read_parquet(mirror / dataset / "test.parquet", columns=["subset", "sentence1", "sentence2"])
-        digest = pl.Series("digest", digests(pairs), dtype=pl.UInt64)
-        part = pairs.select(pl.lit(dataset).alias("dataset"), "subset", digest).unique().sort("digest")
+        part = pairs.select(pl.lit(dataset).alias("dataset"), "subset", digests(pairs)).unique().sort("digest")
         assert part["digest"].n_unique() == part.height  # otherwise a digest could not identify its subset
         parts.append(part)
     return pl.concat(parts).cast({"dataset": pl.Categorical, "subset": pl.Categorical})
@@ -57,6 +57,20 @@ def make_table(mirror: Path, datasets: tuple[str, ...]) -> pl.DataFrame:
 @real
 def test_the_table_is_what_the_tasks_files_give():
     assert make_table(Path(MIRROR), YEARS).equals(pl.read_parquet(TABLE))
+
+
+def test_subsets_go_by_both_sentences_in_any_spelling(tmp_path, monkeypatch):
+    pairs = pl.DataFrame({"sentence1": ["A dog.", "A cat.", "A dog."], "sentence2": ["A cat.", "A dog.", "A cat."]})
+    known = pairs.head(2).select(
+        digests(pairs.head(2)), subset=pl.Series(["images", "belief"]), dataset=pl.lit("sts15")
+    )
+    other = known.with_columns(dataset=pl.lit("sts14"), subset=pl.lit("OnWN"))
+    pl.concat([other, known]).cast({"dataset": pl.Categorical, "subset": pl.Categorical}).write_parquet(
+        tmp_path / "subsets.parquet"
+    )
+    monkeypatch.setattr(scored_sets, "TABLE", tmp_path / "subsets.parquet")
+    spelled = pairs.with_columns(pl.lit("").alias("subset"), pl.col("sentence1").str.replace(".", " !", literal=True))
+    assert with_subsets("sts15", spelled)["subset"].to_list() == ["images", "belief", "images"]
 
 
 def test_a_pair_of_another_task_is_said_and_nothing_is_restored(caplog):

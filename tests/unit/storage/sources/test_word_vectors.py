@@ -60,12 +60,13 @@ def test_more_words_than_a_block_holds_come_in_several(tmp_path):
 @pytest.mark.parametrize(
     ("number", "line", "words"),
     [
-        (2, "cut 0.1", "line 2: 'cut 0.1', expected a word and 3 numbers"),
+        (2, "cut 0.1", "line 2: 'cut 0.1', expected a word and 3 finite numbers"),
         (3, "the 0.1 x 0.3", "line 3: 'the 0.1 x 0.3', expected a word and 3 finite numbers"),
+        (4, "the 0.1 1_0 0.3", "line 4: 'the 0.1 1_0 0.3', expected a word and 3 finite numbers"),
         (1, "the 0.1 nan 0.3", "line 1: 'the 0.1 nan 0.3', expected a word and 3 finite numbers"),
         (200, "the 0.1 0.2 0.", None),
-        (200, "the 0.1 0.2", "line 200: 'the 0.1 0.2', expected a word and 3 numbers"),
-        (150, "", "line 150: '', expected a word and 3 numbers"),
+        (200, "the 0.1 0.2", "line 200: 'the 0.1 0.2', expected a word and 3 finite numbers"),
+        (150, "", "line 150: '', expected a word and 3 finite numbers"),
     ],
 )
 def test_a_damaged_line_is_named(tmp_path, number, line, words):

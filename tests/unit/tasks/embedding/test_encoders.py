@@ -18,7 +18,7 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
 from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, with_saved_settings
 from tasks.stage.run_context import RunContext
-from tests.tiny_encoder import pair_of, write_tiny
+from tests.tiny_encoder import write_tiny
 from tests.tiny_words import WIDTH, words
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def saved(tmp_path: Path) -> Path:
     """Save an encoder with [CLS] pooling and normalization."""
     config = EncoderConfig(model=str(write_tiny(tmp_path / "raw")), pooling="cls", normalize=True)
-    encoder, tokenizer = pair_of(SentenceEncoder.load(tmp_path / "raw", config))
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "saved")
+    encoder = SentenceEncoder.load(tmp_path / "raw", config)
+    encoder.save(tmp_path / "saved")
     return tmp_path / "saved"
 
 

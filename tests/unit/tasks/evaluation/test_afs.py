@@ -67,6 +67,7 @@ def test_the_official_format_is_read(tmp_path):
         (record("x", "a", "b"), "line 3: score 'x'"),
         (record(1, "a", "b")[1:], "line 3: 10 columns, expected 11"),
         (record(1, "a", " "), "line 3: a sentence is blank"),
+        (record(1, "a", "b" * 200_000), r"line 3: field larger than field limit \(131072\); copy the file again"),
     ],
 )
 def test_a_record_that_is_not_official_is_named(folder, bad, words):

@@ -221,6 +221,12 @@ def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
         ("cqadupstack", "corpus.json", '{"android": {}}', "split test: no '00'"),
         ("cqadupstack", "retrieval_split.json", "{", "no JSON"),
         (
+            "cqadupstack",
+            "retrieval_split.json",
+            '{"test": {"android": {"00": ["01", 1]}, "unix": {}}}',
+            "a text or a name of another type than string",
+        ),
+        (
             "scidocs",
             "data.json",
             '{"corpus": {"a": {"title": "b"}}, "test": {"cite": {"a": {"a": 2}}}}',
@@ -234,6 +240,14 @@ def test_a_file_that_is_not_the_archives_is_named(tmp_path, name, file, text, wo
     (write_useb(tmp_path) / "data-eval" / name / file).write_text(text)
     with pytest.raises(SourceError, match=words):
         find_set(RunContext(mirror=str(tmp_path)), name)
+
+
+def test_a_source_that_is_not_the_archives_is_named(tmp_path):
+    path = write_useb(tmp_path) / "data-eval" / "scidocs" / "data.json"
+    path.write_text('{"corpus": {"a": {}}}')
+    source = resolve_source(SourceSpec(dataset="scidocs", split="test"), str(tmp_path))
+    with pytest.raises(SourceError, match=r"data\.json, as a whole: no 'title'; expected the file of USEB's"):
+        list(read_source(source, ReadReport("scidocs"), 0.0))
 
 
 def test_texts_are_a_source_of_sentences(site):

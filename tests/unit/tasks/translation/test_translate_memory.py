@@ -5,7 +5,6 @@ import pytest
 
 from models.runtime.partitions import in_range
 from storage.artifacts.store import Store
-from storage.artifacts.translation_memory import TranslationMemory
 from tasks.translation.translate import MemoryLookup
 from tests.unit.storage.artifacts.test_translation_memory import FINGERPRINT, publish
 
@@ -27,7 +26,7 @@ def store(tmp_path):
 def recall(store, tmp_path):
     def of(*ids: int) -> MemoryLookup:
         (tmp_path / "scratch").mkdir()
-        made = MemoryLookup(TranslationMemory(store, FINGERPRINT), tmp_path / "scratch", 1, len(ids))
+        made = MemoryLookup(store, FINGERPRINT, tmp_path / "scratch", 1, len(ids))
         made.ask_for(lambda number: in_range(sentences(*ids), number, 1))
         made.read()
         return made
@@ -67,7 +66,7 @@ def test_of_duplicates_the_first_by_part_name_wins_whichever_came_first(store, r
 def test_of_a_large_memory_little_more_than_what_is_asked_for_is_set_aside(store, tmp_path):
     step = 2**64 // 4096  # evenly spread, as hashes are
     publish(store, 1, {step * n: f"t{n}" for n in range(4096)})
-    known = MemoryLookup(TranslationMemory(store, FINGERPRINT), tmp_path, 0, 8)
+    known = MemoryLookup(store, FINGERPRINT, tmp_path, 0, 8)
     known.ask_for(lambda _: sentences(*(step * n for n in range(0, 4096, 512))))
     known.read()
     assert known.missing(0, sentences(0, step * 512, 7)).rows() == [(7, "s7")]

@@ -28,7 +28,6 @@ from tests.layouts import (
     vectors_of,
     write,
 )
-from tests.tiny_encoder import pair_of
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -63,14 +62,14 @@ def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
 def test_a_prompt_that_is_not_pooled_is_not_below_other_heads_either(tmp_path):
     """Regression: whitening, dimension reduction and convolutions pooled the prompt again."""
     folder = write(tmp_path, prompted("sts", include_prompt=False))
-    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96)))
-    vectors, width = SentenceEncoder(encoder, tokenizer).encode(TEXTS), encoder.width
-    same = fold(encoder, torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64))
-    np.testing.assert_allclose(SentenceEncoder(same, tokenizer).encode(TEXTS), unit(vectors), atol=1e-5)
-    few = shortened(encoder, np.eye(width), 8)
-    np.testing.assert_allclose(SentenceEncoder(few, tokenizer).encode(TEXTS), unit(vectors[:, :8]), atol=1e-5)
-    encoder.config = encoder.config.model_copy(update={"cnn": CNNConfig(channels=4)})
-    assert with_convolutions(encoder).skipped == encoder.skipped > 0
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96))
+    vectors, width = encoder.encode(TEXTS), encoder.width
+    same = fold(encoder.network, torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64))
+    np.testing.assert_allclose(encoder.with_network(same).encode(TEXTS), unit(vectors), atol=1e-5)
+    few = shortened(encoder.network, np.eye(width), 8)
+    np.testing.assert_allclose(encoder.with_network(few).encode(TEXTS), unit(vectors[:, :8]), atol=1e-5)
+    encoder.network.config = encoder.config.model_copy(update={"cnn": CNNConfig(channels=4)})
+    assert with_convolutions(encoder.network).skipped == encoder.network.skipped > 0
 
 
 def unit(vectors):

@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer import modules as st
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.load import saved_config
 from models.errors import EncoderError, NoEmbeddingError
-from tests.tiny_encoder import pair_of
+from tests.exports import exported
 from tests.tiny_words import WIDTH, words
 
 TEXTS = [
@@ -43,41 +43,33 @@ def saved(folder, chain):
     return peer
 
 
-def loaded(folder):
-    return SentenceEncoder.load(folder, saved_config(folder, "x"))
-
-
 @pytest.mark.parametrize("name", CHAINS)
 def test_the_vectors_are_those_of_sentence_transformers_both_ways(name, tmp_path):
     texts = TEXTS if "convolutions" not in name else TEXTS[:3]  # their CNN counts padding as tokens
     theirs = saved(tmp_path / "theirs", CHAINS[name]()).encode(texts)
-    encoder, tokenizer = pair_of(loaded(tmp_path / "theirs"))
-    ours = SentenceEncoder(encoder, tokenizer).encode(texts)
-    assert np.abs(ours - theirs).max() <= 1e-5
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "out")
-    again = SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True).encode(texts)
-    assert np.abs(ours - again).max() <= 1e-5
-    assert np.abs(ours - loaded(tmp_path / "out").encode(texts)).max() <= 1e-6
+    encoder = SentenceEncoder.load(tmp_path / "theirs")
+    assert np.abs(encoder.encode(texts) - theirs).max() <= 1e-5
+    exported(encoder, tmp_path / "out", texts)
 
 
 def test_training_moves_the_words_and_neither_weights_nor_the_row_of_no_word(tmp_path):
     saved(tmp_path, [*words(weighed=True), st.Pooling(WIDTH)])
-    encoder, tokenizer = pair_of(loaded(tmp_path))
-    before = {name: tensor.clone() for name, tensor in encoder.backbone.state_dict().items()}
-    tokens = torch.tensor([[1, 2, tokenizer.pad_token_id]])
-    encoder(tokens, torch.ones_like(tokens)).sum().backward()
-    torch.optim.SGD(encoder.parameters(), lr=1.0).step()
-    moved = {name: tensor != before[name] for name, tensor in encoder.backbone.state_dict().items()}
+    encoder = SentenceEncoder.load(tmp_path)
+    before = {name: tensor.clone() for name, tensor in encoder.network.backbone.state_dict().items()}
+    tokens = torch.tensor([[1, 2, encoder.tokenizer.pad_token_id]])
+    encoder.network(tokens, torch.ones_like(tokens)).sum().backward()
+    torch.optim.SGD(encoder.network.parameters(), lr=1.0).step()
+    moved = {name: tensor != before[name] for name, tensor in encoder.network.backbone.state_dict().items()}
     assert not moved["weights"].any()
     assert moved["embedding.weight"].any(dim=1).nonzero().flatten().tolist() == [1, 2]
 
 
 def test_dropout_drops_while_training_alone(tmp_path):
     saved(tmp_path, CHAINS["dropout"]())
-    encoder, tokenizer = pair_of(loaded(tmp_path))
-    assert encoder.drops
-    tokens = torch.tensor([[1, 2, tokenizer.pad_token_id]])
-    first, second = (encoder.train()(tokens, torch.ones_like(tokens)) for _ in range(2))
+    encoder = SentenceEncoder.load(tmp_path)
+    assert encoder.network.drops
+    tokens = torch.tensor([[1, 2, encoder.tokenizer.pad_token_id]])
+    first, second = (encoder.network.train()(tokens, torch.ones_like(tokens)) for _ in range(2))
     assert not torch.equal(first, second)
 
 
@@ -85,7 +77,7 @@ def test_what_is_no_text_is_named_by_its_row(tmp_path):
     saved(tmp_path, CHAINS["mean (average_word_embeddings)"]())
     for bad, told in ((None, "is None, expected a text"), ("\ud800", "has half of a character")):
         with pytest.raises(NoEmbeddingError, match=told):
-            loaded(tmp_path).encode(["a man", bad])
+            SentenceEncoder.load(tmp_path).encode(["a man", bad])
 
 
 def change(folder, pattern, settings):
@@ -106,7 +98,7 @@ def test_what_is_not_computed_or_does_not_belong_together_is_refused(tmp_path, p
     saved(tmp_path, [*words(weighed=True), st.Pooling(WIDTH)])
     change(tmp_path, pattern, settings)
     with pytest.raises(EncoderError, match=told):
-        loaded(tmp_path)
+        SentenceEncoder.load(tmp_path)
 
 
 def test_a_table_has_no_dropout_to_be_set(tmp_path):
@@ -124,4 +116,4 @@ def test_modules_that_are_not_computed_are_refused_each_with_its_reason(tmp_path
     listed.insert(1, {"idx": 1, "name": "1", "path": "", "type": f"sentence_transformers.models.{kind}"})
     (tmp_path / "modules.json").write_text(json.dumps(listed))
     with pytest.raises(EncoderError, match=f"its module {kind} .*{reason}"):
-        loaded(tmp_path)
+        SentenceEncoder.load(tmp_path)

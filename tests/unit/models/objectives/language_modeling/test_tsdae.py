@@ -1,7 +1,6 @@
 """TSDAE: the restated loss, sentence-transformers' own loss, refusals, and training on real sentences."""
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from transformers import RobertaConfig, RobertaModel
@@ -11,18 +10,10 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import TrainingError
 from models.objectives.config import TSDAEConfig
 from models.objectives.registry import build_objective
-from models.training.batches import tokenise_pairs
-from models.training.config import TrainingConfig
-from models.training.distributed import agree_on_gradients
-from models.training.loop import train
-from models.views.config import DeletedView
-from models.views.deletion import delete_words
-from storage.assets.embedded import embedded_path
-from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, ORIGINALS, pair_of, reader, write_tiny
+from tests.tiny_encoder import BACK_DE, ORIGINALS, pairs_of, write_tiny
 
 DAMAGED = ["man guitar", "dogs snow.", "children long", "A red bus."]
-PAIRS = pl.DataFrame({"text_1": DAMAGED + DAMAGED[::-1], "text_2": ORIGINALS + BACK_DE[::-1]})
+PAIRS = DAMAGED + DAMAGED[::-1], ORIGINALS + BACK_DE[::-1]
 
 
 def write(folder, architecture):
@@ -41,11 +32,9 @@ def write(folder, architecture):
 @pytest.fixture(params=["bert", "roberta", "modernbert"])
 def setting(request, tmp_path):
     folder = write(tmp_path, request.param)
-    encoder, tokenizer = pair_of(
-        SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
-    )
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
     torch.manual_seed(1)
-    return build_objective(encoder, TSDAEConfig(), tokenizer), tokenise_pairs(reader(tokenizer, 24), PAIRS)
+    return build_objective(encoder.network, TSDAEConfig(), encoder.tokenizer), pairs_of(encoder.tokenizer, *PAIRS)
 
 
 def test_the_loss_is_the_mean_surprise_at_each_next_token(setting):
@@ -79,11 +68,9 @@ def test_it_is_sentence_transformers_loss(architecture, tmp_path):
     from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 
     folder = write(tmp_path / "start", architecture)
-    encoder, tokenizer = pair_of(
-        SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
-    )
-    objective = build_objective(encoder, TSDAEConfig(), tokenizer).eval()
-    SentenceEncoder(encoder, tokenizer).save(tmp_path / "st")
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
+    objective = build_objective(encoder.network, TSDAEConfig(), encoder.tokenizer).eval()
+    encoder.save(tmp_path / "st")
     model = SentenceTransformer(str(tmp_path / "st"), device="cpu")
     peer = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True).eval()
     head = peer.decoder.cls.predictions if architecture == "bert" else peer.decoder.lm_head
@@ -97,28 +84,9 @@ def test_it_is_sentence_transformers_loss(architecture, tmp_path):
         attention.output.load_state_dict(layer.crossattention.output.dense.state_dict())
         attention.norm.load_state_dict(layer.crossattention.output.LayerNorm.state_dict())
     with torch.no_grad():
-        ours = objective(tokenise_pairs(reader(tokenizer, 24), PAIRS), 64)
-        theirs = peer([model.preprocess(PAIRS[name].to_list()) for name in ("text_1", "text_2")], None)
+        ours = objective(pairs_of(encoder.tokenizer, *PAIRS), 64)
+        theirs = peer([model.preprocess(texts) for texts in PAIRS], None)
     assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
-
-
-def test_processes_add_their_shares_to_the_gradient_of_one(setting):
-    objective, batch = setting
-
-    def gradients():
-        objective.zero_grad()
-        objective(batch, 64).backward()
-        agree_on_gradients(objective, objective.learning_parameters())
-        return [p.grad.clone() if p.grad is not None else None for p in objective.learning_parameters()]
-
-    objective.double()
-    whole, shares = gradients(), []
-    for rank in range(2):
-        with as_process(rank, of=2):
-            shares.append(gradients())
-    for expected, *parts in zip(whole, *shares, strict=True):
-        if expected is not None:
-            torch.testing.assert_close(sum(parts), expected, rtol=1e-6, atol=1e-9)
 
 
 def test_sentences_without_marked_ends_are_refused(setting):
@@ -126,30 +94,3 @@ def test_sentences_without_marked_ends_are_refused(setting):
     bare = type(batch.tokens)(np.array([7, 8], dtype=np.int32), np.array([0, 1, 2]), 0)
     with pytest.raises(TrainingError, match=r"one token only, expected \[CLS\] and \[SEP\] at least"):
         objective(type(batch)(bare, np.array([0, 1]), np.array([1, 0])), 64)
-
-
-def test_real_sentences_are_learnt_and_the_export_is_read(shallow, tmp_path):
-    from sentence_transformers import SentenceTransformer
-
-    torch.set_num_threads(1)
-    rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
-    texts = rows["hypothesis"].unique(maintain_order=True).head(160).to_list()
-    pairs = pl.DataFrame({"text_1": delete_words(texts, range(160), DeletedView()), "text_2": texts})
-    encoder, tokenizer = pair_of(SentenceEncoder.load(shallow, EncoderConfig(model="shallow", pooling="cls")))
-    config = TrainingConfig(
-        precision="fp32",
-        objective=TSDAEConfig(),
-        lr=1e-3,
-        batch_size=8,
-        eval_every=20,
-        select="last",
-        collapse=None,
-        warmup=0.0,
-    )
-    result = train(pairs, SentenceEncoder(encoder, tokenizer), config)
-    losses = result.log["loss"].drop_nulls()
-    assert losses.tail(3).mean() < losses.head(3).mean() - 2  # starts above ln 8192 nats: no causal pass was learnt
-    assert set(result.state.tensors) == {"online", "decoder", "head", "optimizer", "rng", "best"}
-    SentenceEncoder(result.encoder, tokenizer).save(tmp_path)
-    theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(texts[:32])
-    assert np.abs(theirs - SentenceEncoder(result.encoder, tokenizer).encode(texts[:32])).max() <= 1e-5

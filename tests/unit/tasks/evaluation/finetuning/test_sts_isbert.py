@@ -13,7 +13,7 @@ from models.views.annotated_pairs import graded_pairs
 from storage.artifacts.refs import CheckpointRef
 from tasks.evaluation.systems import Reading, find_encoder_system
 from tasks.stage.run_context import RunContext
-from tests.tiny_encoder import pair_of, write_tiny
+from tests.tiny_encoder import write_tiny
 from tests.tiny_finetuning import FIRST, GOLD, SECOND
 
 CNN = CNNConfig(kernels=(1, 3), channels=6)
@@ -37,24 +37,19 @@ def test_ft_reads_a_bare_transformer_with_convolutions_that_each_seed_draws(fold
     candidate = find_encoder_system(RunContext(), str(folder), Reading(cnn=CNN, max_length=24))
     assert not isinstance(candidate.encoder, CheckpointRef)
     assert candidate.config.cnn == CNN
-    encoder, tokenizer = pair_of(SentenceEncoder.load(candidate.encoder.folder, candidate.config))
-    tuned = [
-        train(PAIRS, SentenceEncoder(encoder, tokenizer), FT.model_copy(update={"seed": seed})).encoder
-        for seed in (0, 0, 1)
-    ]
+    encoder = SentenceEncoder.load(candidate.encoder.folder, candidate.config)
+    tuned = [train(PAIRS, encoder, FT.model_copy(update={"seed": seed})).encoder for seed in (0, 0, 1)]
     assert [one.width for one in tuned] == [12, 12, 12]
     assert torch.equal(convolution(tuned[0]), convolution(tuned[1]))
     assert (convolution(tuned[0]) - convolution(tuned[2])).abs().max() > 0.01
 
 
 def test_ssl_leaves_convolutions_that_ft_goes_on_from(folder, tmp_path):
-    encoder, tokenizer = pair_of(SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN)))
-    learnt = train(PAIRS, SentenceEncoder(encoder, tokenizer), SSL).encoder
-    SentenceEncoder(learnt, tokenizer).save(tmp_path)
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
+    learnt = train(PAIRS, encoder, SSL).encoder
+    encoder.with_network(learnt).save(tmp_path)
     candidate = find_encoder_system(RunContext(), str(tmp_path), Reading())
-    again, tokenizer = pair_of(SentenceEncoder.load(tmp_path, candidate.config))
-    tuned = [
-        train(PAIRS, SentenceEncoder(again, tokenizer), FT.model_copy(update={"seed": seed})).encoder for seed in (0, 1)
-    ]
+    again = SentenceEncoder.load(tmp_path, candidate.config)
+    tuned = [train(PAIRS, again, FT.model_copy(update={"seed": seed})).encoder for seed in (0, 1)]
     for one in tuned:
         torch.testing.assert_close(convolution(one), convolution(learnt), rtol=0, atol=1e-4)

@@ -1,0 +1,44 @@
+"""List the files below a folder at any fsspec address; a folder that cannot be listed is an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fsspec.asyn import AsyncFileSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import fsspec
+
+
+def files_below(fs: fsspec.AbstractFileSystem, folder: str, depth: int | None = None) -> Iterator[str]:
+    """Yield the files below a folder, except hidden ones and those in hidden folders, which may be larger than all.
+
+    fsspec's own `walk` and `find` silently skip subfolders that cannot be listed. Links to folders are not followed.
+
+    Args:
+        fs: the file system.
+        folder: path in it, without a slash at the end.
+        depth: maximum levels of folders to list; a flat listing, where the client has one, lists all.
+
+    Raises:
+        OSError: a folder cannot be listed; an object store's client may raise other errors.
+    """
+    if getattr(type(fs), "_find", AsyncFileSystem._find) is not AsyncFileSystem._find:
+        # A flat listing: one request returns a thousand names, across folders.
+        yield from (name for name in map(str, fs.find(folder)) if not is_hidden(name[len(folder) :]))
+        return
+    for entry in fs.ls(folder or "/", detail=True):
+        name = str(entry["name"]).rstrip("/")
+        if name == folder or is_hidden(name[len(folder) :]):  # a client may list the folder itself
+            continue
+        if entry["type"] != "directory":
+            yield name
+        elif depth is None or depth > 1:
+            yield from files_below(fs, name, depth and depth - 1)
+
+
+def is_hidden(path: str) -> bool:
+    """Return whether a part of a relative path begins with "."."""
+    return "/." in f"/{path}"
