@@ -46,8 +46,10 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "jsonl": FileFormat(jsonl.columns, jsonl.read, (".jsonl", ".ndjson")),
     "csv": FileFormat(partial(csv.columns, quoted=True), partial(csv.read, quoted=True), (".csv",), headed=True),
     "tsv": FileFormat(partial(csv.columns, quoted=False), partial(csv.read, quoted=False), (".tsv",), headed=True),
-    "parquet": FileFormat(parquet.schema, parquet.read, (".parquet", ".pq")),
-    "arrow": FileFormat(parquet.arrow_schema, parquet.read_arrow, (".arrow",)),
+    "parquet": FileFormat(
+        partial(parquet.schema, kind="Parquet"), partial(parquet.read, kind="Parquet"), (".parquet", ".pq")
+    ),
+    "arrow": FileFormat(partial(parquet.schema, kind="Arrow"), partial(parquet.read, kind="Arrow"), (".arrow",)),
     "sts-task": FileFormat(sts.COLUMNS, sts.read_task),
     "sts-benchmark": FileFormat(sts.COLUMNS, sts.read_benchmark),
     "afs": FileFormat(tuple(afs.SCHEMA), afs.read),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Final, cast
+from typing import IO, TYPE_CHECKING, Final, Literal, cast
 
 import polars as pl
 import pyarrow as pa
@@ -13,64 +13,62 @@ from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from storage.readers.columns import Columns
     from storage.readers.read_report import ReadReport
 
 
 BATCH_ROWS: Final = 131_072
-_ARROW: Final = "Arrow file"
 _FILE_MAGIC: Final = b"ARROW1"
+Kind = Literal["Parquet", "Arrow"]
 
 
-def schema(path: str) -> pa.Schema:
+def schema(path: str, kind: Kind) -> pa.Schema:
     """Return the schema of a file.
 
     Raises:
-        SourceError: it is not a Parquet file.
+        SourceError: it is not a file of that kind.
     """
-    with open_bytes(path) as (stream, _), damage_named(path):
-        return _decoded(pq.ParquetFile(stream).schema_arrow)
+    with open_bytes(path) as (stream, _), damage_named(path, kind):
+        found, _ = batches_of(path, stream, kind)
+        return pa.schema(list(zip(found.names, found.types, strict=True)))  # a damaged name would raise an error later
 
 
-def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield frames of the wanted columns; rows in which a text is null are rejected.
+def read(path: str, wanted: Columns, report: ReadReport, kind: Kind) -> Iterator[pl.DataFrame]:
+    """Yield frames of about `BATCH_ROWS` rows of the wanted columns; rows in which a text is null are rejected.
 
     Raises:
         SourceError: the file is damaged, or a text column contains other values than strings.
     """
+    before, done = report.bytes_read, 0
     with open_bytes(path) as (stream, raw):
-        with damage_named(path):
-            batches = pq.ParquetFile(stream).iter_batches(batch_size=BATCH_ROWS, columns=list(wanted.names))
-        yield from _frames(batches, path, wanted, report, raw)
+        with damage_named(path, kind):
+            _, batches = batches_of(path, stream, kind, wanted.names)
+        for batch in _joined(_sound(batches, path, wanted, kind)):
+            frame = cast("pl.DataFrame", pl.from_arrow(batch))
+            frame.columns = list(wanted.names)
+            frame = frame.with_columns(pl.col(wanted.texts).cast(pl.String))
+            whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
+            for row in (~whole).arg_true().to_list():
+                missing = [name for name in wanted.texts if frame[name][row] is None]
+                report.reject(path, done + row + 1, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
+            report.records += int(whole.sum())
+            done += batch.num_rows
+            report.bytes_read = before + raw.tell()
+            yield frame if whole.all() else frame.filter(whole)
 
 
-def arrow_schema(path: str) -> pa.Schema:
-    """Return the schema of an Arrow file.
+def batches_of(
+    path: str, stream: IO[bytes], kind: Kind, columns: Sequence[str] | None = None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return schema and batches of an open file; of Parquet, only the named columns are read.
 
-    Raises:
-        SourceError: it is not an Arrow file.
+    An Arrow file has either of Arrow's formats: `datasets` writes streams, Polars and pandas files.
     """
-    with open_bytes(path) as (stream, _), damage_named(path, _ARROW):
-        return _decoded(open_arrow(path, stream)[0])
-
-
-def read_arrow(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield frames of an Arrow file, as `read` does of a Parquet file."""
-    with open_bytes(path) as (stream, raw):
-        with damage_named(path, _ARROW):
-            _, batches = open_arrow(path, stream)
-        yield from _frames(batches, path, wanted, report, raw, _ARROW)
-
-
-def _decoded(found: pa.Schema) -> pa.Schema:
-    """Return a schema whose names have been decoded: Arrow fails late at a damaged one."""
-    return pa.schema(list(zip(found.names, found.types, strict=True)))
-
-
-def open_arrow(path: str, stream: IO[bytes]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return schema and batches in either of Arrow's formats: `datasets` writes streams, Polars and pandas files."""
+    if kind == "Parquet":
+        table = pq.ParquetFile(stream)
+        return table.schema_arrow, table.iter_batches(batch_size=BATCH_ROWS, columns=columns and list(columns))
     with open_bytes(path) as (head, _):
         is_file = head.read(len(_FILE_MAGIC)) == _FILE_MAGIC
     if is_file:
@@ -78,30 +76,6 @@ def open_arrow(path: str, stream: IO[bytes]) -> tuple[pa.Schema, Iterator[pa.Rec
         return file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
     reader = pa.ipc.open_stream(stream)
     return reader.schema, iter(reader)
-
-
-def _frames(
-    batches: Iterator[pa.RecordBatch],
-    path: str,
-    wanted: Columns,
-    report: ReadReport,
-    raw: IO[bytes],
-    form: str = "Parquet file",
-) -> Iterator[pl.DataFrame]:
-    """Yield batches as frames of about `BATCH_ROWS` rows, without rows in which a text is null."""
-    before, done = report.bytes_read, 0
-    for batch in _joined(_sound(batches, path, wanted, form)):
-        frame = cast("pl.DataFrame", pl.from_arrow(batch))
-        frame.columns = list(wanted.names)
-        frame = frame.with_columns(pl.col(wanted.texts).cast(pl.String))
-        whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
-        for row in (~whole).arg_true().to_list():
-            missing = [name for name in wanted.texts if frame[name][row] is None]
-            report.reject(path, done + row + 1, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
-        report.records += int(whole.sum())
-        done += batch.num_rows
-        report.bytes_read = before + raw.tell()
-        yield frame if whole.all() else frame.filter(whole)
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -116,10 +90,10 @@ def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
-def _sound(batches: Iterator[pa.RecordBatch], path: str, wanted: Columns, form: str) -> Iterator[pa.RecordBatch]:
+def _sound(batches: Iterator[pa.RecordBatch], path: str, wanted: Columns, kind: Kind) -> Iterator[pa.RecordBatch]:
     """Yield the wanted columns of each batch, checked: some types and damaged values make Arrow or Polars crash."""
     while True:
-        with damage_named(path, form):
+        with damage_named(path, kind):
             batch = next(batches, None)
         if batch is None:
             return
@@ -162,7 +136,7 @@ def _is_text(dtype: pa.DataType) -> bool:
 
 
 @contextmanager
-def damage_named(path: str, form: str = "Parquet file") -> Iterator[None]:
+def damage_named(path: str, kind: Kind) -> Iterator[None]:
     """Turn any error about a damaged file into a `SourceError`: Arrow and Parquet readers raise many kinds.
 
     Raises:
@@ -173,5 +147,5 @@ def damage_named(path: str, form: str = "Parquet file") -> Iterator[None]:
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise SourceError(
-            f"{path} is no whole {form} ({reason:.200}); copy it again, or delete its folder if that is a cache's"
+            f"{path} is no whole {kind} file ({reason:.200}); copy it again, or delete its folder if that is a cache's"
         ) from error

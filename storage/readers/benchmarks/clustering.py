@@ -6,11 +6,10 @@ from typing import Final, cast
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
-from storage.readers.parquet import damage_named, open_arrow
+from storage.readers.parquet import Kind, batches_of, damage_named
 
 CLUSTERS: Final = pl.Schema({"subset": pl.String, "text": pl.String, "label": pl.String})
 """A text, its set (numbered from 0) and its group."""
@@ -38,12 +37,10 @@ def read_clusters(path: str) -> pl.DataFrame:
 
 def _table(path: str) -> pl.DataFrame:
     """Return the known columns of a file as strings; Arrow checks them, because damaged values make Polars crash."""
-    with open_bytes(path) as (stream, _), damage_named(path):
-        if path.endswith(".arrow"):
-            schema, batches = open_arrow(path, stream)
-            table = pa.Table.from_batches(batches, schema)
-        else:
-            table = pq.read_table(stream)
+    kind: Kind = "Arrow" if path.endswith(".arrow") else "Parquet"
+    with open_bytes(path) as (stream, _), damage_named(path, kind):
+        schema, batches = batches_of(path, stream, kind)
+        table = pa.Table.from_batches(batches, schema)
         names = table.column_names
         known = table.select([name for name in names if name in _TYPES])
         known.validate(full=True)

@@ -42,7 +42,7 @@ def test_a_null_text_is_rejected(path, report):
 def test_frames_have_a_bounded_number_of_rows(path, report, monkeypatch):
     pl.DataFrame({"text": [str(number) for number in range(1000)]}).write_parquet(path)
     monkeypatch.setattr(parquet, "BATCH_ROWS", 300)
-    frames = list(parquet.read(path, Columns(("text",)), report))
+    frames = list(parquet.read(path, Columns(("text",)), report, "Parquet"))
     assert [frame.height for frame in frames] == [300, 300, 300, 100]
 
 
