@@ -38,16 +38,11 @@ def pack(store: Store, ref: ArtifactRef, name: str, root: Path, seed: int) -> Pa
     target = root / name
     with whole(target) as fresh:
         shutil.copytree(store.fetch(ref) / MODEL, fresh)
-        describe(name, fresh, seed, training)
+        changes = {"seed": seed, "training": training, "figures": {}, "files": describe_files(fresh)}
+        manifest = embedded_manifest(name).model_copy(update=changes)
+        (fresh / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")
         shutil.rmtree(target, ignore_errors=True)
     return target
-
-
-def describe(name: str, folder: Path, seed: int, training: dict[str, JsonValue]) -> None:
-    """Write the manifest of `folder`'s files: the package's text about the asset, still without figures."""
-    changes = {"seed": seed, "training": training, "figures": {}, "files": describe_files(folder)}
-    manifest = embedded_manifest(name).model_copy(update=changes)
-    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")
 
 
 def record(name: str, root: Path, figures: dict[str, JsonValue]) -> None:

@@ -189,11 +189,11 @@ def test_a_folder_that_differs_on_a_worker_is_refused(tmp_path):
     other = model.model_copy(update={"identity": "sha256:0000"})
     with pytest.raises(SourceError, match=r"this worker has sha256:.* \(the sender has sha256:0000\)"):
         found_here(RunContext(), other)
-    gone = model.model_copy(update={"place": tmp_path / "gone"})
+    gone = model.model_copy(update={"location": tmp_path / "gone"})
     with pytest.raises(SourceError, match="no such folder"):
         found_here(RunContext(), gone)
     embedded = resolve_model("embedded:bert-mini")
-    moved = embedded.model_copy(update={"place": tmp_path / "elsewhere"})
+    moved = embedded.model_copy(update={"location": tmp_path / "elsewhere"})
     assert found_here(RunContext(), moved) == embedded
 
 

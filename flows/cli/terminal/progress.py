@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
@@ -192,14 +192,9 @@ def watching(store: Store, plan: Sequence[StageRun] | None, console: Console | N
     from tasks.stage.progress import listening  # slow import, not needed for help
 
     console = console or Console()
-    if not console.is_terminal:
-        terminal = Terminal(console, store, plan)
-        with listening(terminal):
-            yield terminal
-        return
-    live = LiveTerminal(console, store, plan)
-    with live.progress, listening(live):
-        yield live
+    terminal = (LiveTerminal if console.is_terminal else Terminal)(console, store, plan)
+    with terminal.progress if isinstance(terminal, LiveTerminal) else nullcontext(), listening(terminal):
+        yield terminal
 
 
 def _title(step: StageRun) -> str:

@@ -4,7 +4,6 @@ import re
 import signal
 import sys
 import time
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -28,6 +27,7 @@ from tasks.diagnostics.benchmark.results import (
     markdown,
     not_run,
 )
+from tests.servers import is_alive
 
 CPU = torch.device("cpu")
 CARD = Card(CPU, "CPU", {"fp32": 1e12, "bf16": 2e12, "int8": 4e12}, 1e10)
@@ -186,18 +186,9 @@ def test_a_command_that_is_cut_leaves_no_process(tmp_path):
     assert "cut after" in next(within("two processes", launched, 2.0)).found
     worker = int((tmp_path / "log").read_text())
     deadline = time.monotonic() + 10
-    while running(worker):
+    while is_alive(worker):
         assert time.monotonic() < deadline, f"process {worker} is still at work"
         time.sleep(0.02)
-
-
-def running(process):
-    """Whether a process runs; a zombie does not."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def test_budgets_are_below_five_and_ten_minutes():
