@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as theirs
 
 from models.encoder.cnn import CNN
-from models.encoder.heads import ACTIVATIONS, Dense, Normalize
+from models.encoder.heads import ACTIVATIONS, TOKENS, Dense, LayerNorm, Normalize
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder, tokenise
 from models.encoder.serialization.load import read_saved
@@ -134,6 +134,14 @@ def test_a_dense_layer_that_is_not_computed_here_is_named(tmp_path, file, change
     ours(tmp_path / "bare", "Dense").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "2_Dense" / file, lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
+        SentenceEncoder.load(tmp_path / "made")
+
+
+def test_a_norm_of_token_vectors_is_refused(tmp_path):
+    bare, tokenizer = tiny_encoder(tmp_path)
+    SentenceEncoder(Encoder(bare.backbone, bare.config, [], [LayerNorm(WIDTH)]), tokenizer).save(tmp_path / "made")
+    rewrite(tmp_path / "made" / "2_LayerNorm" / "config.json", lambda own: own | {"module_input_name": TOKENS})
+    with pytest.raises(EncoderError, match=r"LayerNorm on .*token_embeddings, expected sentence"):
         SentenceEncoder.load(tmp_path / "made")
 
 
