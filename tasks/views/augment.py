@@ -73,6 +73,7 @@ def make_views(
     rewritings = [work.store.scan(part) for part in parts]
     costs: list[JsonValue] = []
     counts: list[pl.DataFrame] = []
+    samples: list[pl.DataFrame] = []
     with work.store.workspace() as scratch:
         trips = []
         for number, route in enumerate(routes):
@@ -87,13 +88,15 @@ def make_views(
             ]
             rows = pl.concat([pl.LazyFrame(schema=JUDGED), *judged]).collect().lazy()
             counts.append(count_drops(rows))
-            return kept_views(rows, here if original else None).collect()
+            views = kept_views(rows, here if original else None).collect()
+            samples.append(sampled(views.lazy(), SAMPLE_ROWS))  # of each range: all ranges do not fit into memory
+            return views
 
         work.draft.write_all(map(of_range, range(1 << bits)))
     drops = drop_table(counts)
     outcomes: list[JsonValue] = [dict(row) for row in drops.select("method", "outcome", "n").iter_rows(named=True)]
     work.draft.note({"hops": costs, "outcomes": outcomes})
-    _show(sampled(work.draft.scan(), SAMPLE_ROWS), drops)
+    _show(pl.concat(samples), drops)
 
 
 def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:

@@ -113,7 +113,7 @@ def entail(work: StageContext, corpus: CorpusRef, nli: NliRef, view: EntailView)
     bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
     with work.store.workspace() as scratch:
         work.draft.write_all(entailed_views(sentences, pairs, view, bits, scratch))
-    counts = work.draft.scan().group_by("method").len().sort("method").collect()
+    counts = work.draft.scan().group_by("method").len().sort("method").collect(engine="streaming")
     work.draft.note({"views": dict(counts.iter_rows())})
 
 

@@ -116,7 +116,7 @@ def pair_labelled(work: StageContext, corpus: CorpusRef, nli: NliRef, config: Pa
             f"{nli} contains no pair with both sentences in {corpus}, expected some; raise ingest.corpus.limit or "
             "give sources with more labelled pairs"
         )
-    labels = work.draft.scan().group_by("label").len().sort("label").collect()
+    labels = work.draft.scan().group_by("label").len().sort("label").collect(engine="streaming")
     work.draft.note({"labels": {str(label): n for label, n in labels.iter_rows()}})
     _show(work)
 
