@@ -107,7 +107,7 @@ def plan(folder: Path, count: int) -> None:
     table, bits = store.scan(ref), bits_for(store.manifest(ref).rows)
     lots = (in_range(table, number, bits).collect() for number in range(1 << bits))
     with store.workspace() as scratch:
-        shards = plan_shards(lots, CPU_SHARD_ROWS, scratch / "plan.parquet")
+        shards = plan_shards(lots, CPU_SHARD_ROWS, scratch)
     if sum(shard.rows for shard in shards) != store.manifest(ref).rows:
         raise SystemExit(f"the plan has not all of {count} sentences")
 
