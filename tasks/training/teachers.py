@@ -85,11 +85,15 @@ def teach(
     site: RunContext, corpus: CorpusRef, teachers: tuple[Teacher, ...], precision: Computed
 ) -> EmbeddingsRef | None:
     """Compute the teachers' vectors of a corpus, joined if there are several; None without a teacher."""
-    vectors = [
-        teacher if isinstance(teacher, EmbeddingsRef) else embed(site, teacher[0], corpus, teacher[1], precision)
-        for teacher in teachers
-    ]
+    vectors = [_vectors(site, corpus, teacher, precision) for teacher in teachers]
     return join_teachers(site, tuple(vectors)) if len(vectors) > 1 else next(iter(vectors), None)
+
+
+def _vectors(site: RunContext, corpus: CorpusRef, teacher: Teacher, precision: Computed) -> EmbeddingsRef:
+    if isinstance(teacher, EmbeddingsRef):
+        return teacher
+    encoder, config = teacher
+    return embed(site, encoder, corpus, config, precision)
 
 
 @stage(ref=EmbeddingsRef, version=2)
