@@ -27,7 +27,7 @@ WRONG = [
     (["adapt", "own.txt", "--encoder", "embedded:mini-sentnce"], "(did you mean 'embedded:mini-sentence'?)"),
     (["adapt", "own.txt", "--labels", "onw.txt"], "(did you mean 'own.txt'?)"),
     (["field", "own.txt", "--teacher", "./modls"], "(did you mean 'models'?)"),
-    (["field", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' fits nothing"),
+    (["field", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' matches nothing"),
     (["evaluate", "embedded:bert-mni"], "(did you mean 'embedded:bert-mini'?)"),
     (["evaluate", "./glove.300d.txt"], "no such file; expected word vectors"),
     (["search", "embedded:mini-sentence", "onw.txt", "a query"], "(did you mean 'own.txt'?)"),
@@ -86,4 +86,4 @@ def test_a_file_that_is_not_utf8_comes_with_the_command_that_converts_it(folder,
 
 def test_runs_to_compare_are_asked_for_by_a_command(folder, capsys):
     assert main(["compare", "report/latest"]) == 1  # the store is empty
-    assert "holds no report" in capsys.readouterr().err
+    assert "contains no report" in capsys.readouterr().err

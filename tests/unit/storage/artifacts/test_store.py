@@ -95,7 +95,7 @@ def test_folder_without_manifest_is_no_artifact_and_is_replaced(store):
     ref = put(store)
     (store.local / ref.path / MANIFEST).unlink()
     assert store.refs() == []
-    assert "holds no views/" in store.defect(ref)
+    assert "contains no views/" in store.defect(ref)
     put(store)
     assert store.defect(ref) is None
 
@@ -114,7 +114,7 @@ def test_flipped_byte_is_refused(store, position):
 def test_lost_file_is_refused(store):
     ref = put(store)
     next((store.local / ref.path).glob("*.parquet")).unlink()
-    with pytest.raises(CorruptArtifactError, match="missing, though its manifest lists it"):
+    with pytest.raises(CorruptArtifactError, match="missing, although the manifest lists it"):
         store.fetch(ref)
 
 
@@ -146,7 +146,7 @@ def test_wrong_columns_are_refused_on_write(store):
 def test_wrong_columns_are_refused_on_read(store, monkeypatch):
     ref = put(store)
     monkeypatch.setitem(drafts.check_schema.__globals__["TABLES"], "views", pl.Schema({"id": pl.UInt64}))
-    with pytest.raises(SchemaError, match="declared are id UInt64"):
+    with pytest.raises(SchemaError, match="expected id UInt64"):
         store.scan(ref)
 
 
@@ -242,7 +242,7 @@ def test_export_to_folder_and_zip(store, tmp_path):
     assert (folder / MANIFEST).exists()
     archive = export(store, ref, tmp_path / "out.zip")
     assert sorted(zipfile.ZipFile(archive).namelist()) == [MANIFEST, "views-00000.parquet"]
-    with pytest.raises(StoreWriteError, match="exists already"):
+    with pytest.raises(StoreWriteError, match="already exists"):
         export(store, ref, folder)
 
 

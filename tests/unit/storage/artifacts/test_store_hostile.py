@@ -102,7 +102,7 @@ def test_two_artifacts_exchanged_whole_are_noticed_and_made_again(store):
     one, other, aside = folder_of(store, first), folder_of(store, second), store.local / "aside"
     one.rename(aside), other.rename(one), aside.rename(other)
     for ref in (first, second):
-        assert "the manifest is of views/" in damage(store, ref)
+        assert "manifest of views/" in damage(store, ref)
     put(store, 1)
     assert store.scan(first).collect().height == 2
 
@@ -160,7 +160,7 @@ def publish_a_link(store: Store) -> None:
 
 
 def test_a_stage_publishes_regular_files_alone(store):
-    with pytest.raises(CorruptArtifactError, match="neither file nor folder"):
+    with pytest.raises(CorruptArtifactError, match="neither a file nor a folder"):
         publish_a_link(store)
     assert store.refs() == []
 

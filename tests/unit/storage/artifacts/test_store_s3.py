@@ -162,7 +162,7 @@ def test_what_an_object_claims_is_believed_until_it_is_read(store):
     rewritten(store, Metadata=claimed)
     assert store.defect(REF) is None
     assert "views-00000.parquet: sha256" in damage(store, REF)
-    with pytest.raises(CorruptArtifactError, match=r"views-00000.parquet: what came has sha256 .* delete bucket/"):
+    with pytest.raises(CorruptArtifactError, match=r"views-00000.parquet: the copy has sha256 .* delete bucket/"):
         store.scan(REF)
 
 

@@ -56,7 +56,7 @@ def test_vectors_of_another_corpus_or_of_none_are_refused(site, config):
     teachers, other = find_teachers(site, [EncoderConfig(model=made.path)]), CorpusRef(key=f"{5:064x}")
     with pytest.raises(SourceError, match=r"vectors of corpus/.*, expected those of corpus/0+5; let the teacher embed"):
         check_teaching(site, other, teachers, DistilConfig())
-    with pytest.raises(ArtifactMissingError, match="fits nothing"):
+    with pytest.raises(ArtifactMissingError, match="matches nothing"):
         find_teachers(site, [EncoderConfig(model="embeddings/abcd")])
 
 
