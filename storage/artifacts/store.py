@@ -38,7 +38,7 @@ from storage.errors import (
 )
 from storage.filesystem.atomic import renamed, sync
 from storage.filesystem.names import MANIFEST
-from storage.filesystem.os_errors import full_disk_named, reading, writing
+from storage.filesystem.os_errors import explain_full_disk, reading, writing
 from storage.filesystem.urls import without_password
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Store:
             self.manifest(ref)  # raises an error for an artifact of a newer version
         with self.workspace() as folder:
             draft = Draft(ref, folder, provenance)
-            with full_disk_named(self.url):
+            with explain_full_disk(self.url):
                 yield draft
             draft.seal()
             self._publish(ref, folder)

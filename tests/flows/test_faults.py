@@ -95,7 +95,7 @@ def test_a_read_only_store_serves_what_is_there_and_says_what_it_cannot_take(dis
     disk("ro")
     state = both(site, return_state=True)
     assert state.is_failed()
-    assert "the file system is read-only; choose a store that can be written" in state.message
+    assert "the file system is read-only; choose a writable store" in state.message
     disk("rw")
     assert both(site, return_state=True).is_completed()
     disk("ro")

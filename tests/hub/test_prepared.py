@@ -40,7 +40,7 @@ def test_another_commit_in_the_cache_is_never_taken(hub, monkeypatch):
     assert sentences() == ["Old."]
     second = publish(hub, "New.")
     offline(monkeypatch)
-    with pytest.raises(SourceError, match=f"{second} is not in the cache and HF_HUB_OFFLINE forbids"):
+    with pytest.raises(SourceError, match=f"{second} is not in the cache, and HF_HUB_OFFLINE forbids"):
         sentences(revision=second)
     assert sentences(revision=first) == ["Old."]
 

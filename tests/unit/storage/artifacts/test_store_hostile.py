@@ -185,7 +185,7 @@ def test_a_folder_that_may_not_be_read_is_an_error_not_an_empty_store(open_store
     place = open_store.local / closed
     place.chmod(0)
     try:
-        with as_nobody(), pytest.raises(StoreReadError, match="reading is not permitted; correct its permissions"):
+        with as_nobody(), pytest.raises(StoreReadError, match="reading is not permitted; correct the permissions"):
             [open_store.check(listed) for listed in open_store.refs()]
         with as_nobody(), pytest.raises(StorageError):
             put(open_store)

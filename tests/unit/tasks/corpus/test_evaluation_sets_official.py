@@ -102,7 +102,7 @@ def test_sick_of_the_hub_is_refused_and_said_to_be_missing(tmp_path):
     (tmp_path / "sickr").mkdir()
     sick(9927).write_parquet(tmp_path / "sickr" / "test.parquet")
     site = RunContext(mirror=str(tmp_path))
-    with pytest.raises(SourceError, match=r"9,927 rows, expected the 4,927 .* digests choose the test"):
+    with pytest.raises(SourceError, match=r"9,927 rows, expected the 4,927 .* test pairs are then selected"):
         read_scored_set(resolve_scored_set(site, "sickr/test"))
     found = available(site, ["embedded:stsb/test", "sickr/test"])
     assert [scored.name for scored in found.embedded()] == ["stsb test"]

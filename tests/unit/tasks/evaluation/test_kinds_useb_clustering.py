@@ -192,7 +192,7 @@ def test_a_development_split_is_asked_for_by_name(site):
 
 
 def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
-    with pytest.raises(SourceError, match=r"download https://public.*data-eval\.zip and unpack it in the mirror"):
+    with pytest.raises(SourceError, match=r"download https://public.*data-eval\.zip and unpack it into the mirror"):
         find_set(RunContext(mirror=str(tmp_path)), "scidocs")
     write_useb(tmp_path)
     (tmp_path / "data-eval" / "cqadupstack" / "corpus.json").unlink()
