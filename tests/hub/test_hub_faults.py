@@ -96,7 +96,11 @@ ANSWERS = [
         r"the Hub returned an error \(503\); run again later, set HF_HOME to a cache that contains it .*OFFLINE=1",
     ),
     ({"status": 500}, HubSilentError, r"the Hub returned an error \(500\)"),
-    ({"status": 429, "headers": {"Retry-After": "90"}}, HubSilentError, r"too many requests to the Hub \(429\); wait 90 s and run"),
+    (
+        {"status": 429, "headers": {"Retry-After": "90"}},
+        HubSilentError,
+        r"too many requests to the Hub \(429\); wait 90 s and run",
+    ),
     ({"status": 418}, HubError, r"the Hub refused the request \(418"),
     ({"cut": 20}, HubSilentError, r"the request to the Hub failed"),
     ({"seconds": 3.0}, HubSilentError, r"the request to the Hub failed|does not answer"),

@@ -83,7 +83,7 @@ def test_columns_of_lists_are_named_but_not_readable(hub):
 @pytest.mark.parametrize("content", [b"", b"no stream", b"\xff\xff\xff\xff\x10\x00\x00\x00"])
 def test_a_damaged_stream_is_named(tmp_path, content):
     (tmp_path / "x.arrow").write_bytes(content)
-    with pytest.raises(SourceError, match=r"x\.arrow is no whole Arrow file"):
+    with pytest.raises(SourceError, match=r"x\.arrow is not a complete Arrow file"):
         columns_of(str(tmp_path / "x.arrow"), "arrow")
 
 

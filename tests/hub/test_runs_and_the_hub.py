@@ -54,7 +54,7 @@ def test_a_fault_of_the_hub_ends_a_run_that_would_have_another_result(hub, site)
     hub.faults.remove(fault)
     found = available(site, [*SETS, "stsb-mt/test"])
     assert tuple(found.sets) == SETS
-    assert "'stsb-mt' was not found: no mirror is set, and only mirrors hold it" in found.missing["stsb-mt/test"]
+    assert "'stsb-mt' was not found: no mirror is set, and the Hub has no copy" in found.missing["stsb-mt/test"]
 
 
 def test_sets_that_were_read_once_need_no_hub(hub, site, monkeypatch):

@@ -20,8 +20,8 @@ for call in json.loads(sys.argv[1]):
 print(json.dumps(ended))
 """
 WRONG = [
-    (["adapt", "won.txt"], "no data set (did you mean 'own.txt'?)"),
-    (["adapt", "stsb/tets"], "it has train, dev, test (did you mean 'stsb/test'?)"),
+    (["adapt", "won.txt"], "no such file, folder or dataset (did you mean 'own.txt'?)"),
+    (["adapt", "stsb/tets"], "(did you mean 'stsb/test'?), expected one of train, dev, test"),
     (["adapt", "stsbb"], "(did you mean 'stsb'?)"),
     (["adapt", "embedded:nli-sampel"], "Did you mean 'embedded:nli-sample'?"),
     (["adapt", "own.txt", "--encoder", "embedded:mini-sentnce"], "Did you mean 'embedded:mini-sentence'?"),

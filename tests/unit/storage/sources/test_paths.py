@@ -78,10 +78,10 @@ def test_a_folder_of_hidden_files_alone_holds_none(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "desc.txt").write_text(TEXT)
     for find in (listed, lambda path: ReadingConfig().sources([path])):
-        with pytest.raises(SourceError, match="holds no file; correct the path"):
+        with pytest.raises(SourceError, match="contains no files; correct the path"):
             find(str(tmp_path))
     (tmp_path / "letters.docx").write_text(TEXT)
-    with pytest.raises(SourceError, match="holds 1 files, none of a known format"):
+    with pytest.raises(SourceError, match="contains 1 files, none in a known format"):
         listed(str(tmp_path))
 
 
