@@ -15,7 +15,7 @@ from storage.readers.benchmarks.senteval import TRANSFER_SETS
 from storage.sources.model_sources import find_mirrored
 from storage.sources.read import check_columns, local_files
 from storage.sources.scored_sets import read_declared_pairs, read_transfer_table
-from storage.sources.sources import SourceSpec, perhaps_meant, resolve_source, spec_of
+from storage.sources.sources import SourceSpec, resolve_source, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def _tables(name: str) -> Iterator[SourceSpec]:
     spec = spec_of(name)
     if spec is None:
         raise SourceError(
-            f"unknown dataset {name!r}{perhaps_meant(name)}, expected {MODEL}<hub id>, <hub id>[@<revision>][/<split>] "
+            f"unknown dataset {name!r}, expected {MODEL}<hub id>, <hub id>[@<revision>][/<split>] "
             f"or one of {', '.join(DATASETS)}"
         )
     declared = DATASETS.get(str(spec.dataset))
