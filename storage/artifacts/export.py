@@ -30,7 +30,7 @@ def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = No
         ArtifactMissingError, CorruptArtifactError: the artifact is missing or damaged.
     """
     if target.exists():
-        raise StoreWriteError(f"{target} already exists; name a new folder or archive")
+        raise StoreWriteError(f"{target} already exists. Name a new folder or archive.")
     manifest = store.check(ref).model_copy(update={"place": ""})  # in a copy, the files are next to the manifest
     source = store.fetch(ref)
     zipped = target.suffix == ".zip"

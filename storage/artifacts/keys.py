@@ -42,7 +42,7 @@ def canonical(value: object) -> object:
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [canonical(item) for item in value]
     raise TypeError(
-        f"{type(value).__name__} cannot be part of an artifact key; pass a reference, a frozen config or a JSON value"
+        f"{type(value).__name__} cannot be part of an artifact key. Pass a reference, a frozen config or a JSON value."
     )
 
 

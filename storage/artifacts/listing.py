@@ -86,7 +86,7 @@ def _ref(path: str) -> ArtifactRef | None:
         return ArtifactRef(kind=kind, key=key)
     except ValidationError:
         logger.warning(
-            "%s is not named <kind>/<64 hex digits>, so it is not an artifact; move it out of the store",
+            "%s is not named <kind>/<64 hex digits>, so it is not an artifact. Move it out of the store.",
             repr(path)[1:-1],
         )
         return None

@@ -53,7 +53,7 @@ def find(store: Store, text: str) -> ArtifactRef:
     if key == LATEST:
         return _latest(store, kind)
     matching = _exact(kind, [ref for ref in store.refs(kind or None) if ref.key.startswith(key)])
-    return _only(matching, text, "one artifact; list them with `bsl artifacts ls`")
+    return _only(matching, text, "one artifact. List them with `bsl artifacts ls`.")
 
 
 def find_report(store: Store, text: str) -> ArtifactRef:
@@ -69,7 +69,7 @@ def find_report(store: Store, text: str) -> ArtifactRef:
     matching = [manifest.ref for manifest in reports if manifest.key.startswith(name)]
     if not matching and name:
         matching = [manifest.ref for manifest in reports if manifest.provenance.run.startswith(name)]
-    return _only(matching if name else [], text, "one report's key or run; list them with `bsl artifacts ls report`")
+    return _only(matching if name else [], text, "one report's key or run. List them with `bsl artifacts ls report`.")
 
 
 def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
@@ -82,8 +82,8 @@ def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
     reports = [find_report(store, text) for text in texts]
     if len(set(reports)) < len(reports) or not 2 <= len(reports) <= MOST_COMPARED:
         raise ValueError(
-            f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}; name each once, for example "
-            f"`bsl compare {reports[0] if reports else 'report/65c8'} report/latest`"
+            f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}. Name each once, for example "
+            f"`bsl compare {reports[0] if reports else 'report/65c8'} report/latest`."
         )
     return reports
 
@@ -92,7 +92,7 @@ def _latest(store: Store, kind: str) -> ArtifactRef:
     manifests = {manifest.ref: manifest.created_at for manifest in readable_manifests(store, kind or None)}
     if not manifests:
         raise ArtifactMissingError(
-            f"{store.url} contains no {kind or 'artifact'}, so there is no latest one; make one first"
+            f"{store.url} contains no {kind or 'artifact'}, so there is no latest one. Make one first."
         )
     return max(_exact(kind, [*manifests]), key=manifests.__getitem__)
 

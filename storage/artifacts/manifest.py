@@ -152,17 +152,17 @@ def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
         head = _Head.model_validate_json(text)
         if head.format > FORMAT:
             raise NewerFormatError(
-                f"{where}: manifest format {head.format}, this version reads up to {FORMAT}; "
-                "upgrade bsl-pipeline or use another store"
+                f"{where}: manifest format {head.format}, this version reads up to {FORMAT}. "
+                "Upgrade bsl-pipeline or use another store."
             )
         manifest = Manifest.model_validate_json(text)
     except ValueError as error:
         raise CorruptArtifactError(
-            f"{where}: not a manifest ({_first_fault(error)}); delete the artifact and run its stage again"
+            f"{where}: not a manifest ({_first_fault(error)}). Delete the artifact and run its stage again."
         ) from error
     if (manifest.kind, manifest.key) != (ref.kind, ref.key):
         raise CorruptArtifactError(
-            f"{where}: manifest of {manifest.ref}, expected that of {ref}; delete the artifact and run its stage again"
+            f"{where}: manifest of {manifest.ref}, expected that of {ref}. Delete the artifact and run its stage again."
         )
     return manifest
 

@@ -203,8 +203,8 @@ def check_schema(table: str, found: pl.Schema, where: str) -> None:
     if [_shape(item) for item in found.items()] == [_shape(item) for item in expected.items()]:
         return
     raise SchemaError(
-        f"{where}: table {table!r} has columns {_spell(found)}, expected {_spell(expected)}; "
-        "delete the artifact and run its stage again, or correct the stage that wrote it"
+        f"{where}: table {table!r} has columns {_spell(found)}, expected {_spell(expected)}. "
+        "Delete the artifact and run its stage again, or correct the stage that wrote it."
     )
 
 

@@ -87,7 +87,7 @@ class Store:
             with reading(path):
                 text = local_manifest(Path(path)) if self.local is not None else self.fs.cat_file(path)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise ArtifactMissingError(f"{self.url} contains no {ref}; run the stage that makes it") from error
+            raise ArtifactMissingError(f"{self.url} contains no {ref}. Run the stage that makes it.") from error
         return parse_manifest(text, path, ref)
 
     def defect(self, ref: ArtifactRef) -> str | None:
@@ -262,7 +262,7 @@ class Store:
             if self.defect(ref) is None:
                 return  # another run published the same key in the meantime
             if not folder.is_dir():
-                raise StoreWriteError(f"{folder} was deleted while {ref} was written to it; run again")
+                raise StoreWriteError(f"{folder} was deleted while {ref} was written to it. Run again.")
             renamed(final, self._trash())
         sync(final.parent)
 

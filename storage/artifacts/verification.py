@@ -60,7 +60,7 @@ def _is_s3(fs: fsspec.AbstractFileSystem) -> bool:
     return "s3" in fs.protocol
 
 
-_REMEDY: Final = "delete the artifact or run its stage again"
+_REMEDY: Final = "Delete the artifact or run its stage again."
 
 
 def fault_of(
@@ -80,7 +80,7 @@ def fault_of(
     """
     expected = tables_of(manifest.kind)
     if expected and not any(table in manifest.tables for table in expected):
-        return f"{folder}/{MANIFEST}: lists no table {' or '.join(expected)}; {_REMEDY}"
+        return f"{folder}/{MANIFEST}: lists no table {' or '.join(expected)}. {_REMEDY}"
     rows: dict[str, int | None] = {}
     for name, entry in manifest.files.items():
         path = manifest.where(name)
@@ -90,13 +90,13 @@ def fault_of(
         except (FileNotFoundError, NotADirectoryError):
             fault = "missing, although the manifest lists it"
         if fault:
-            return f"{folder}/{path}: {fault}; {_REMEDY}"
+            return f"{folder}/{path}: {fault}. {_REMEDY}"
     for table, declared in manifest.tables.items():
         counts = [rows[name] for name in manifest.parts(table)]
         found = sum(count for count in counts if count is not None)
         if None not in counts and found != declared.rows:
             return (
-                f"{folder}/{MANIFEST}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}; {_REMEDY}"
+                f"{folder}/{MANIFEST}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}. {_REMEDY}"
             )
     return None
 
@@ -111,7 +111,7 @@ def local_manifest(path: Path) -> bytes:
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
         raise CorruptArtifactError(
-            f"{path}: not a manifest, expected a regular file of at most {MOST_BYTES >> 20} MiB; {_REMEDY}"
+            f"{path}: not a manifest, expected a regular file of at most {MOST_BYTES >> 20} MiB. {_REMEDY}"
         )
     return path.read_bytes()
 
@@ -126,7 +126,7 @@ def _file_fault(
         return None, None
     content = version_content(fs, f"{folder}/{name}")
     if content.sha256 != entry.sha256:
-        return f"sha256 {content.sha256[:12]}…, the manifest says {entry.sha256[:12]}…", 0
+        return f"sha256 {content.sha256[:12]}…, expected {entry.sha256[:12]}… from the manifest", 0
     return None, content.rows or 0
 
 
@@ -162,11 +162,11 @@ def _copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, folder
                 fs.get_file(f"{source}/{manifest.where(name)}", str(folder / name))
         except FileNotFoundError as error:
             raise CorruptArtifactError(
-                f"{source}/{manifest.where(name)}: deleted since it was checked; {_REMEDY}"
+                f"{source}/{manifest.where(name)}: deleted since it was checked. {_REMEDY}"
             ) from error
     for name, entry in describe_files(folder).items():
         if entry != manifest.files[name]:
             raise CorruptArtifactError(
-                f"{source}/{manifest.where(name)}: the copy has sha256 {entry.sha256[:12]}…, the manifest says "
-                f"{manifest.files[name].sha256[:12]}…; delete {source} and run its stage again"
+                f"{source}/{manifest.where(name)}: the copy has sha256 {entry.sha256[:12]}…, expected "
+                f"{manifest.files[name].sha256[:12]}… from the manifest. Delete {source} and run its stage again."
             )

@@ -68,5 +68,5 @@ def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:
         return AssetManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise AssetError(
-            f"{path}: not an asset manifest ({error.errors()[0]['msg']}); reinstall bsl-pipeline"
+            f"{path}: not an asset manifest ({error.errors()[0]['msg']}). Reinstall bsl-pipeline."
         ) from error

@@ -57,7 +57,7 @@ def embedded_path(name: str, root: Path | None = None) -> Path:
     """
     folder = embedded_folder(name, root)
     if problem := _problem(folder):
-        raise AssetError(f"{folder}/{problem}; reinstall bsl-pipeline")
+        raise AssetError(f"{folder}/{problem}. Reinstall bsl-pipeline.")
     return folder
 
 
@@ -75,5 +75,5 @@ def _problem(folder: Path) -> str:
         with (folder / name).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != sha256:
-            return f"{name}: sha256 {found[:16]}…, the manifest says {sha256[:16]}…"
+            return f"{name}: sha256 {found[:16]}…, expected {sha256[:16]}… from the manifest"
     return ""

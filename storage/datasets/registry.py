@@ -74,9 +74,7 @@ def require_rows(dataset: str, split: str, rows: int) -> None:
     expected = declared.rows.get(split, rows)
     if rows != expected:
         remedy = declared.remedy or "copy it again, or give your own set another name"
-        raise SourceError(
-            f"{dataset} {split} has {rows:,} rows, expected the {expected:,} that papers report; {remedy}"
-        )
+        raise SourceError(f"{dataset} {split} has {rows:,} rows, expected the {expected:,} that papers report", remedy)
 
 
 def suites_of(datasets: Iterable[Dataset]) -> dict[str, tuple[Dataset, ...]]:

@@ -50,7 +50,7 @@ def source_sha256(path: str) -> str:
     try:
         return version_content(*fsspec.url_to_fs(path)).sha256
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
+        raise SourceError(f"{path}: cannot be read ({error}). Check the file and its permissions.") from error
 
 
 def joint_sha256(paths: Iterable[str]) -> str:

@@ -39,7 +39,7 @@ def reachable(address: str | None) -> Iterator[None]:
         raise
     except Exception as error:
         reason = str(error).strip() or type(error).__name__
-        raise SourceError(f"{address}: cannot be read ({reason}); correct the address or its permissions") from error
+        raise SourceError(f"{address}: cannot be read ({reason}). Correct the address or its permissions.") from error
 
 
 def without_password(address: str) -> str:
@@ -57,14 +57,14 @@ def without_password(address: str) -> str:
     web = protocol.lower() in {"http", "https"}
     setting = f"""FSSPEC_{protocol.upper()}='{{"client_kwargs": {{"headers": {{"Authorization": "…"}}}}}}'"""
     remedy = (
-        f"set a token as {setting} in the environment; download the file of a signed address and give its path"
+        f"Set a token as {setting} in the environment. For a signed address, download the file and use its path."
         if web
-        else f"set the password as FSSPEC_{protocol.upper()}_PASSWORD in the environment or in ~/.config/fsspec, or as "
-        "the client's own setting, such as AWS_SECRET_ACCESS_KEY"
+        else f"Set the password as FSSPEC_{protocol.upper()}_PASSWORD in the environment or in ~/.config/fsspec, or as "
+        "the client's own setting, such as AWS_SECRET_ACCESS_KEY."
     )
     raise ValueError(
         f"an address {protocol}://… contains a password, token or signature, which would appear in logs and artifacts; "
-        f"expected an address without one; {remedy}"
+        f"expected an address without one. {remedy}"
     )
 
 
@@ -78,7 +78,7 @@ def shown(text: str) -> str:
 
 def _without_nul(address: str) -> str:
     if "\0" in address:
-        raise ValueError("an address contains NUL, which no file system accepts; correct it")
+        raise ValueError("an address contains NUL, which no file system accepts. Correct it.")
     return address
 
 

@@ -34,7 +34,7 @@ def check_repository(name: str) -> None:
     except HFValidationError as error:
         raise ValueError(f"{name!r} is not a valid repository name, expected ORG/NAME: {error}") from error
     if name.count("/") != 1:
-        raise ValueError(f"{name!r} has no owner, expected ORG/NAME; put your user name or organisation first")
+        raise ValueError(f"{name!r} has no owner, expected ORG/NAME. Put your user name or organisation first.")
 
 
 def push(folder: Path, name: str, *, public: bool) -> str:
@@ -91,4 +91,4 @@ def _explained(name: str, arguments: str) -> Iterator[None]:
 
 
 def _command(repository: str, arguments: str) -> str:
-    return f"then upload the exported folder: hf upload {repository} {arguments}"
+    return f"then upload the exported folder: `hf upload {repository} {arguments}`"

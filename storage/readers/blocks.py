@@ -68,13 +68,13 @@ def open_bytes(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         with fsspec.open(path, "rb") as raw:
             yield _decompressed(path, raw), raw
     except FileNotFoundError as error:
-        raise SourceError(f"{path}: no such file; correct its path") from error
+        raise SourceError(f"{path}: no such file. Correct its path.") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise SourceError(f"{path}: damaged gzip data ({error}); copy the file again") from error
+        raise SourceError(f"{path}: damaged gzip data ({error}). Copy the file again.") from error
     except zipfile.BadZipFile as error:
-        raise SourceError(f"{path}: the zip archive cannot be read ({error}); copy it again, or unpack it") from error
+        raise SourceError(f"{path}: the zip archive cannot be read ({error}). Copy it again, or unpack it.") from error
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
+        raise SourceError(f"{path}: cannot be read ({error}). Check the file and its permissions.") from error
 
 
 def read_bytes(path: str) -> bytes:
@@ -92,7 +92,7 @@ def read_text(path: str) -> str:
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SourceError(f"{path}: not UTF-8 ({error}); copy it again") from error
+        raise SourceError(f"{path}: not UTF-8 ({error}). Copy it again.") from error
 
 
 def line_blocks(path: str, report: ReadReport | None, block_bytes: int | None = None) -> Iterator[Block]:
@@ -120,7 +120,7 @@ def line_blocks(path: str, report: ReadReport | None, block_bytes: int | None = 
             if size > MAX_LINE_BYTES:
                 raise SourceError(
                     f"{path}: line {line} is longer than {MAX_LINE_BYTES >> 20} MiB; "
-                    "expected one record per line; check the format of the file"
+                    "expected one record per line. Check the format of the file."
                 )
         if size and (last := _block(b"".join(pending), line)).content:
             yield last
@@ -152,11 +152,11 @@ def _require_text(path: str, content: bytes) -> None:
     packed = next((name for magic, name in _PACKED.items() if content.startswith(magic)), None)
     if packed is not None:
         raise SourceError(
-            f"{path}: contains {packed} data, expected text; unpack it, or if it is compressed once, give its name the "
-            "suffix .gz, .zst or .zip (a zip archive of one file)"
+            f"{path}: contains {packed} data, expected text. Unpack it, or if it is compressed once, give its name the "
+            "suffix .gz, .zst or .zip (a zip archive of one file)."
         )
     if content.startswith((b"\xff\xfe", b"\xfe\xff")) or _every_other_is_nul(content[:_PEEK_BYTES]):
-        raise SourceError(f"{path}: UTF-16 or UTF-32, expected UTF-8; save the file as UTF-8")
+        raise SourceError(f"{path}: UTF-16 or UTF-32, expected UTF-8. Save the file as UTF-8.")
 
 
 def _every_other_is_nul(content: bytes) -> bool:
@@ -186,7 +186,7 @@ def _only_member(path: str, raw: IO[bytes]) -> IO[bytes]:
         archive = zipfile.ZipFile(raw)
         files = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")]
         if len(files) != 1:
-            raise SourceError(f"{path} contains {len(files)} files, expected one; unpack it and use the folder")
+            raise SourceError(f"{path} contains {len(files)} files, expected one. Unpack it and use the folder.")
         return io.BufferedReader(archive.open(files[0].filename))  # type: ignore[type-var]  # a raw stream in all but its type
     except RuntimeError as error:  # it has a password, or a version or compression that Python does not know
         raise zipfile.BadZipFile(str(error)) from error

@@ -52,7 +52,7 @@ def require(path: str, found: Sequence[str], expected: Sequence[str], remedy: st
     if missing:
         raise SourceError(
             f"{path}: column {', '.join(map(repr, missing))} is missing; found {_listed(found)}, expected "
-            f"{_listed(expected)}{_hint(missing, found)}; name the right columns {remedy}"
+            f"{_listed(expected)}{_hint(missing, found)}. Name the right columns {remedy}."
         )
 
 

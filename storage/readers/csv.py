@@ -48,7 +48,7 @@ def columns(path: str, *, quoted: bool) -> tuple[str, ...]:
     """
     first = next(line_blocks(path, None, 1 << 20), None)
     if first is None:
-        raise SourceError(f"{path} is empty; expected a header line with column names")
+        raise SourceError(f"{path} is empty, expected a header line with column names")
     return _header(path, first, quoted=quoted)[0]
 
 
@@ -83,26 +83,26 @@ def _header(path: str, block: Block, *, quoted: bool) -> tuple[tuple[str, ...], 
     try:
         line = block.content[:end].decode()
     except UnicodeDecodeError as error:
-        raise SourceError(f"{path}: the header is not UTF-8 ({error}); save the file as UTF-8") from error
+        raise SourceError(f"{path}: the header is not UTF-8 ({error}). Save the file as UTF-8.") from error
     if _LONE_RETURN.search(line):
         raise SourceError(
             f"{path}: the header contains a carriage return ({line[:40]!r}), as if lines ended in carriage returns; "
-            "expected line feeds; save the file with Unix or Windows line endings"
+            "expected line feeds. Save the file with Unix or Windows line endings."
         )
     separator = _separator(line) if quoted else "\t"
     try:
         names = tuple(name.strip() for name in next(_reader([line], separator, quoted=quoted), []))
     except csv.Error as error:
         raise SourceError(
-            f"{path}: the header cannot be read ({_csv_fault(error, 1)}): {line[:100]!r}; quote each name at both ends "
-            "or not at all"
+            f"{path}: the header cannot be read ({_csv_fault(error, 1)}): {line[:100]!r}. Quote each name at both ends "
+            "or not at all."
         ) from error
     if not any(names):
-        raise SourceError(f"{path}: line 1 is blank; expected a header line with column names")
+        raise SourceError(f"{path}: line 1 is blank, expected a header line with column names")
     if len(set(names)) < len(names):
         raise SourceError(
-            f"{path}: the header has a column twice ({line.strip()!r}); rename one of them, or add a header line if "
-            "this line is data"
+            f"{path}: the header has a column twice ({line.strip()!r}). Rename one of them, or add a header line if "
+            "this line is data."
         )
     return names, separator, Block(block.content[end:], block.first_line + 1)
 
@@ -145,8 +145,8 @@ def _records(
         except csv.Error as error:
             if "limit" in str(error):
                 raise SourceError(
-                    f"{path}, line {number}: {error}; expected fields below {MAX_LINE_BYTES >> 20} MiB; look for an "
-                    "unclosed quote"
+                    f"{path}, line {number}: {error}, expected fields below {MAX_LINE_BYTES >> 20} MiB. Look for an "
+                    "unclosed quote."
                 ) from error
             fields, fault = [], _csv_fault(error, len(record))
         else:

@@ -80,7 +80,7 @@ def format_of(path: str) -> Format:
         return SUFFIXES[_suffix(path)]
     raise SourceError(
         f"{path}: unknown file suffix, expected one of {', '.join(SUFFIXES)}, which {' or '.join(_COMPRESSIONS)} may "
-        f"follow; rename the file, or in a recipe set `ingest.sources[].format` to one of {', '.join(FORMATS)}"
+        f"follow. Rename the file, or in a recipe set `ingest.sources[].format` to one of {', '.join(FORMATS)}."
     )
 
 

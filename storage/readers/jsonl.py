@@ -52,7 +52,7 @@ def columns(path: str) -> tuple[str, ...]:
             if objects == _KEY_OBJECTS or seen > _SEEN_BYTES:
                 return tuple(names)
     if not objects:
-        raise SourceError(f"{path}: no line is a JSON object; expected JSON lines; check the file and its suffix")
+        raise SourceError(f"{path}: no line is a JSON object, expected JSON lines. Check the file and its suffix.")
     return tuple(names)
 
 

@@ -104,19 +104,21 @@ def _sound(batches: Iterator[pa.RecordBatch], path: str, wanted: Columns, kind: 
             chosen = pa.RecordBatch.from_arrays(columns, names=[str(number) for number in range(len(columns))])
             chosen.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise SourceError(f"{path}: a value is damaged or not UTF-8 ({error}); write the file again") from error
+            raise SourceError(f"{path}: a value is damaged or not UTF-8 ({error}). Write the file again.") from error
         yield chosen
 
 
 def _column(batch: pa.RecordBatch, name: str, path: str, *, is_text: bool) -> pa.Array:
     indices = batch.schema.get_all_field_indices(name)
     if len(indices) != 1:
-        raise SourceError(f"{path}: {len(indices)} columns have the name {name!r}, expected one; rename the others")
+        raise SourceError(f"{path}: {len(indices)} columns have the name {name!r}, expected one. Rename the others.")
     dtype = batch.schema.field(indices[0]).type
     if is_text and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):
-        raise SourceError(f"{path}: column {name!r} has type {dtype}, expected strings; name another column")
+        raise SourceError(f"{path}: column {name!r} has type {dtype}, expected strings. Name another column.")
     if not is_readable(dtype):
-        raise SourceError(f"{path}: column {name!r} has type {dtype}, expected strings or numbers; name another column")
+        raise SourceError(
+            f"{path}: column {name!r} has type {dtype}, expected strings or numbers. Name another column."
+        )
     return batch.column(indices[0])
 
 
@@ -147,6 +149,6 @@ def explain_damage(path: str, kind: Kind) -> Iterator[None]:
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise SourceError(
-            f"{path} is not a complete {kind} file ({reason:.200}); copy it again, or if it is in a cache, delete its "
-            "folder"
+            f"{path} is not a complete {kind} file ({reason:.200}). Copy it again, or if it is in a cache, delete its "
+            "folder."
         ) from error

@@ -67,22 +67,22 @@ class ReadReport:
         total = self.records + self.rejected
         if total == 0:
             raise SourceError(
-                f"{self.name} contains no records, expected at least one; correct the source, or remove it"
+                f"{self.name} contains no records, expected at least one. Correct the source, or remove it."
             )
         if self.rejected > max_bad_share * total:
             raise SourceError(
                 f"{self.name}: {self.rejected:,} of {total:,} records ({self.rejected / total:.2%}) cannot be read, "
                 f"more than max_bad_share = {max_bad_share:.2%} allows: "
                 f"{'; '.join(map(str, self.bad[:SHOWN_EXAMPLES]))}"
-                f"{'; …' if self.rejected > SHOWN_EXAMPLES else ''}; {self._remedy()}"
+                f"{'; …' if self.rejected > SHOWN_EXAMPLES else ''}. {self._remedy()}"
             )
 
     def _remedy(self) -> str:
         """Return the remedy for the first bad record."""
         if self.bad and self.bad[0].reason.startswith("not UTF-8"):
             name = shlex.quote(self.bad[0].file)
-            return f"convert the file to UTF-8, for example from Latin-1: `iconv -f latin1 -t utf-8 {name} > utf8.txt`"
+            return f"Convert the file to UTF-8, for example from Latin-1: `iconv -f latin1 -t utf-8 {name} > utf8.txt`."
         return (
-            f"correct them, name the right columns {NAME_COLUMNS}, or in a recipe set `ingest.sources[].format` or "
-            "raise `ingest.max_bad_share`"
+            f"Correct them, name the right columns {NAME_COLUMNS}, or in a recipe set `ingest.sources[].format` or "
+            "raise `ingest.max_bad_share`."
         )

@@ -49,7 +49,7 @@ def first_records(path: str, kind: Format) -> pl.DataFrame:
     if first is None or first.is_empty():
         if report.rejected:
             report.check(0.0)  # raises an error that lists the first unreadable lines
-        raise SourceError(f"{path} contains no records, expected at least one; correct the file, or remove it")
+        raise SourceError(f"{path} contains no records, expected at least one. Correct the file, or remove it.")
     return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).cast(pl.String)
 
 
@@ -73,8 +73,8 @@ def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
         if why:
             lines = ", or give the file the suffix .txt to read one sentence per line" if sample.width == 1 else ""
             raise SourceError(
-                f"{path}: line 1 should be a header, but {name[:60]!r} {why}; expected a column name such as 'text'; "
-                f"add a header line{lines}; if line 1 is the header, name the text column {NAME_COLUMNS}"
+                f"{path}: line 1 should be a header, but {name[:60]!r} {why}, expected a column name such as 'text'. "
+                f"Add a header line{lines}. If line 1 is the header, name the text column {NAME_COLUMNS}."
             )
 
 

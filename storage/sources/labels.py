@@ -90,9 +90,9 @@ def label_source(path: str) -> LabelSource:
     require_header(path, form, table.head(SAMPLE))
     raise SourceError(
         f"{path}: no labels found in the columns {', '.join(map(repr, columns))} (text columns: "
-        f"{', '.join(map(repr, prose_once)) or 'none'}{_obstacle(table, prose_once or known)}); expected two text "
+        f"{', '.join(map(repr, prose_once)) or 'none'}{_obstacle(table, prose_once or known)}), expected two text "
         f"columns and a number ({', '.join(_SCORES)}), or one text column and 2 to {_MOST_CLASSES} classes "
-        f"({', '.join(_CLASSES)}); rename the columns or correct their values"
+        f"({', '.join(_CLASSES)}). Rename the columns or correct their values."
     )
 
 
@@ -151,7 +151,7 @@ def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
     report = ReadReport(path)
     frames = list(read_table(path, kind, Columns((), tuple(columns)), report))
     if not frames:
-        raise SourceError(f"{path} contains no records, expected labelled text; correct the file, or remove --labels")
+        raise SourceError(f"{path} contains no records, expected labelled text. Correct the file, or remove --labels.")
     report.check(_MAX_BAD_SHARE)
     # CSV has no null, so a blank cell counts as missing, like null in other formats.
     table = pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))
@@ -182,5 +182,5 @@ def _require_scores(path: str, values: pl.Series) -> None:
         row = int(wrong[0])
         raise SourceError(
             f"{path}: row {row + 1} has the score {values[row]!r} in column {values.name!r}, expected a finite "
-            f"similarity within ±{_LARGEST_SCORE:,.0f}; correct it, or leave the cell blank"
+            f"similarity within ±{_LARGEST_SCORE:,.0f}. Correct it, or leave the cell blank."
         )

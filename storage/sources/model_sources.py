@@ -57,7 +57,7 @@ class MirroredModel(Record):
                     (made / name).parent.mkdir(parents=True, exist_ok=True)
                     fs.get_file(f"{root}/{name}", str(made / name))
                 if content_sha256(folder_sha256s(fsspec.filesystem("file"), str(made))) != self.digest:
-                    raise SourceError(f"{self.address} has changed since it was found; run again")
+                    raise SourceError(f"{self.address} has changed since it was found. Run again.")
         return self._copy
 
     def check(self) -> bool:
@@ -134,7 +134,7 @@ def _without_hub(spec: str, revision: str | None, mirror: str | None, cache: Pat
             return ResolvedModel(identity=identity, location=path.resolve())
     except OSError as error:  # an invalid file name, or an unreadable folder
         raise SourceError(
-            f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its permissions"
+            f"{spec:.200}: cannot be read ({error.strerror}). Correct the path or its permissions."
         ) from error
     if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
         return ResolvedModel(identity=f"sha256:{copy.digest}", location=copy)
@@ -166,7 +166,7 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
     if outside := [name for name in files if not is_inside(name)]:  # an object store accepts any name
         raise SourceError(
             f"{address}: the file name {outside[0]!r:.80} leads out of the folder, expected a relative path "
-            "without empty parts, . and ..; delete the file, and ask the person who wrote it"
+            "without empty parts, `.` or `..`. Delete the file, and ask the person who wrote it."
         )
     if revision is not None:
         logger.warning("%s is assumed to be revision %s, because a mirror does not record revisions", address, revision)
@@ -179,8 +179,8 @@ def _check_model(address: str, names: Iterable[str]) -> None:
     if not tops.intersection(SETTINGS):
         found = ", ".join(sorted(tops)[:10]) or "nothing"
         raise SourceError(
-            f"{address} is not a model: it contains {found}, expected {' or '.join(SETTINGS)}; give the folder of a "
-            "saved model"
+            f"{address} is not a model: it contains {found}, expected {' or '.join(SETTINGS)}. Give the folder of a "
+            "saved model."
         )
 
 
@@ -206,7 +206,7 @@ def check_model_name(spec: str, mirror: str | None = None) -> None:
 def _no_folder(spec: str) -> SourceError:
     hint = perhaps_path(spec)
     return SourceError(
-        f"{spec}: no such folder{hint}; expected a model's folder with {' or '.join(SETTINGS)}; correct the path"
+        f"{spec}: no such folder{hint}, expected a model's folder with {' or '.join(SETTINGS)}. Correct the path."
     )
 
 

@@ -199,7 +199,7 @@ def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
     spec = None if is_readable(path) else spec_of(path) or _on_mirror(path, mirror)
     if spec is None:
         hint = perhaps_path(path) or perhaps_meant(path)
-        raise SourceError(f"{path}: no such file, folder or dataset{hint}; correct the name")
+        raise SourceError(f"{path}: no such file, folder or dataset{hint}. Correct the name.")
     return spec
 
 
@@ -242,7 +242,7 @@ def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSou
     if not texts:
         raise SourceError(
             f"{path}: no text column in {', '.join(map(repr, found))}, expected more than {PROSE_WORDS:g} words per "
-            "record; name the text columns with --columns"
+            "record. Name the text columns with --columns."
         )
     if document is None:
         document = next((lower[name] for name in _DOCUMENTS if lower.get(name, texts[0]) not in texts), None)

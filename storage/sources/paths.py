@@ -39,11 +39,11 @@ def listed(path: str) -> tuple[str, ...]:
         _require_utf8(path)
         return (path,)
     if not fs.isdir(root) and "*" not in root:
-        raise SourceError(f"{path}: no such file or folder{perhaps_path(path)}; correct the path")
+        raise SourceError(f"{path}: no such file or folder{perhaps_path(path)}. Correct the path.")
     try:
         names = sorted(files_below(fs, root.rstrip("/")) if fs.isdir(root) else _matches(fs, root))
     except OSError as error:
-        raise SourceError(f"{path}: cannot be listed ({error}); check its permissions, or name the files") from error
+        raise SourceError(f"{path}: cannot be listed ({error}). Check its permissions, or name the files.") from error
     found = tuple(name for name in names if is_readable(name))
     for name in found:
         _require_utf8(name)
@@ -51,7 +51,7 @@ def listed(path: str) -> tuple[str, ...]:
     if not found:
         unknown = f"{len(names)} files, none in a known format ({', '.join(SUFFIXES)})"
         has = "contains" if fs.isdir(root) else "matches"
-        raise SourceError(f"{path} {has} {unknown if names else 'no files'}; correct the path")
+        raise SourceError(f"{path} {has} {unknown if names else 'no files'}. Correct the path.")
     return tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in found)
 
 
@@ -70,7 +70,7 @@ def _require_utf8(name: str) -> None:
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise SourceError(f"{name!r}: its name is not UTF-8, so it cannot be recorded; rename it") from error
+        raise SourceError(f"{name!r}: its name is not UTF-8, so it cannot be recorded. Rename it.") from error
 
 
 def _literal_folder(fs: fsspec.AbstractFileSystem, pattern: str) -> str:

@@ -57,8 +57,8 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
         shape = _shape(source, path, kind)
         if shape.label is None or len(shape.texts) != 2:
             raise SourceError(
-                f"{report.name} contains no labelled pairs, only the columns {', '.join(shape.names)}; name "
-                "two `columns` and the `label` of the source"
+                f"{report.name} contains no labelled pairs, only the columns {', '.join(shape.names)}. Name "
+                "two `columns` and the `label` of the source."
             )
         for frame in read_table(path, kind, shape, report):
             yield _labelled(frame, *shape.texts, shape.label, report)
@@ -73,7 +73,7 @@ def _labelled(frame: pl.DataFrame, premise: str, hypothesis: str, label: str, re
     if len(unknown):
         raise SourceError(
             f"{report.name}: {len(unknown):,} rows have a label such as {unknown[0]!r} in column {label!r}; "
-            f"expected {', '.join(LABELS)} or 0, 1, 2, and '-' or -1 for none; set or remove `label` of the source"
+            f"expected {', '.join(LABELS)} or 0, 1, 2, and '-' or -1 for none. Set or remove `label` of the source."
         )
     report.unlabelled += int(unlabelled.sum())
     return frame.select(premise=premise, hypothesis=hypothesis, label=codes).filter(~unlabelled)
@@ -92,7 +92,7 @@ def read_beside(
         if len(texts) != 1 or column in texts:
             raise SourceError(
                 f"{path} has sentences in {', '.join(map(repr, texts))}, expected one text column next to the views in "
-                f"{column!r}; name it {NAME_COLUMNS}"
+                f"{column!r}. Name it {NAME_COLUMNS}."
             )
         for frame in read_table(path, kind, Columns((*texts, column)), report):
             yield frame.rename({texts[0]: "text", column: "view"})
@@ -137,8 +137,8 @@ def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0
     if outside.any():
         row = int(outside.arg_true()[0])
         raise SourceError(
-            f"{report.name}: row {row + 1} has the score {spelled[row]!r}, expected a number from {low:g} to {high:g}; "
-            "correct it or declare the set's range"
+            f"{report.name}: row {row + 1} has the score {spelled[row]!r}, expected a number from {low:g} to {high:g}. "
+            "Correct it or declare the set's range."
         )
     report.unlabelled += int((spelled == "").sum())
     own = pl.col("subset").fill_null("") if subset else pl.lit("")
@@ -197,5 +197,5 @@ def _shape(source: ResolvedSource, path: str, kind: Format) -> Columns:
     sets = "; ".join(", ".join(shape.names) for shape in SHAPES)
     raise SourceError(
         f"{path} has the columns {', '.join(map(repr, found))}, expected one of the known sets ({sets}) or exactly one "
-        f"text column; name the text columns {NAME_COLUMNS}"
+        f"text column. Name the text columns {NAME_COLUMNS}."
     )

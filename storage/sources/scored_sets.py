@@ -122,6 +122,6 @@ def read_transfer_table(name: str, split: str, source: ResolvedSource) -> pl.Dat
         row = int(unknown[0])
         raise SourceError(
             f"{name} {split}: row {row + 1} has the label {spelled[row]!r}, expected one of "
-            f"{', '.join(classes)}; correct it, or name the right column"
+            f"{', '.join(classes)}. Correct it, or name the right column."
         )
     return numbered

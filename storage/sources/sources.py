@@ -70,9 +70,9 @@ class SourceSpec(Record):
             raise ValueError("a source needs a `dataset` or a `path`")
         named = (*self.columns, *((self.label,) if self.label else ()))
         if len(set(named)) < len(named):
-            raise ValueError("`columns` and `label` of a source contain a column twice; name each column once")
+            raise ValueError("`columns` and `label` of a source contain a column twice. Name each column once.")
         if ".." in (self.dataset or "").split("/"):
-            raise ValueError("a `dataset` is a name, not a path; set `path` for a file")
+            raise ValueError("a `dataset` is a name, not a path. Set `path` for a file.")
         return self
 
 
@@ -126,7 +126,9 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | Non
     first, *others = resolve_sources(spec, mirror, home)
     if others:
         kinds = " and ".join(str(source.format) for source in (first, *others))
-        raise SourceError(f"{spec.path}: files of {kinds}, expected one format; select one by a pattern, such as *.csv")
+        raise SourceError(
+            f"{spec.path}: files of {kinds}, expected one format. Select one by a pattern, such as *.csv."
+        )
     return first
 
 
@@ -215,12 +217,12 @@ def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
     ]
     several = [paths for paths in found if len(paths) > 1]
     if several:
-        raise SourceError(f"{declared.name}: {' and '.join(several[0][:2])} are the same file; remove one of them")
+        raise SourceError(f"{declared.name}: {' and '.join(several[0][:2])} are the same file. Remove one of them.")
     paths = tuple(path for matches in found for path in matches)
     if paths and len(paths) < len(patterns):
         missing = [pattern for pattern, matches in zip(patterns, found, strict=True) if not matches]
         raise SourceError(
-            f"{declared.name}: {mirror} has only some of its files, no {', '.join(missing)}; copy all of them"
+            f"{declared.name}: {mirror} has only some of its files, no {', '.join(missing)}. Copy all of them."
         )
     return tuple(str(fs.unstrip_protocol(path)) for path in paths) if "://" in mirror else paths
 

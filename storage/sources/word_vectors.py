@@ -36,7 +36,7 @@ SUFFIXES: Final = (".txt", ".vec", ".gz", ".zip")
 SEEN: Final = 100  # first lines, which determine the number of dimensions
 BLOCK: Final = 2_000  # lines parsed at once: 2.4 MB of 300 numbers each
 _HEADER: Final = re.compile(rb"(\d+) (\d+)")
-_CHECK: Final = "check that the copy is complete"
+_CHECK: Final = "Check that the copy is complete."
 
 
 class VectorsFile(Record):
@@ -72,7 +72,8 @@ def check_vectors_name(name: str) -> Path:
     path = Path(name).expanduser()
     if not path.is_file():
         raise SourceError(
-            f"{name}: no such file{perhaps_path(name)}; expected word vectors, such as glove.840B.300d.txt"
+            f"{name}: no such file{perhaps_path(name)}, expected word vectors, such as glove.840B.300d.txt. "
+            "Correct the path."
         )
     return path
 
@@ -90,7 +91,7 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         counts = Counter(len(_bare(line).split(b" ")) - 1 for line in lines)
         width = int(header[2]) if header else max(counts, key=counts.__getitem__, default=0)
         if not lines or width == 0:
-            raise SourceError(f"{path} contains no words, expected a word and its numbers in each line; {_CHECK}")
+            raise SourceError(f"{path} contains no words, expected a word and its numbers in each line. {_CHECK}")
         start, words = 2 if header else 1, 0
         while lines:
             names, table = _block(path, lines, start, width)
@@ -98,7 +99,7 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
             words, start = words + len(names), start + len(lines)
             lines = list(islice(file, BLOCK))
     if header and int(header[1]) != words:
-        raise SourceError(f"{path}: found {words} words, the first line says {int(header[1])}; {_CHECK}")
+        raise SourceError(f"{path}: found {words} words, the first line says {int(header[1])}. {_CHECK}")
 
 
 def _bare(line: bytes) -> bytes:
@@ -116,13 +117,13 @@ def _block(path: Path, lines: list[bytes], start: int, width: int) -> tuple[list
         # Python reads 1_0 as 10.
         if not name or len(vector) != width or not np.isfinite(vector).all() or b"_" in line[len(name) :]:
             raise SourceError(
-                f"{path}, line {number}: {_shown(line)}, expected a word and {width} finite numbers; {_CHECK}"
+                f"{path}, line {number}: {_shown(line)}, expected a word and {width} finite numbers. {_CHECK}"
             )
         try:
             names.append(name.decode())
         except UnicodeDecodeError as error:
             raise SourceError(
-                f"{path}, line {number}: the word {name!r} is not UTF-8, expected text; save the file as UTF-8"
+                f"{path}, line {number}: the word {name!r} is not UTF-8, expected text. Save the file as UTF-8."
             ) from error
         vectors.append(vector)
     return names, np.stack(vectors)
@@ -159,10 +160,10 @@ def find_wordnet(files: tuple[str, ...]) -> ResolvedWordNet:
 
     folders = (*(Path(path) / "corpora" / "wordnet" for path in nltk.data.path), *_SYSTEM)
     folder = next((folder for folder in folders if (folder / _MARK).is_file()), None)
-    remedy = "install it with `apt-get install wordnet-base` or `python -m nltk.downloader wordnet` (then unzip it)"
+    remedy = "Install it with `apt-get install wordnet-base` or `python -m nltk.downloader wordnet` (then unzip it)."
     if folder is None:
-        raise SourceError(f"no WordNet database ({_MARK}) in {', '.join(map(str, folders))}; {remedy}")
+        raise SourceError(f"no WordNet database ({_MARK}) in {', '.join(map(str, folders))}. {remedy}")
     if missing := [name for name in files if not (folder / name).is_file()]:
-        raise SourceError(f"{folder} contains a WordNet database without {', '.join(missing)}; {remedy}")
+        raise SourceError(f"{folder} contains a WordNet database without {', '.join(missing)}. {remedy}")
     digests = "".join(f"{name}\0{file_sha256(folder / name)}\0" for name in files)
     return ResolvedWordNet(folder=folder, identity=f"sha256:{hashlib.sha256(digests.encode()).hexdigest()}")

@@ -93,13 +93,13 @@ ANSWERS = [
     (
         {"status": 503},
         HubSilentError,
-        r"the Hub returned an error \(503\); run again later, set HF_HOME to a cache that contains it .*OFFLINE=1",
+        r"the Hub returned an error \(503\)\. Run again later, set HF_HOME to a cache that contains it .*OFFLINE=1",
     ),
     ({"status": 500}, HubSilentError, r"the Hub returned an error \(500\)"),
     (
         {"status": 429, "headers": {"Retry-After": "90"}},
         HubSilentError,
-        r"too many requests to the Hub \(429\); wait 90 s and run",
+        r"too many requests to the Hub \(429\)\. Wait 90 s and run",
     ),
     ({"status": 418}, HubError, r"the Hub refused the request \(418"),
     ({"cut": 20}, HubSilentError, r"the request to the Hub failed"),
@@ -143,7 +143,7 @@ def test_content_that_stays_corrupt_is_refused_and_not_kept(hub):
     encoder(hub)
     fault = hub.fail("cdn/", corrupt=True)
     with pytest.raises(
-        HubError, match=r"the download of model\.safetensors differs from the Hub's listing; check whether a proxy"
+        HubError, match=r"the download of model\.safetensors differs from the Hub's listing\. Check whether a proxy"
     ):
         load()
     hub.faults.remove(fault)
@@ -152,7 +152,7 @@ def test_content_that_stays_corrupt_is_refused_and_not_kept(hub):
 
 def test_missing_gated_and_bad_commits_are_told_apart(hub):
     with pytest.raises(
-        HubError, match=r"no such repository, or it is private \(401\); correct the name, or set HF_TOKEN"
+        HubError, match=r"no such repository, or it is private \(401\)\. Correct the name, or set HF_TOKEN"
     ):
         resolve_model("nobody/nothing")
     encoder(hub)
@@ -162,7 +162,7 @@ def test_missing_gated_and_bad_commits_are_told_apart(hub):
         resolve_model(MODEL, "v9")
     pairs(hub, gated=True)
     with pytest.raises(
-        HubError, match=rf"is gated \(401\); accept its terms at {hub.url}/datasets/{SET} and set HF_TOKEN"
+        HubError, match=rf"is gated \(401\)\. Accept its terms at {hub.url}/datasets/{SET} and set HF_TOKEN"
     ):
         read(resolve_source(SourceSpec(dataset=SET)))
 
@@ -171,7 +171,7 @@ def test_a_dead_hub_is_asked_once(hub):
     hub.stop()
     started = time.monotonic()
     for name in ("one/set", "two/sets", "three/sets"):
-        with pytest.raises(HubSilentError, match=rf"{name}@main: the Hub does not answer \(.*refused.*\); run again"):
+        with pytest.raises(HubSilentError, match=rf"{name}@main: the Hub does not answer \(.*refused.*\)\. Run again"):
             resolve_source(SourceSpec(dataset=name))
     assert time.monotonic() - started < 1.0
 
@@ -216,7 +216,7 @@ def test_splits_and_configurations_that_are_not_there_are_named(hub):
         ]
     }
     hub.add("datasets", SET, {"a/test-0.parquet": parquet(PAIRS), "b/test-0.parquet": parquet(PAIRS)}, card=card)
-    with pytest.raises(HubError, match=r"Config name is missing.*\['a', 'b'\].*; set `hub_config`"):
+    with pytest.raises(HubError, match=r"Config name is missing.*\['a', 'b'\].*\. Set `hub_config`"):
         read(resolve_source(SourceSpec(dataset=SET, split="test")))
     assert read(resolve_source(SourceSpec(dataset=SET, split="test", hub_config="b"))).height == 2
     with pytest.raises(HubError, match=r"b/dev: the Hub's repository has no split 'dev', expected one of test"):
@@ -246,7 +246,7 @@ def test_what_another_program_fetched_serves_without_the_hub(hub, monkeypatch):
     offline(monkeypatch)
     assert resolve_model(MODEL).identity == f"{MODEL}@{commit}"
     assert (resolve_model(MODEL, commit).folder / "model.safetensors").is_file()
-    with pytest.raises(SourceError, match="HF_HUB_OFFLINE forbids requests to the Hub; unset HF_HUB_OFFLINE"):
+    with pytest.raises(SourceError, match=r"HF_HUB_OFFLINE forbids requests to the Hub\. Unset HF_HUB_OFFLINE"):
         resolve_model("someone/else")
 
 

@@ -48,7 +48,7 @@ def test_a_fault_of_the_hub_ends_a_run_that_would_have_another_result(hub, site)
     publish_sts(hub, ["sts16", "sts17-en-de"])
     fault = hub.fail("sts16-sts", status=500)
     with pytest.raises(
-        HubError, match=r"mteb/sts16-sts@4d8694f\w*: the Hub returned an error \(500\); run again later"
+        HubError, match=r"mteb/sts16-sts@4d8694f\w*: the Hub returned an error \(500\)\. Run again later"
     ):
         available(site, SETS)
     hub.faults.remove(fault)

@@ -54,7 +54,7 @@ def test_what_is_downloaded_is_what_was_uploaded(hub, folder, public):
 
 def test_without_a_token_nothing_is_uploaded(hub, folder):
     with pytest.raises(
-        HubError, match=rf"^{NAME}: the Hub refused the upload \(401: .*set HF_TOKEN to a token with write access"
+        HubError, match=rf"^{NAME}: the Hub refused the upload \(401: .*Set HF_TOKEN to a token with write access"
     ):
         push(folder, NAME, public=False)
     assert hub.repositories == {}
@@ -67,7 +67,7 @@ def test_each_refusal_says_what_to_do(hub, folder):
         (403, "name your own organisation", NAME),
         (409, "existing ones are not overwritten", "ORG/NEW-NAME"),
     ):
-        command = re.escape(f"then upload the exported folder: hf upload {target} {folder} --private")
+        command = re.escape(f"then upload the exported folder: `hf upload {target} {folder} --private`.")
         if status == 403:
             fault = hub.fail("POST /api/repos/create", 403)
         with pytest.raises(HubError, match=rf"\({status}: .*{remedy}, {command}$"):
@@ -80,7 +80,7 @@ def test_a_hub_that_is_not_there_or_not_to_be_asked(hub, folder, monkeypatch):
     hub.fail("POST /api/repos/create", 503)
     with pytest.raises(
         HubError,
-        match=r"the Hub returned an error \(503\); wait a few minutes, then upload the exported folder: hf upload",
+        match=r"the Hub returned an error \(503\)\. Wait a few minutes, then upload the exported folder: `hf upload",
     ):
         push(folder, NAME, public=False)
     hub.stop()
@@ -88,7 +88,7 @@ def test_a_hub_that_is_not_there_or_not_to_be_asked(hub, folder, monkeypatch):
     with pytest.raises(HubError, match="the Hub does not answer"):
         push(folder, "people/other", public=False)
     offline(monkeypatch)
-    with pytest.raises(SourceError, match="HF_HUB_OFFLINE forbids requests to the Hub; unset it"):
+    with pytest.raises(SourceError, match=r"HF_HUB_OFFLINE forbids requests to the Hub\. Unset it"):
         push(folder, "people/third", public=False)
 
 

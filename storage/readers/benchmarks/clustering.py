@@ -54,4 +54,4 @@ def _table(path: str) -> pl.DataFrame:
 
 
 def _odd(path: str, found: str) -> SourceError:
-    return SourceError(f"{path}: {found}; expected MTEB's format, one set per row; copy the file again")
+    return SourceError(f"{path}: {found}, expected MTEB's format, one set per row. Copy the file again.")

@@ -130,8 +130,8 @@ def _rows(path: str, label: str, declared: TransferFiles) -> list[tuple[str, ...
         found = re.fullmatch(declared.line, line)
         if found is None:
             raise SourceError(
-                f"{path}, line {number}: {line[:100]!r} does not have the format of this set; expected the file of "
-                "SentEval's download script; fetch it again"
+                f"{path}, line {number}: {line[:100]!r} does not have the format of this set, expected the file of "
+                "SentEval's download script. Fetch it again."
             )
         rows.append((*(found[name] for name in declared.texts), found.groupdict().get("label", label)))
     return rows

@@ -40,7 +40,9 @@ def _gold_of(path: str) -> str:
     """
     folder, slash, name = path.rpartition("/")
     if not name.startswith(_INPUT):
-        raise SourceError(f"{path}: expected a file {_INPUT}<subset>.txt of a SemEval task; correct `path` or `format`")
+        raise SourceError(
+            f"{path}: expected a file {_INPUT}<subset>.txt of a SemEval task. Correct `path` or `format`."
+        )
     return f"{folder}{slash}{_GOLD}{name.removeprefix(_INPUT)}"
 
 
@@ -53,8 +55,8 @@ def read_task(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.Dat
     texts, gold = _lines(path), _lines(_gold_of(path))
     if len(texts) != len(gold):
         raise SourceError(
-            f"{path} has {len(texts)} lines and {_gold_of(path)} has {len(gold)}, expected one score per pair; copy "
-            "both again from the same distribution"
+            f"{path} has {len(texts)} lines and {_gold_of(path)} has {len(gold)}, expected one score per pair. Copy "
+            "both again from the same distribution."
         )
     pairs = [_fields(path, line, text, 2) for line, text in enumerate(texts, start=1)]
     subset = _TRACK.sub("", path.rpartition("/")[2].removeprefix(_INPUT).removesuffix(".txt"))
@@ -81,7 +83,7 @@ def _fields(path: str, line: int, text: str, least: int) -> list[str]:
     if len(fields) < least or not all(fields[:least][-2:]):
         raise SourceError(
             f"{path}, line {line}: {len(fields)} fields ({text[:60]!r}), expected at least {least}, separated by tabs, "
-            "with non-empty sentences; copy the file again"
+            "with non-empty sentences. Copy the file again."
         )
     return fields
 

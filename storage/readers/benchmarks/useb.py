@@ -195,4 +195,4 @@ def _ranking(path: str, rows: list[_Row]) -> pl.DataFrame:
 
 def _odd(path: str, place: str, found: str) -> SourceError:
     where = f"{path}, {place}" if place else path
-    return SourceError(f"{where}: {found}; expected the file of USEB's data-eval.zip; unpack it again")
+    return SourceError(f"{where}: {found}. Unpack the file from USEB's data-eval.zip again.")

@@ -80,7 +80,7 @@ def test_verify_tells_newer_and_stale_from_damaged(store, capsys):
     assert f"intact  {REF}\n" in out
     assert "stale   pairs/000000000000: pairs/000000000000: its input views/000000000000 was made again" in out
     assert "newer   corpus/000000000000: " in out
-    assert "upgrade bsl-pipeline" in out
+    assert "Upgrade bsl-pipeline" in out
 
 
 def test_a_kind_that_the_store_alone_knows_is_listed(store, capsys):

@@ -29,7 +29,7 @@ WRONG = [
     (["field", "own.txt", "--teacher", "./modls"], "(did you mean 'models'?)"),
     (["field", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' matches nothing"),
     (["evaluate", "embedded:bert-mni"], "Did you mean 'embedded:bert-mini'?"),
-    (["evaluate", "./glove.300d.txt"], "no such file; expected word vectors"),
+    (["evaluate", "./glove.300d.txt"], "no such file, expected word vectors"),
     (["search", "embedded:mini-sentence", "onw.txt", "a query"], "(did you mean 'own.txt'?)"),
     (["embed", "embedded:mini-sentnce", "own.txt", "out.parquet"], "Did you mean 'embedded:mini-sentence'?"),
     (["pairs", "./modls", "own.txt"], "(did you mean 'models'?)"),
@@ -71,7 +71,7 @@ def test_the_remedy_of_a_wrong_column_is_an_option_of_the_verb(folder, capsys, m
         assert main(["adapt", "own.csv", option, name]) == 1
         said = capsys.readouterr().err
         assert f"column {name!r} is missing" in said
-        assert said.endswith(f"name the right columns with `{option}`\n")
+        assert said.endswith(f"Name the right columns with `{option}`.\n")
 
 
 def test_a_file_that_is_not_utf8_comes_with_the_command_that_converts_it(folder, capsys, monkeypatch):

@@ -93,7 +93,7 @@ def test_rows_that_the_parts_do_not_have_are_noticed(store):
 def test_text_that_is_no_manifest_is_corrupt(store, text):
     ref = put(store)
     (folder_of(store, ref) / MANIFEST).write_text(text)
-    with pytest.raises(CorruptArtifactError, match="delete the artifact and run its stage again"):
+    with pytest.raises(CorruptArtifactError, match="Delete the artifact and run its stage again"):
         store.manifest(ref)
 
 
@@ -185,7 +185,7 @@ def test_a_folder_that_may_not_be_read_is_an_error_not_an_empty_store(open_store
     place = open_store.local / closed
     place.chmod(0)
     try:
-        with as_nobody(), pytest.raises(StoreReadError, match="reading is not permitted; correct the permissions"):
+        with as_nobody(), pytest.raises(StoreReadError, match=r"reading is not permitted\. Correct the permissions"):
             [open_store.check(listed) for listed in open_store.refs()]
         with as_nobody(), pytest.raises(StorageError):
             put(open_store)

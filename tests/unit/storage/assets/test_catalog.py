@@ -43,7 +43,7 @@ def test_an_unknown_name_lists_the_known_ones(root):
 def test_a_changed_byte_is_noticed_also_after_a_good_read(root):
     embedded_path("sample", root)
     (root / "sample" / "text.txt").write_text("Two cats sleep.\n")
-    with pytest.raises(AssetError, match=r"text\.txt: sha256 .* manifest says"):
+    with pytest.raises(AssetError, match=r"text\.txt: sha256 .* from the manifest"):
         embedded_path("sample", root)
 
 

@@ -50,7 +50,7 @@ def test_a_zip_of_one_file_is_read_without_what_macos_adds(tmp_path, report):
 @pytest.mark.parametrize(
     ("names", "changes", "why"),
     [
-        (["a.txt", "b.txt"], {}, "contains 2 files, expected one; unpack it and use the folder"),
+        (["a.txt", "b.txt"], {}, "contains 2 files, expected one. Unpack it and use the folder"),
         ([], {}, "contains 0 files, expected one"),
         (["a.txt"], {"flag": 1}, r"the zip archive cannot be read \(File 'a.txt' is encrypted, password required"),
         (["a.txt"], {"method": 97}, r"the zip archive cannot be read \(That compression method is not supported"),
@@ -94,7 +94,7 @@ def test_packed_bytes_under_another_name_are_refused(write, report, kind, suffix
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl"])
 def test_utf_16_is_refused(write, report, encoding, suffix):
-    with pytest.raises(SourceError, match="save the file as UTF-8"):
+    with pytest.raises(SourceError, match="Save the file as UTF-8"):
         texts(write(f"a.{suffix}", '{"text": "A cat sits on the mat."}\n'.encode(encoding)), report)
 
 
@@ -115,5 +115,5 @@ def test_a_line_is_joined_once(write, report):
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.parquet"])
 def test_missing_file(tmp_path, report, name):
-    with pytest.raises(SourceError, match=rf"{tmp_path}/{name}: no such file; correct its path"):
+    with pytest.raises(SourceError, match=rf"{tmp_path}/{name}: no such file\. Correct its path"):
         texts(str(tmp_path / name), report)

@@ -57,6 +57,6 @@ def test_no_column_or_several_of_prose_want_a_name(tmp_path, columns):
     with pytest.raises(SourceError, match="expected one of the known sets") as said:
         check_columns(source(tmp_path / "rev.csv"))
     assert str(said.value).endswith(
-        "or exactly one text column; name the text columns with `--columns` (embed, search, pairs: `--column`; "
-        "recipes: `ingest.sources[].columns`)"
+        "or exactly one text column. Name the text columns with `--columns` (embed, search, pairs: `--column`; "
+        "recipes: `ingest.sources[].columns`)."
     )

@@ -84,7 +84,7 @@ def test_a_carriage_return_within_a_line_is_text(write, report, suffix):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty; expected a header"),
+        (b"", "is empty, expected a header"),
         (b"\na,b\n", "line 1 is blank"),
         (b"a,b\r1,2\r3,4\r", "the header contains a carriage return"),
         (b"a,a\n1,2\n", "has a column twice"),
@@ -154,17 +154,17 @@ def test_a_first_line_of_text_is_no_header(write, suffix):
         for read in (lambda path: check_columns(resolved(path)), lambda path: ReadingConfig().sources([path])):
             with pytest.raises(SourceError, match=r"line 1 should be a header, but .* looks like text") as said:
                 read(path)
-            assert "expected a column name such as 'text'; add a header line, or give the file the suffix .txt" in str(
+            assert "expected a column name such as 'text'. Add a header line, or give the file the suffix .txt" in str(
                 said.value
             )
-            assert "if line 1 is the header, name the text column with `--columns` (embed, search" in str(said.value)
+            assert "If line 1 is the header, name the text column with `--columns` (embed, search" in str(said.value)
 
 
 def test_a_first_line_of_text_among_columns_is_none_either(write):
     path = write("a.csv", f"1,{LINES[0]},5\n" + "".join(f"{n},{line},4\n" for n, line in enumerate(LINES)))
     with pytest.raises(
         SourceError,
-        match=r"'1' is a number or a date; expected a column name such as 'text'; add a header line; if line 1 is",
+        match=r"'1' is a number or a date, expected a column name such as 'text'\. Add a header line\. If line 1 is",
     ):
         check_columns(resolved(path))
 
@@ -183,7 +183,7 @@ def test_a_first_row_of_data_is_no_header_in_any_way_of_reading(write, first, wh
     rows = [f"{n},{line},{'good' if n % 2 else 'bad'},2024-01-0{n}" for n, line in enumerate(LINES * 3)]
     path = write("a.csv", "\n".join([first, *rows]))
     for read in (lambda: check_columns(resolved(path)), lambda: ReadingConfig().sources([path])):
-        with pytest.raises(SourceError, match=f"line 1 should be a header, but {why}; .*; add a header line"):
+        with pytest.raises(SourceError, match=rf"line 1 should be a header, but {why}, .*\. Add a header line"):
             read()
 
 

@@ -16,7 +16,7 @@ def test_missing_column_names_what_is_there_and_what_is_near(write, report):
     said = str(caught.value)
     assert "column 'sentence' is missing; found 'gold_label', 'sentence1', 'sentence2', expected 'sentence'" in said
     assert "did you mean 'sentence" in said
-    assert said.endswith(f"name the right columns {NAME_COLUMNS}")
+    assert said.endswith(f"Name the right columns {NAME_COLUMNS}.")
 
 
 def test_unknown_suffix():

@@ -93,5 +93,5 @@ def test_views_may_stand_in_any_column_beside_one_of_sentences(write, report):
 
 
 def test_who_has_no_file_of_views_is_told_where_it_is(tmp_path):
-    with pytest.raises(SourceError, match=r"download the authors' back-translated corpus .*/ConGen"):
+    with pytest.raises(SourceError, match=r"Download the authors' back-translated corpus .*/ConGen"):
         resolve_source(SourceSpec(dataset="back_translated_nli"), str(tmp_path))

@@ -83,7 +83,7 @@ def test_pairs_without_a_score_or_a_text_are_left_out(tmp_path: Path, suffix: st
 def test_a_score_that_is_no_number_makes_no_pairs(tmp_path: Path) -> None:
     rows = pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["45%", *map(str, range(11))]})
     with pytest.raises(
-        SourceError, match=r"'score' contains '45%', which is not a number\); expected two text columns and a number"
+        SourceError, match=r"'score' contains '45%', which is not a number\), expected two text columns and a number"
     ):
         label_source(_written(rows, tmp_path / "pairs.csv"))
 
@@ -99,7 +99,7 @@ def test_a_title_beside_its_text_is_no_pair_with_it(tmp_path: Path, title: str, 
 def test_more_classes_than_can_be_told_apart_are_named(tmp_path: Path) -> None:
     texts = [f"How long does delivery number {n} take?" for n in range(300)]
     rows = pl.DataFrame({"text": texts, "label": [str(n // 2) for n in range(300)]})
-    with pytest.raises(SourceError, match=r"'label' has 150 different values\); expected .* 2 to 100 classes"):
+    with pytest.raises(SourceError, match=r"'label' has 150 different values\), expected .* 2 to 100 classes"):
         label_source(_written(rows, tmp_path / "intents.csv"))
 
 

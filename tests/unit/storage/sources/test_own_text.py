@@ -62,7 +62,7 @@ def test_a_path_that_is_not_there_is_told_as_one_without_asking_the_hub(
 ) -> None:
     with pytest.raises(SourceError) as refused:
         ReadingConfig().sources([name], mirror=str(tmp_path) if mirrored else None)
-    assert str(refused.value) == f"{name}: no such file, folder or dataset; correct the name"
+    assert str(refused.value) == f"{name}: no such file, folder or dataset. Correct the name."
 
 
 def test_a_set_of_a_mirror_s_own_is_found_by_its_name(folder: Path) -> None:

@@ -90,10 +90,10 @@ def test_folder_and_pattern_are_read_in_order_of_name(tmp_path):
     assert sentences(resolve_source(SourceSpec(path=str(tmp_path / "b*")))) == [["two"]]
     with pytest.raises(SourceError, match=r"c\* matches 1 files, none in a known format"):
         resolve_source(SourceSpec(path=str(tmp_path / "c*")))
-    with pytest.raises(SourceError, match=r"d\* matches no files; correct the path"):
+    with pytest.raises(SourceError, match=r"d\* matches no files\. Correct the path"):
         resolve_source(SourceSpec(path=str(tmp_path / "d*")))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceError, match="empty contains no files; correct the path"):
+    with pytest.raises(SourceError, match=r"empty contains no files\. Correct the path"):
         resolve_source(SourceSpec(path=str(tmp_path / "empty")))
     with pytest.raises(SourceError, match="no such file or folder"):
         resolve_source(SourceSpec(path=str(tmp_path / "d.txt")))
@@ -107,7 +107,7 @@ def test_a_folder_of_several_formats_is_a_source_of_each(tmp_path):
     assert [source.format for source in found] == ["jsonl", "txt"]
     assert {(source.name, source.limit) for source in found} == {("a", 5)}  # equal, so they share the limit
     assert [sentences(source) for source in found] == [[["two", "three"]], [["one"]]]
-    with pytest.raises(SourceError, match=r"files of jsonl and txt, expected one format; select one by a pattern"):
+    with pytest.raises(SourceError, match=r"files of jsonl and txt, expected one format\. Select one by a pattern"):
         resolve_source(spec)
 
 

@@ -192,12 +192,12 @@ def test_a_development_split_is_asked_for_by_name(site):
 
 
 def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
-    with pytest.raises(SourceError, match=r"download https://public.*data-eval\.zip and unpack it into the mirror"):
+    with pytest.raises(SourceError, match=r"Download https://public.*data-eval\.zip and unpack it into the mirror"):
         find_set(RunContext(mirror=str(tmp_path)), "scidocs")
     write_useb(tmp_path)
     (tmp_path / "data-eval" / "cqadupstack" / "corpus.json").unlink()
     with pytest.raises(
-        SourceError, match=r"has only some of its files, no data-eval/cqadupstack/corpus.json; copy all"
+        SourceError, match=r"has only some of its files, no data-eval/cqadupstack/corpus.json\. Copy all"
     ):
         find_set(RunContext(mirror=str(tmp_path)), "cqadupstack")
 
@@ -216,7 +216,7 @@ def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
             "askubuntu",
             "test.txt",
             "0\t1\t1\n",
-            "line 1: 3 fields, expected 4; expected the file of USEB's data-eval.zip",
+            "line 1: 3 fields, expected 4. Unpack the file from USEB's data-eval.zip",
         ),
         ("askubuntu", "test.txt", "0\t1\t1\t1\n0\t2\t2\t1\n", "query 0: it appears twice"),
         ("askubuntu", "test.txt", "0\t\t1\t1\n", "no query has a relevant document"),
@@ -248,7 +248,7 @@ def test_a_source_that_is_not_the_archives_is_named(tmp_path):
     path = write_useb(tmp_path) / "data-eval" / "scidocs" / "data.json"
     path.write_text('{"corpus": {"a": {}}}')
     source = resolve_source(SourceSpec(dataset="scidocs", split="test"), str(tmp_path))
-    with pytest.raises(SourceError, match=r"data\.json: key 'title' is missing; expected the file of USEB's"):
+    with pytest.raises(SourceError, match=r"data\.json: key 'title' is missing\. Unpack the file from USEB's"):
         list(read_source(source, ReadReport("scidocs"), 0.0))
 
 

@@ -141,7 +141,7 @@ def test_a_blank_line_is_a_row_first_in_order_and_a_point_to_the_encoder(tmp_pat
 
 def test_a_copy_without_the_blank_lines_is_refused_with_the_remedy(tmp_path):
     write_tables(tmp_path, "cr", {"all": [(f"sentence {row}", row % 2) for row in range(3771)]})
-    words = r"cr all has 3,771 rows, expected the 3,775 that papers report; SentEval counts .*unpack .*senteval\.tar"
+    words = r"cr all has 3,771 rows, expected the 3,775 that papers report\. SentEval counts .*unpack .*senteval\.tar"
     with pytest.raises(SourceError, match=words):
         TransferKind().find(RunContext(mirror=str(tmp_path)), "cr").sentences()
     with pytest.raises(SourceError, match=words):
@@ -236,5 +236,5 @@ def test_a_file_of_another_name_is_none_of_senteval(tmp_path):
 
 def test_a_part_of_a_set_is_refused(tmp_path):
     write_files(tmp_path, {"CR/custrev.pos": "good\n"})
-    with pytest.raises(SourceError, match=r"cr: .* has only some of its files, no CR/custrev\.neg; copy all of them"):
+    with pytest.raises(SourceError, match=r"cr: .* has only some of its files, no CR/custrev\.neg\. Copy all of them"):
         TransferKind().find(RunContext(mirror=str(tmp_path)), "cr")

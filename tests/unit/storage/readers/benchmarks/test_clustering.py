@@ -30,7 +30,7 @@ def test_any_byte_may_be_damaged(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("columns", "why"),
     [
-        ({"text": ["a"]}, "found 1 sets and the columns text; expected MTEB's format, one set per row"),
+        ({"text": ["a"]}, "found 1 sets and the columns text, expected MTEB's format, one set per row"),
         ({"sentences": [["a", "b"]], "labels": [["x"]]}, "set 1 has no list `sentences`"),
         ({"sentences": ["a"], "labels": ["x"]}, "a column has the wrong type"),
         ({"sentences": [["a"]], "labels": [[{"x": 1}]]}, "a column has the wrong type"),
