@@ -175,8 +175,8 @@ def _first_fault(error: ValueError) -> str:
     """Return the first error without the offending text, which must not reach terminals and pages."""
     if isinstance(error, ValidationError):
         fault = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in fault["loc"])
-        return f"{json.dumps(place)[1:-1]:.80}: {fault['msg']}"
+        field = ".".join(str(part) for part in fault["loc"])
+        return f"{json.dumps(field)[1:-1]:.80}: {fault['msg']}"
     return str(error).splitlines()[0]
 
 

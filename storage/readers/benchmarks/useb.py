@@ -115,14 +115,14 @@ def read_twitterpara(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa:
         SourceError: a line has another format.
     """
     rows = []
-    for subset, path, texts, place, votes in (
+    for subset, path, texts, column, votes in (
         ("twitterurl", files[0], slice(0, 2), 2, _VOTES),
         ("pit", files[1], slice(2, 4), 4, re.compile(r"(\d+)")),
     ):
-        for number, fields in _fields(path, place + 1, more=True):
-            found = votes.fullmatch(fields[place])
+        for number, fields in _fields(path, column + 1, more=True):
+            found = votes.fullmatch(fields[column])
             if found is None:
-                raise _odd(path, f"line {number}", f"{fields[place]!r}, expected the judges' votes")
+                raise _odd(path, f"line {number}", f"{fields[column]!r}, expected the judges' votes")
             rows.append((subset, *(text.strip() for text in fields[texts]), int(found[1])))
     return pl.DataFrame(rows, schema=PARAPHRASES, orient="row")
 
