@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import Site, command_of, run_context_of, settled, tell_precision
+from flows.run_context import Site, announce_precision, command_of, fix_precision, run_context_of
 from flows.sweep.method_runs import MethodInputs, MethodRun, StartEncoder, inapplicable, start_encoder_of
 from flows.sweep.method_settings import FieldSettings, augmentation
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
@@ -64,8 +64,8 @@ def field(
     """
     show_logs()
     place, chosen = run_context_of(site), settings or FieldSettings()
-    tell_precision(place, {"training and encoding": chosen.precision})
-    chosen = settled(chosen, place)
+    announce_precision(place, {"training and encoding": chosen.precision})
+    chosen = fix_precision(chosen, place)
     files, labelled = chosen.sources(texts, place.mirror), label_source(labels) if labels else None
     methods = requested(chosen, labelled)
     start = start_encoder_of(place, encoder)

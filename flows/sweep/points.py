@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from flows.config import difference
 from flows.pipeline import run
 from flows.recipes import recipe
-from flows.run_context import settled
+from flows.run_context import fix_precision
 from models.errors import InterruptedRunError, ModelError, TrainingError, TranslationStoppedError
 from models.evaluation.verdict import STOPPED
 from tasks.reporting.sweep.system import SweepSystem
@@ -106,7 +106,7 @@ def jobs_of(recipe: str, config: PipelineConfig, seeds: int, site: RunContext) -
         seeds: number of seeds, if the configuration depends on the seed.
         site: runtime settings with the device that resolves `auto`.
     """
-    return [Job(recipe, own) for own in settled(config, site).runs(seeds)]
+    return [Job(recipe, own) for own in fix_precision(config, site).runs(seeds)]
 
 
 def is_fault(error: BaseException) -> bool:

@@ -18,7 +18,7 @@ from flows.config import Overrides, override
 from flows.pipeline import changed_settings
 from flows.recipes import recipe
 from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
-from flows.run_context import Site, command_of, run_context_of, tell_precision
+from flows.run_context import Site, announce_precision, command_of, run_context_of
 from flows.sweep.grid import Grid, grid
 from flows.sweep.points import jobs_of, run_by_seed, unless_stopped, with_runs
 from models.errors import EvaluationError, ModelError
@@ -69,7 +69,7 @@ def ablation(
     names = [frozen_names(config.evaluation.sets) for config in asked.configs]
     drawn = available(place, _shared_names(asked, names)).drawn  # raises before any training if no set is found
     tests = {name: own for name, own in drawn.items() if getattr(own, "split", "") != "dev"}  # dev selects encoders
-    tell_precision(place, asked.configs[0].precisions)
+    announce_precision(place, asked.configs[0].precisions)
     points = zip(asked.points, asked.recipes, asked.configs, strict=True)
     jobs = {point.label: jobs_of(behind, config, seeds, place) for point, behind, config in points}
     ended = {
@@ -145,7 +145,7 @@ def reproduction(
     place = run_context_of(site)
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
-    tell_precision(place, config.precisions)
+    announce_precision(place, config.precisions)
     outcomes = run_by_seed({published: jobs_of(name, config, seeds, place)}, place)[published]
     reports = []
     for outcome in outcomes:

@@ -188,13 +188,17 @@ def test_own_axes_take_the_place_of_a_study_s_and_lose_its_printed_curve():
         ("tiny", {"training.lr": [1e-3, 1e-3]}, "training.lr: found values .*each once"),
         ("tiny", {"training.lr": []}, "training.lr: found values .*one or more"),
         ("tiny", {"training.lrr": [1]}, "lrr"),
-        ("tiny-avg", {"training.lr": [1e-3]}, "training.lr: tiny-avg trains nothing; name training.objective as well"),
+        (
+            "tiny-avg",
+            {"training.lr": [1e-3]},
+            "training.lr: recipe tiny-avg does not train. Set training.objective as well",
+        ),
         (
             "plus",
             {"variant": ["no luck"]},
             "variant 'no luck': .* has BSL\\+, no in-batch negatives, .*name one",
         ),
-        ("tiny", {"recipe": ["tiny", "tinny"]}, "no recipe is called 'tinny'"),
+        ("tiny", {"recipe": ["tiny", "tinny"]}, "unknown recipe 'tinny'"),
         ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*expected transform_on=corpus"),
     ],
 )
@@ -244,8 +248,8 @@ def test_the_command_says_what_is_wrong_before_anything_starts(capsys):
 @pytest.mark.parametrize(
     ("over", "changes", "message"),
     [
-        ({"training.seed": [0, 1]}, {}, "say with --seeds how many"),
-        ({"training.lr": [1e-3]}, {"training": {"seed": 7}}, "say with --seeds how many"),
+        ({"training.seed": [0, 1]}, {}, "--seeds sets the number"),
+        ({"training.lr": [1e-3]}, {"training": {"seed": 7}}, "--seeds sets the number"),
         ({"recipe": ["tiny", "momentum"]}, {}, "momentum is a study"),
     ],
 )

@@ -42,7 +42,7 @@ def test_a_method_takes_the_budget_and_keeps_its_last_step(method):
 def test_crops_are_learnt_as_by_adapt():
     settings = AdaptConfig()
     for start, raw in (("raw", True), ("trained", False)):
-        config, adapting = BY_NAME["crops"].configured(start, 100), settings.trained(raw=raw)
+        config, adapting = BY_NAME["crops"].configured(start, 100), settings.view_training(raw=raw)
         assert (config.objective, config.lr, config.batch_size) == (
             adapting.objective,
             adapting.lr,
