@@ -36,7 +36,7 @@ def test_opus_mt_is_advised_only_where_it_knows_a_way() -> None:
         match=r"^views 'both': translators 'embedded' have no round trip from 'ja' .* Use your own translators, or",
     ):
         override(AdaptConfig(), {"views": "both", "lang": "ja"})
-    with pytest.raises(ValueError, match="Use --translators opus-mt, or --views crops$"):
+    with pytest.raises(ValueError, match=r"Use --translators opus-mt, or --views crops$"):
         override(AdaptConfig(), {"views": "both", "lang": "tr"})
 
 
