@@ -10,9 +10,9 @@ from unittest.mock import patch
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from flows.cli.commands import COMMANDS
 from flows.cli.main import app, main
 from flows.cli.terminal.overrides import configured
-from flows.cli.verbs import VERBS
 from models.objectives.config import ContrastiveConfig
 from storage.artifacts.store import Store
 
@@ -53,13 +53,13 @@ def store(tmp_path, monkeypatch):
         (["run", "tiny", "--set", "training.leraning_rate=1"], "unknown field. Did you mean 'lr'?"),
         (["adapt", "own.txt", "--views", "round trips"], '"round-trips"'),
         (["adapt", "own.txt", "--columns"], "--columns requires at least 1"),
-        (["artifacts"], "artifacts takes an action: ls, show, verify, gc, export"),
+        (["artifacts"], "artifacts: expected an action: ls, show, verify, gc, export"),
         (["artifacts", "lss"], 'Did you mean "ls"?'),
         (["run"], "RECIPE requires an argument; see `bsl run --help`"),
         (["ui", "--port", "x"], 'unable to convert "x" into int'),
         (
             ["sweep", "tiny", "--over", "training.precision=bf16", "--precision", "fp32"],
-            "training.precision: it is varied",
+            "training.precision: --over varies the field",
         ),
         (["field", "own.txt", "--set", "helt=300"], "helt: unknown field. Did you mean 'held'?"),
         (["sweep", "tiny", "--over", "training.epoch=1"], "training.epoch: unknown field. Did you mean 'epochs'?"),
@@ -67,21 +67,24 @@ def store(tmp_path, monkeypatch):
             ["export", "embedded:bert-mini", "out", "--static", "--static-dims", "3"],
             "bsl: static_dims: Input should",
         ),
-        (["export", "embedded:bert-mini", "out", "--static-dims", "64"], "bsl: --static-dims is about --static; ask"),
+        (
+            ["export", "embedded:bert-mini", "out", "--static-dims", "64"],
+            "bsl: --static-dims has an effect only with --static. Add",
+        ),
         (
             ["export", "embedded:bert-mini", "out", "--int8", "--text", "a.txt"],
-            "bsl: --text is about --dims or --static",
+            "bsl: --text has an effect only with --dims or --static",
         ),
         (
             ["sweep", "tiny", "--over", "training.lr=1e-3", "--set", "training.lr=1e-4"],
-            "--over and --set training.lr: it is varied, or the same for all points",
+            "training.lr: --over varies the field, but --set or --precision sets it for all points",
         ),
         (["sweep", "tiny", "--over", "training.seed=0,1"], "--seeds sets the number of runs"),
         (["reproduce", "tiny", "--set", "training.seed=7"], "--seeds sets the number of runs"),
         (["run", "tiny", "--dry-run", "--processes", "0"], "bsl: processes (BSL_PROCESSES): Input should be"),
         (["adapt", "own.txt", "--suite", "nosuch"], "bsl: 'nosuch' is no suite and no set"),
         (["adapt", "own.txt", "--translators", "nosuch"], "bsl: translators: unknown name. Expected embedded, "),
-        (["adapt", "own.txt", "--config", "none.json"], "--config none.json: No such file or directory; name a JSON"),
+        (["adapt", "own.txt", "--config", "none.json"], "--config none.json: No such file or directory. Name a JSON"),
         (["bench", "gpu", "--device", "potato"], "bsl: no device potato: torch "),
     ],
 )
@@ -166,7 +169,7 @@ def test_it_knows_its_version(capsys):
     assert capsys.readouterr().out == f"bsl-pipeline {version('bsl-pipeline')}\n"
 
 
-ALL = [verb for verbs in VERBS.values() for verb in verbs]
+ALL = [verb for group in COMMANDS.values() for verb in group]
 
 
 @pytest.mark.parametrize("verb", ALL, ids=lambda verb: verb.name)

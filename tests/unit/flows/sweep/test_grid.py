@@ -239,7 +239,7 @@ def test_the_command_says_what_is_wrong_before_anything_starts(capsys):
     assert main(["sweep", "tiny", "--over", "training.lr=abc"]) == 2
     capsys.readouterr()
     assert main(["sweep", "tiny", "--over", "training.lr=[1e-4,3e-4"]) == 2
-    assert "--over training.lr=[1e-4,3e-4: no JSON list; close it" in capsys.readouterr().err
+    assert "--over training.lr=[1e-4,3e-4: not a JSON list. Close the list" in capsys.readouterr().err
     assert main(["sweep", "tiny", "--over", "training.lr=1", "--seeds", "0"]) == 2
     assert "--seeds 0: expected 1 or more" in capsys.readouterr().err
     assert main(["sweep", "tiny", "--over", "training.lr=1", "--lanes", "0"]) == 2
