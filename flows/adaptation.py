@@ -186,9 +186,9 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
         UnknownSuiteError, HubError: As for `frozen_names` and `available`.
         SourceError: A named set is missing, or all sets of a named suite; a suite may lack some of its sets.
     """
-    wanted = frozen_names(names)
-    named = {name.removeprefix(EMBEDDED) for name in wanted}
-    found = available(site, wanted if STSB.removeprefix(EMBEDDED) in named else (*wanted, STSB))
+    sets = frozen_names(names)
+    has_stsb = STSB.removeprefix(EMBEDDED) in {name.removeprefix(EMBEDDED) for name in sets}
+    found = available(site, sets if has_stsb else (*sets, STSB))
     missing = [name for name in names if not any(own in found.sets for own in frozen_names((name,)))]
     if missing:
         reason = found.missing[frozen_names((missing[0],))[0]]

@@ -58,15 +58,15 @@ def _nearest(name: str, model: type[BaseModel]) -> str | None:
     For example, "learning_rate" finds `lr`, described as "Peak learning rate".
     """
     fields = model.model_fields
-    if near := difflib.get_close_matches(name, fields, n=1):
-        return near[0]
+    if nearest := difflib.get_close_matches(name, fields, n=1):
+        return nearest[0]
     phrases: dict[str, str] = {}
     for field, info in fields.items():
         words = (info.description or "").lower().split()[:_FIRST_WORDS]
         for start, end in itertools.combinations(range(len(words) + 1), 2):
             phrases.setdefault("_".join(words[start:end]), field)
-    near = difflib.get_close_matches(name, phrases, n=1, cutoff=0.8)
-    return phrases[near[0]] if near else None
+    nearest = difflib.get_close_matches(name, phrases, n=1, cutoff=0.8)
+    return phrases[nearest[0]] if nearest else None
 
 
 def _section(model: object, name: str) -> object:

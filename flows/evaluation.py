@@ -101,7 +101,7 @@ def differences(
     site: RunContext, first: System, others: list[System], found: FoundSets, config: ScoringConfig
 ) -> tuple[ComparisonRef, ...]:
     """Compare each other system with the first (other minus first), on the sets of all kinds with draws."""
-    sets = {other: {name: wanted for name, wanted in found.drawn.items() if other.of((wanted,))} for other in others}
+    sets = {other: {name: drawn for name, drawn in found.drawn.items() if other.of((drawn,))} for other in others}
     return tuple(
         compare(site, first.embeddings, other.embeddings, (first.label, other.label), own, config.bootstrap)
         for other, own in sets.items()

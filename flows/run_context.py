@@ -92,19 +92,19 @@ def fix_precision(config: C, site: RunContext) -> C:
     return precision.settled(config, lambda: device_of(site))
 
 
-def computed(asked: Precision, site: RunContext) -> Computed:
+def computed(configured: Precision, site: RunContext) -> Computed:
     """Return the precision that this machine uses for a configured precision, which may be `auto`."""
-    return asked if asked != "auto" else precision.computed(asked, device_of(site))
+    return configured if configured != "auto" else precision.computed(configured, device_of(site))
 
 
-def announce_precision(site: RunContext, asked: Mapping[str, Precision]) -> None:
+def announce_precision(site: RunContext, precisions: Mapping[str, Precision]) -> None:
     """Announce the precision of a run, and the reason for it, in the log and on the terminal.
 
     Args:
         site: Store and device of the run.
-        asked: Phase (`training`, `evaluation`) → its configured precision.
+        precisions: Phase (`training`, `evaluation`) → configured precision.
     """
-    explanations = {phase: precision.explained(own, device_of(site)) for phase, own in asked.items()}
+    explanations = {phase: precision.explained(own, device_of(site)) for phase, own in precisions.items()}
     if len(set(explanations.values())) == 1:
         announce(f"precision: {next(iter(explanations.values()))}")
     elif explanations:

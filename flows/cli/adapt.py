@@ -78,7 +78,9 @@ def adapt(
     texts: Annotated[tuple[str, ...], Parameter(help=TEXT_FORMS, required=True)],
     /,
     *,
-    encoder: Annotated[str | None, Parameter(help=f"{ENCODER_FORMS} [default: embedded:mini-sentence]")] = None,
+    encoder: Annotated[
+        str | None, Parameter(help=f"original encoder: {ENCODER_FORMS} [default: embedded:mini-sentence]")
+    ] = None,
     labels: Annotated[
         str | None,
         Parameter(help="file of scored pairs or of texts with a class: half for training, half for the verdict"),
@@ -92,14 +94,14 @@ def adapt(
     check_texts(texts, place)
     check_files(labels)
     check_encoders([encoder], place)
-    wanted = adaptation.wanted(reading)
-    wanted.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
+    config = adaptation.wanted(reading)
+    config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
     if adaptation.suite:
         from tasks.evaluation.kinds import frozen_names
 
-        frozen_names(wanted.evaluation.sets)
+        frozen_names(config.evaluation.sets)
     start = begin(place, output)
-    details = print_sources(wanted.sources(texts, start.site.mirror), labels, output)
+    details = print_sources(config.sources(texts, start.site.mirror), labels, output)
     from flows.adaptation import adapt as adapting
     from flows.config import difference
     from flows.recipes.adaptation import AdaptConfig
@@ -111,9 +113,9 @@ def adapt(
         encoder=encoder,
         labels=labels,
         labels_only_judge=adaptation.labels_only_judge,
-        config=difference(AdaptConfig(), wanted) or None,
+        config=difference(AdaptConfig(), config) or None,
     )
-    _show(start.site.open_store(), ref, output, encoder or wanted.encoder.model, details)
+    _show(start.site.open_store(), ref, output, encoder or config.encoder.model, details)
 
 
 def _show(store: Store, ref: ReportRef, output: Output, original: str, details: dict[str, Any]) -> None:

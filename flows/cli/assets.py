@@ -65,8 +65,8 @@ def build(
     from flows.config import override
     from flows.pretraining import AssetsConfig, assets
 
-    wanted = override(AssetsConfig(), changes)
-    keys = start.run(assets, is_planned=False, config=wanted, root=root)  # the flow also packs files outside stages
+    complete = override(AssetsConfig(), changes)
+    keys = start.run(assets, is_planned=False, config=complete, root=root)  # the flow also packs files outside stages
     models = {name: f"asset/{key}" for name, key in keys.items()}
     if output.json:
         print_json(models)

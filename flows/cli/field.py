@@ -39,7 +39,7 @@ class Trial:
     sentences: Annotated[int, Parameter(help="maximum number of training sentences")] = 20_000
     teacher: Annotated[
         str | None,
-        Parameter(help=f"teacher of distillation: {ENCODER_FORMS} [default: the better of two on STS-B dev]"),
+        Parameter(help=f"teacher of distillation: {ENCODER_FORMS} [default: automatic]"),
     ] = None
     translators: Annotated[Literal["embedded", "opus-mt"], Parameter(help="translators of round trips")] = "embedded"
     settings: Settings = Settings()

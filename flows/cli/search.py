@@ -107,7 +107,7 @@ def pairs(
     /,
     *,
     top: Annotated[int, Parameter(help="number of pairs")] = 20,
-    above: Annotated[float, Parameter(help="minimum cosine of a pair, excluded")] = -1.0,
+    above: Annotated[float, Parameter(help="list only pairs with a greater cosine")] = -1.0,
     use: Use = Use(),
     output: Output = Output(),
 ) -> None:

@@ -172,9 +172,9 @@ def _pairs(phase: Phase, config: PipelineConfig, sentences: int) -> int:
     labelled = sum(RECORDS.get(source.dataset or "", 0) for source in config.ingest.sources)
     views = [pairing.view_2 for pairing in phase.pairs.pairings]
     entailed = any(view.startswith(ENTAIL.methods[0]) for view in views)
-    made = sum(not view.startswith(ENTAIL.methods[0]) for view in views)
+    others = sum(not view.startswith(ENTAIL.methods[0]) for view in views)
     # A third of the labelled pairs is entailed, regardless of the number of views.
-    pairs = labelled if phase.pairs.labelled else sentences * made + entailed * labelled // 3
+    pairs = labelled if phase.pairs.labelled else sentences * others + entailed * labelled // 3
     if phase.pairs.scored is not None:
         dataset, _, split = phase.pairs.scored.removeprefix(EMBEDDED).rpartition("/")
         pairs = DATASETS[dataset].rows[split]

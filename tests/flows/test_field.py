@@ -116,7 +116,8 @@ def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, 
 
 def test_crops_are_not_tried_where_nothing_else_is_asked(store, site, text):
     found = field([text], settings=CROPS, site=site)
-    assert "its only questions are about views that this method trains on" in store.manifest(found).figures["faults"]["crops"]
+    reason = store.manifest(found).figures["faults"]["crops"]
+    assert "its only questions are about views that this method trains on" in reason
     table = store.scan(found, "sweep").drop_nulls("mean").collect()
     assert table.filter(dataset=TEXT)["mean"].to_list() == table.filter(dataset="crop")["mean"].to_list()
 
