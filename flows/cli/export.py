@@ -49,7 +49,7 @@ class Forms:
             consume_multiple=(1, None), help="files of sentences on which --dims and --static are fitted [default: NLI]"
         ),
     ] = None
-    sentences: Annotated[int | None, Parameter(help="maximum number of sentences of --text [default: 20000]")] = None
+    sentences: Annotated[int | None, Parameter(help="maximum number of sentences to fit on [default: 20000]")] = None
 
     @property
     def given(self) -> dict[str, Any]:
