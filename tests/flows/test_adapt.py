@@ -10,7 +10,7 @@ import pytest
 
 import bsl
 from bsl import SentenceEncoder
-from flows.adaptation import adapt, guards, run_adapt
+from flows.adaptation import adapt, general_sets, run_adapt
 from flows.cli.main import main
 from flows.config import override
 from flows.recipes.adaptation import AdaptConfig
@@ -130,8 +130,8 @@ def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own
 
 
 def test_what_was_learnt_in_general_is_asked_of_sts_b_whatever_else_is_named(site) -> None:
-    assert [*guards(site, ("stsb/test",)).sets] == ["stsb/test"]
-    assert [*guards(site, ("stsb/dev",)).sets] == ["stsb/dev", "embedded:stsb/test"]
+    assert [*general_sets(site, ("stsb/test",)).sets] == ["stsb/test"]
+    assert [*general_sets(site, ("stsb/dev",)).sets] == ["stsb/dev", "embedded:stsb/test"]
 
 
 def test_the_settings_name_the_start_unless_the_call_does(own, site) -> None:
@@ -186,9 +186,9 @@ def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, tm
 
 
 def test_what_goes_not_with_labels_is_refused() -> None:
-    with pytest.raises(ValueError, match="views 'crops' with labels that teach"):
+    with pytest.raises(ValueError, match="--views crops: conflicts with --labels"):
         AdaptConfig(views="crops").use_of(labels=True, only_judge=False)
-    with pytest.raises(ValueError, match="--labels-only-judge without --labels"):
+    with pytest.raises(ValueError, match="--labels-only-judge: expected --labels FILE"):
         AdaptConfig().use_of(labels=False, only_judge=True)
     assert AdaptConfig(views="crops").use_of(labels=True, only_judge=True) == "judge"
 
@@ -257,8 +257,8 @@ def test_the_command_shows_the_guess_and_refuses_what_it_cannot_read(own, site, 
 
 def test_pairs_are_of_the_views_that_are_learnt() -> None:
     config = AdaptConfig()
-    assert config.taught == ("crops",)
-    assert AdaptConfig(views="both").taught == ("crops", "round trips")
+    assert config.view_names == ("crops",)
+    assert AdaptConfig(views="both").view_names == ("crops", "round trips")
     assert AdaptConfig(lang="de").trip.method == "bt-en"
     pairs = config.pairs(("crops", "round trips"))
     assert isinstance(pairs, PairConfig)

@@ -118,7 +118,7 @@ def test_a_field_on_a_cluster_has_the_figures_of_one_process(tmp_path, cluster, 
         tables.append(site.open_store().scan(swept).collect())
     assert tables[0].equals(tables[1])
     seeds = dict(tables[0].select("label", "seeds").rows())
-    assert seeds == {"as it is": 1, "TF-IDF": 1, "masked LM": 1, "whitening": 0}
+    assert seeds == {"original encoder": 1, "TF-IDF": 1, "masked LM": 1, "whitening": 0}
 
 
 def double(site: RunContext, number: int) -> tuple[str | None, int]:

@@ -98,7 +98,7 @@ def test_a_process_that_is_killed_costs_its_own_point_alone(tmp_path, alone, cap
         study = ablation("tiny", OVER, 2, alone, lanes=2, site=site)
     assert len(killed) == 1
     assert sorted(site.open_store().scan(study).collect()["seeds"].to_list()) == [1, 2]
-    assert "is left without a figure: its process was ended by SIGKILL" in caplog.text
+    assert "has no figure: its process was ended by SIGKILL" in caplog.text
     again = ablation("tiny", OVER, 2, alone, lanes=2, site=site)
     assert site.open_store().scan(again).collect()["seeds"].to_list() == [2, 2]
 

@@ -86,5 +86,7 @@ def test_a_point_that_is_stopped_leaves_its_reason_and_the_others_their_table(st
 
 
 def test_points_that_share_no_set_are_refused_before_any_training(tmp_path):
-    with pytest.raises(EvaluationError, match=r"share no set.*isbert-mr on mr; isbert-cr on cr; give all of them one"):
+    with pytest.raises(
+        EvaluationError, match=r"share no set.*isbert-mr on mr; isbert-cr on cr\)\. Set evaluation\.sets"
+    ):
         ablation("isbert-mr", {"recipe": ["isbert-mr", "isbert-cr"]}, site=RunContext(store=str(tmp_path / "store")))
