@@ -50,7 +50,7 @@ def ranked(scores: ArrayLike, right: ArrayLike, answers: int) -> Ranking:
 def nearest(
     queries_QD: Features, pool_PD: Features, places: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Find the nearest texts of a pool for each query: yields their row numbers, nearest first, and their cosines.
+    """Yield the row numbers of the nearest texts of a pool, nearest first, and their cosines, for each query.
 
     A zero vector has cosine 0 with every vector. Ties keep the order of the pool.
 
@@ -149,8 +149,8 @@ def geometry(view_1_ND: NDArray[np.floating], view_2_ND: NDArray[np.floating]) -
     """Measure alignment, uniformity and spread of pairs (row i with row i); all but alignment on view 1."""
     if view_1_ND.shape != view_2_ND.shape or len(view_1_ND) < 2:
         raise EvaluationError(
-            f"views of shapes {view_1_ND.shape} and {view_2_ND.shape}, expected two equal shapes of 2 rows or more; "
-            "pass the two vectors of each pair"
+            f"views: shapes {view_1_ND.shape} and {view_2_ND.shape}, expected two equal shapes of at least 2 rows. "
+            "Pass both vectors of each pair."
         )
     u_ND, v_ND = unit(view_1_ND), unit(view_2_ND)
     return Geometry(
@@ -162,7 +162,7 @@ def geometry(view_1_ND: NDArray[np.floating], view_2_ND: NDArray[np.floating]) -
 
 
 def unit(vectors_ND: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Rows scaled to length 1, in float64; zero rows stay zero."""
+    """Scale rows to length 1, in float64; zero rows stay zero."""
     wide = vectors_ND.astype(np.float64)
     norms_N1 = np.linalg.norm(wide, axis=1, keepdims=True)
     scaled: NDArray[np.float64] = np.divide(wide, norms_N1, out=np.zeros_like(wide), where=norms_N1 > 0)

@@ -44,7 +44,7 @@ HISTORY: Final = 10  # pairs of steps and gradient changes that L-BFGS stores
 MAX_ITERATIONS: Final = 1000
 PATIENCE: Final = (100, 300, 700)  # iterations at which the classes' joint curvature at the current point takes over
 SUFFICIENT: Final = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
-ROUGH: Final = 1e-2  # tolerance of the mean problem, which is only a start
+ROUGH: Final = 1e-2  # tolerance of the mean problem, whose solution is only a starting point
 CURVATURE: Final = 0.25  # upper bound of p (1 − p)
 SOFTPLUS_LINEAR: Final = 40.0  # above, log(1 + exp x) is x in float64; at 20, torch's default, it is 2e-9 more
 BLOCK_CELLS: Final = 1 << 24  # rows × scores of one block of folds: limits memory to a few times 128 MiB
@@ -101,8 +101,8 @@ def fit_logistic(
 
 def _row_weights(rows: int, fits: Sequence[NDArray[np.int64]]) -> torch.Tensor:
     weights = torch.zeros((rows, len(fits)), dtype=torch.float64)
-    for fold, learnt in enumerate(fits):
-        weights[torch.from_numpy(learnt), fold] = 1.0
+    for fold, rows_of_fold in enumerate(fits):
+        weights[torch.from_numpy(rows_of_fold), fold] = 1.0
     return weights
 
 
@@ -161,9 +161,9 @@ class _Family:
                 state.steer(joint)
             state.step()
         raise EvaluationError(
-            f"a logistic regression with C = {c:g} is not solved after {MAX_ITERATIONS} iterations (gradient "
-            f"{float(state.gap.max()):.1e} of the weights, expected {tolerance:g}); scale the features, or raise "
-            "tolerance"
+            f"logistic regression with C = {c:g}: not converged after {MAX_ITERATIONS} iterations (gradient "
+            f"{float(state.gap.max()):.1e} relative to the weights, expected at most {tolerance:g}). Scale the "
+            "features, or raise tolerance."
         )
 
     def score(self, at_PFK: torch.Tensor) -> torch.Tensor:
