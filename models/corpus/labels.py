@@ -38,6 +38,7 @@ Use = Literal["field", "adapt", "judge"]
 """Use of labels: training and evaluation, in `bsl field` and in `bsl adapt`; only evaluation."""
 JUDGE, TEACH = "judge", "teach"
 """Part of a labelled row: evaluation or training."""
+_NAMES: Final = {JUDGE: "test labels", TEACH: "training labels"}
 JUDGING: Final = 0.3  # share of rows drawn for evaluation
 FEWEST: Final = 20  # minimum number of rows in a part
 _OF_A_CLASS: Final = 7  # minimum rows of a class for evaluation: each of the probe's nested folds needs one
@@ -68,9 +69,9 @@ NEEDS: Final[Mapping[Use, Mapping[str, Need]]] = {
 }
 """Parts of labels with their minimum sizes, by use."""
 _OR_ELSE: Final[Mapping[Use, str]] = {
-    "field": "or leave --labels out",
+    "field": "or remove --labels",
     "adapt": "or give --labels-only-judge",
-    "judge": "or leave --labels out",
+    "judge": "or remove --labels",
 }
 _ROWS: Final[Mapping[Use, int]] = {"field": round(FEWEST / JUDGING), "adapt": 3 * FEWEST, "judge": 2 * FEWEST}
 """Number of rows on other text that is enough for every part."""
@@ -115,37 +116,40 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
         EvaluationError: fewer than two classes are left, a part has too few rows, or all its pairs have one score.
     """
     kept, needs = rows.drop_nulls("part"), NEEDS[use]
-    counts = [f"{rows.filter(part=part).height} {part}" for part in needs]
-    found = f"{rows.height} labelled rows, of which {' and '.join(counts)}"
+    counts = [f"{rows.filter(part=part).height} {_NAMES[part]}" for part in needs]
     if others := rows.height - kept.height:
-        found += f" (and {others} do nothing: they share texts with both, or their text is learnt)"
+        counts.append(f"{others} unused, which share texts with both parts or with the training text")
+    found = f"labels: {rows.height} rows ({', '.join(counts)})"
     if kind == "classes":
         kept = kept.filter(*((pl.col("part") == part).sum().over("label") >= needs[part].of_a_class for part in needs))
         if (classes := kept["label"].n_unique()) < _CLASSES:
-            wanted = " and ".join(f"{need.of_a_class} that {part}" for part, need in needs.items() if need.of_a_class)
+            wanted = " and ".join(f"{need.of_a_class} {_NAMES[part]}" for part, need in needs.items())
             raise EvaluationError(
-                f"{found}: {classes} of {rows['label'].n_unique()} classes have rows enough, expected {_CLASSES} or "
-                f"more with {wanted}; {_who_judges(use)}: label {_ROWS[use] // 2} rows "
-                f"of each class or more, {_OR_ELSE[use]}"
+                f"{found}: {classes} of {rows['label'].n_unique()} classes have enough rows, expected at least "
+                f"{_CLASSES} classes with {wanted} each. {_selection(use)} Label at least {_ROWS[use] // 2} rows of "
+                f"each class, {_OR_ELSE[use]}."
             )
     for part, need in needs.items():
         own = kept.filter(part=part)
         if own.height < need.rows:
             raise EvaluationError(
-                f"{found}: {own.height} that {part} can be used, expected at least {need.rows}; {_who_judges(use)}: "
-                f"label {_ROWS[use]} rows on other text or more, {_OR_ELSE[use]}"
+                f"{found}: {own.height} usable {_NAMES[part]}, expected at least {need.rows}. {_selection(use)} Label "
+                f"at least {_ROWS[use]} rows on other text, {_OR_ELSE[use]}."
             )
         if kind == "pairs" and need.rows and own["label"].cast(pl.Float64).n_unique() == 1:
             raise EvaluationError(
-                f"{found}: all that {part} have the score {own['label'][0]}, expected several; label more pairs, "
-                f"{_OR_ELSE[use]}"
+                f"{found}: all {_NAMES[part]} have the score {own['label'][0]}, expected different scores. Label more "
+                f"pairs, {_OR_ELSE[use]}."
             )
     return kept
 
 
-def _who_judges(use: Use) -> str:
+def _selection(use: Use) -> str:
     share = "" if use == "judge" else f"{_OTHERS[use]:.0%} of "
-    return f"rows of held-out text judge and those of {share}other text, rows that share a text together"
+    return (
+        f"Test labels are the rows on held-out text and {share}those on other text; rows that share a text get the "
+        "same part."
+    )
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:
@@ -169,8 +173,8 @@ def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFram
     sizes = np.bincount(classes)
     if (sizes > 1).sum() < _CLASSES:
         raise TrainingError(
-            f"{len(texts)} labelled texts of {int((sizes > 0).sum())} classes, expected two classes with two texts "
-            "each or more; give more labels, or leave the method `labels` out"
+            f"{len(texts)} labelled texts of {int((sizes > 0).sum())} classes, expected at least two classes with two "
+            "texts each. Give more labels, or remove the method `labels`."
         )
     generator = np.random.default_rng(0)
     members = [np.flatnonzero(classes == number) for number in range(len(sizes))]
@@ -199,10 +203,12 @@ def shares(scores: pl.Series) -> pl.Series:
         TrainingError: no scores, or all are equal.
     """
     if scores.is_empty():
-        raise TrainingError("no labelled pair teaches, for all prove; label pairs of other text too")
+        raise TrainingError("no training labels: all labelled pairs are test labels. Label pairs of other text too.")
     low, high = float(scores.min()), float(scores.max())  # type: ignore[arg-type]  # numbers, by the reader
     if low == high:
-        raise TrainingError(f"all {len(scores)} scores are {low:g}, expected several; correct the column of scores")
+        raise TrainingError(
+            f"all {len(scores)} scores are {low:g}, expected different scores. Check the column of scores."
+        )
     return (scores.cast(pl.Float64) - low) / (high - low)
 
 

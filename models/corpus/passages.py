@@ -134,11 +134,10 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
     for part, _ in _bounds(config):
         if left.filter(part=part).is_empty():
             raise EmptyCorpusError(
-                f"{sentences.height:,} sentences of {sentences['document'].n_unique():,} documents leave none for the "
-                f"part {part!r}, expected some in each; a sentence that is held out is learnt nowhere, even where it "
-                f"stands again. Give more text: {FEW} documents of one length, or "
-                f"{math.ceil(2 * RUN / config.share):,} sentences that differ, are always enough"
-                f"{_lengths_left_out(left_out, config)}"
+                f"no sentences for the part {part!r}: {sentences.height:,} sentences of "
+                f"{sentences['document'].n_unique():,} documents, and held-out sentences are not used for training "
+                f"anywhere{_dropped_lengths(left_out, config)}. Give more text: {FEW} documents of equal length, or "
+                f"{math.ceil(2 * RUN / config.share):,} different sentences, are always enough."
             )
     return _with_units(left).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
 
@@ -154,17 +153,19 @@ def whole(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
         EmptyCorpusError: There is no sentence.
     """
     if sentences.is_empty():
-        raise EmptyCorpusError(f"0 sentences of {config.min_chars} to {config.max_chars:,} characters; give more text")
+        raise EmptyCorpusError(
+            f"no sentences of {config.min_chars} to {config.max_chars:,} characters. Give more text."
+        )
     named = _runs(sentences, sentences.height / 4).with_columns(part=pl.lit("report"))
     return _with_units(_drawn(named, "report", config.report, config.seed)).select(*PASSAGES.names(), "unit")
 
 
-def _lengths_left_out(left_out: LeftOut | None, config: HoldOutConfig) -> str:
+def _dropped_lengths(left_out: LeftOut | None, config: HoldOutConfig) -> str:
     if left_out is None or left_out.short + left_out.long == 0:
         return ""
     return (
-        f"; {left_out.short:,} shorter than {config.min_chars} and {left_out.long:,} longer than {config.max_chars:,} "
-        "characters were left out (hold_out.min_chars, hold_out.max_chars)"
+        f"; {left_out.short:,} sentences shorter than {config.min_chars} and {left_out.long:,} longer than "
+        f"{config.max_chars:,} characters were excluded (hold_out.min_chars, hold_out.max_chars)"
     )
 
 

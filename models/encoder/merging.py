@@ -36,8 +36,8 @@ def merged(start: SentenceEncoder, trained: SentenceEncoder, share: float) -> Se
     first, second = start.network.state_dict(), trained.network.state_dict()
     if {name: x.shape for name, x in first.items()} != {name: x.shape for name, x in second.items()}:
         raise EncoderError(
-            f"{start.config.model} and {trained.config.model} have other weights, expected those of one shape; merge "
-            "an encoder with what was trained from it"
+            f"{start.config.model} and {trained.config.model}: weights differ in names or shapes, expected equal ones. "
+            "Merge an encoder only with one that was trained from it."
         )
     between = copy.deepcopy(start.network)
     between.load_state_dict(

@@ -40,8 +40,8 @@ class ISBERT(Objective):
         if online.sentence_heads:
             raise TrainingError(
                 f"objective isbert: {online.config.model} has {len(online.sentence_heads)} modules after pooling, "
-                "expected none, because the loss compares sentence vectors with token vectors; set "
-                "encoder.normalize to false, or start from an encoder without them"
+                "expected none, because the loss compares sentence vectors with token vectors. Set "
+                "encoder.normalize=false, or choose an encoder without such modules."
             )
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:

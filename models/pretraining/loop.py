@@ -201,8 +201,8 @@ def _step(run: RunState, examples: Examples, batch: np.ndarray) -> Tensor:
     except FloatingPointError as error:
         step, quantity, value = error.args
         raise TrainingError(
-            f"{quantity} is {value} at step {step} of pre-training, expected a finite number; lower peak_lr, or set "
-            "precision to fp32"
+            f"{quantity} is {value} at step {step} of pre-training, expected a finite number. Lower peak_lr, or set "
+            "precision=fp32."
         ) from error
     run.tokens += tokens
     return loss.detach()

@@ -175,8 +175,8 @@ def own_share(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     share, left = divmod(len(rows), processes())
     if left:
         raise TrainingError(
-            f"a batch of {len(rows)} sentences cannot be shared equally by {processes()} processes; set "
-            "training.batch_size to a multiple of them, or another number of processes"
+            f"a batch of {len(rows)} sentences cannot be divided equally among {processes()} processes. Set "
+            "training.batch_size to a multiple of the number of processes."
         )
     start = share * distributed.get_rank() if processes() > 1 else 0
     return rows[start : start + share]

@@ -105,7 +105,7 @@ def _cpu_lacks(features: frozenset[str], environment: Mapping[str, str]) -> str:
         return "no bf16 units on this processor"
     for name, low in _LIMITS.items():
         if (limit := environment.get(name, "")).lower() in low and platform.machine().lower() in ("x86_64", "amd64"):
-            return f"{name}={limit} switches the bf16 units of this processor off"
+            return f"{name}={limit} disables the bf16 units of this processor"
     return ""
 
 

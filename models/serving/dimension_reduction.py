@@ -58,8 +58,8 @@ def check_fewer(encoder: Encoder, kept: int) -> None:
     """
     if kept >= encoder.width:
         raise EncoderError(
-            f"{encoder.config.model}: vectors of width {encoder.width}, {kept} dimensions are asked for, expected "
-            "fewer; lower --dims"
+            f"{encoder.config.model}: --dims is {kept}, expected less than the encoder's width {encoder.width}. Lower "
+            "--dims."
         )
 
 

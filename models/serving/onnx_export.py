@@ -61,8 +61,8 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
             )
     except (RuntimeError, torch.onnx.OnnxExporterError) as error:
         raise EncoderError(
-            f"{encoder.config.model}: torch.onnx cannot export this architecture ({error}); use the folder with "
-            "sentence-transformers instead"
+            f"{encoder.config.model}: torch.onnx cannot export this architecture ({error}). Use the folder with "
+            "sentence-transformers instead."
         ) from error
     assert program is not None
     _part_sums(program)
@@ -151,7 +151,7 @@ def _need(package: str) -> None:
     try:
         __import__(package)  # from an optional extra, checked before the export starts
     except ImportError as error:
-        raise EncoderError(f"ONNX export needs {error.name}; pip install 'bsl-pipeline[onnx]'") from error
+        raise EncoderError(f"ONNX export needs {error.name}. Install it: pip install 'bsl-pipeline[onnx]'") from error
 
 
 @contextlib.contextmanager

@@ -73,8 +73,8 @@ def check_transformer(encoder: SentenceEncoder) -> PreTrainedTokenizerBase:
     backbone, tokenizer = encoder.network.backbone, encoder.tokenizer
     if isinstance(backbone, StaticTable) or isinstance(tokenizer, WhitespaceTokenizer) or not tokenizer.is_fast:
         raise EncoderError(
-            f"{encoder.config.model}: a {type(backbone).__name__} with a {type(tokenizer).__name__}, expected a "
-            "transformer with a fast tokenizer to make a table of; leave --static out"
+            f"{encoder.config.model}: {type(backbone).__name__} with {type(tokenizer).__name__}, expected a "
+            "transformer with a fast tokenizer. Remove --static."
         )
     return tokenizer
 
@@ -104,8 +104,8 @@ def _fitted(start_VK: Matrix, counts_NV: sparse.csr_matrix, wanted_NK: Matrix) -
     E₀ is the initial table, scaled to the size of Y and shifted to its mean.
     """
     mean_K = wanted_NK.mean(axis=0)
-    made_NK = counts_NV @ start_VK
-    scale = float((made_NK * (wanted_NK - mean_K)).sum() / max((made_NK**2).sum(), np.finfo(np.float64).tiny))
+    initial_NK = counts_NV @ start_VK
+    scale = float((initial_NK * (wanted_NK - mean_K)).sum() / max((initial_NK**2).sum(), np.finfo(np.float64).tiny))
     table_VK: Matrix = max(scale, 0.0) * start_VK + mean_K
     rest_VK = counts_NV.T @ (wanted_NK - counts_NV @ table_VK)
     way_VK, size_K = rest_VK.copy(), (rest_VK**2).sum(axis=0)

@@ -121,7 +121,7 @@ def open_token_cache(
 
     Raises:
         TrainingError: A column is missing or contains nulls, a score is not in [0, 1], or a sentence has no vector.
-        EncoderError: The tokenizer has no padding token, or a text gives no token.
+        EncoderError: The tokenizer has no padding token, or a text has no token.
     """
     teacher = _needed(teacher, needs)
     columns = [COLUMN_OF[need] for need in sorted(needs)]
@@ -138,8 +138,8 @@ def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVe
         return None
     if teacher is None:
         raise TrainingError(
-            "the objective needs a teacher's vectors and none were given; name an encoder in `teacher`, or choose an "
-            "objective that does without"
+            "the objective needs a teacher's vectors, but there is no teacher. Name an encoder in `teacher`, or "
+            "choose another objective."
         )
     return teacher
 

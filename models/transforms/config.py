@@ -53,7 +53,7 @@ class FlowConfig(TransformSettings):
     batch_size: int = Field(default=64, ge=2)
     """Vectors per step: both sentences of the code's 32 pairs. The first batch also initialises every actnorm."""
     epochs: int = Field(default=1, ge=1)
-    """Passes over the vectors; each leaves out a last batch that is not full."""
+    """Passes over the vectors; each drops a last batch that is not full."""
     max_steps: int | None = Field(default=None, ge=0)
     """Bound on steps; with 0, only the actnorms are initialised, which standardises each dimension."""
     seed: int = 0

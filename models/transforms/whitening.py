@@ -32,7 +32,7 @@ class Whitening(Transform):
         cls,
         vectors_ND: torch.Tensor,
         config: WhiteningConfig,
-        execution: Execution,  # noqa: ARG003 - seconds, in one act
+        execution: Execution,  # noqa: ARG003 - takes seconds
     ) -> Whitening:
         """Fit mean and eigenvectors, in float64; the covariance divides by N − 1.
 
@@ -44,8 +44,7 @@ class Whitening(Transform):
         kept = config.dimensions or width
         if kept > width:
             raise EvaluationError(
-                f"whitening to {kept} dimensions of vectors of width {width}, expected at most {width}; lower "
-                "`transform.dimensions`"
+                f"transform.dimensions is {kept}, expected at most the width of the vectors, {width}. Lower it."
             )
         mean_D, covariance_DD = _moments(vectors_ND)
         values_D, vectors_DD = torch.linalg.eigh(covariance_DD)
@@ -55,8 +54,8 @@ class Whitening(Transform):
         rank = int((values_D > max(least, 0.0)).sum())
         if rank < kept:
             raise EvaluationError(
-                f"{len(vectors_ND):,} vectors of width {width} vary in {rank} directions, expected {kept} or more to "
-                "whiten; fit on a larger corpus, or lower `transform.dimensions`"
+                f"cannot whiten to {kept} dimensions: {len(vectors_ND):,} vectors of width {width} vary in only {rank} "
+                "directions. Use a larger corpus, or lower transform.dimensions."
             )
         return cls(config, {"mean": mean_D, "kernel": vectors_DD[:, :kept] * values_D[:kept].rsqrt()})
 

@@ -67,17 +67,17 @@ class Vocabulary:
         if token is None:
             if len(codes) > 1:
                 raise TranslatorLoadError(
-                    f"the model translates into several languages ({_some(codes)}) and no target_token is set; "
-                    "set the one that is meant"
+                    f"the model translates into several languages ({_some(codes)}), but target_token is not set. Set "
+                    "target_token."
                 )
             return []
         if token not in self._tokenizer.encoder:
             raise TranslatorLoadError(
-                f"target_token {token} is not in the model's vocabulary; expected one of {_some(codes)}"
+                f"target_token {token} is not in the model's vocabulary (expected: {_some(codes)})"
             )
         return [self._tokenizer.encoder[token]]
 
 
 def _some(codes: Sequence[str]) -> str:
-    shown = ", ".join(sorted(codes)[:12]) or "none: the model has one target language, leave target_token out"
+    shown = ", ".join(sorted(codes)[:12]) or "none, since the model has one target language; remove target_token"
     return shown if len(codes) <= 12 else f"{shown} and {len(codes) - 12} more"

@@ -1,6 +1,6 @@
 """Crops: contiguous spans of a sentence's words, without the words before and after.
 
-Two crops of a text share some content and need no translator. As views they teach more than dropout does
+Two crops of a text share some content and need no translator. Training on them gains more than dropout does
 (González-Márquez et al., 2025, arXiv 2508.03453, who cut spans of sentences out of long texts; here spans of words).
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from models.views.config import CropView
 
 MIN_WORDS: Final = 2
-"""Least number of words in a crop; a text with no more words stays whole."""
+"""Least number of words in a crop; a text with no more words is unchanged."""
 
 # Chinese and Japanese have no spaces between words, so each character counts as a word. So does each letter of Thai,
 # Lao, Burmese and Khmer, with its signs above, below and after it, and with a vowel that is written before it.

@@ -75,14 +75,17 @@ class MaskedLM:
             folder, local_files_only=True, trust_remote_code=False
         )
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
-            raise MaskedLMError(f"{folder} has no fast tokenizer with a mask token; expected a masked language model")
+            raise MaskedLMError(
+                f"{folder}: no fast tokenizer with a mask token, expected a masked language model. Choose another "
+                "model."
+            )
         network, info = AutoModelForMaskedLM.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
         )
         if missing := info["missing_keys"]:  # transformers would initialise them at random
             raise MaskedLMError(
-                f"{folder} lacks {len(missing)} weights of a masked language model (first: {min(missing)}), expected "
-                "them all; take the checkpoint as it was pre-trained, with its head, not an encoder made from it"
+                f"{folder}: {len(missing)} weights of a masked language model are missing (first: {min(missing)}). Use "
+                "the pre-trained checkpoint with its masked-LM head, not an encoder made from it."
             )
         self.network: Any = network.to(device).eval()
         width = self.network.get_output_embeddings().out_features

@@ -195,7 +195,7 @@ def given_views(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame, method: st
         method: Name of the view.
 
     Returns:
-        sentence_id, method, text, sorted by sentence_id; empty views are left out.
+        sentence_id, method, text, sorted by sentence_id; empty views are excluded.
     """
     empty = pl.DataFrame(schema={"sentence_id": pl.UInt64, "text": pl.String})
     rows = pl.concat([empty, *map(_identified, frames)])

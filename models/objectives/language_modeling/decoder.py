@@ -7,7 +7,7 @@ modules; transformers 5 no longer shares tensors between two models. So an archi
 transformers. It must run packed (models/encoder/unpadded.py), and `_FORMS` must name the end of its self-attention.
 
 Attention to a single vector gives it weight 1 for every query, so queries and keys have no effect and no gradient. They
-are left out; outputs and gradients equal those of a full cross-attention.
+are omitted; outputs and gradients equal those of a full cross-attention.
 
 Shapes: B sentences, N tokens of all, D width, S width of the vectors, H heads, d width of a head.
 """
@@ -122,8 +122,8 @@ class Decoder(nn.Module):
         form = _FORMS.get(backbone.config.model_type)
         if form is None:
             raise TrainingError(
-                f"a {backbone.config.model_type} encoder has no decoder form, expected one of {', '.join(_FORMS)}; "
-                "choose another encoder.model, or an objective without a decoder"
+                f"architecture {backbone.config.model_type} cannot be used as a decoder, expected one of "
+                f"{', '.join(_FORMS)}. Choose another encoder.model, or an objective without a decoder."
             )
         self._form = form
         layers = attrgetter(form.layers)(backbone)
@@ -184,7 +184,7 @@ def decoder_position(backbone: PreTrainedModel, pad_id: int, max_length: int) ->
     first = first_position(backbone, pad_id, max_length)
     if first is None:
         raise TrainingError(
-            f"a {backbone.config.model_type} encoder of {max_length} tokens does not run without padding, which its "
-            "form as a decoder needs; lower encoder.max_length to its attention's window, or choose another encoder"
+            f"architecture {backbone.config.model_type} cannot run {max_length} tokens without padding, as a decoder "
+            "must. Lower encoder.max_length to its attention window, or choose another encoder.model."
         )
     return first

@@ -187,7 +187,7 @@ def vocabulary_head(backbone: PreTrainedModel) -> VocabularyHead:
     saved = _saved_head(backbone)
     if saved is not None:
         return saved
-    logger.info("%s: no masked-LM head beside the weights; a new one is learnt", backbone.name_or_path)
+    logger.info("%s: no masked-LM head in the folder, training a new one", backbone.name_or_path)
     linear = nn.Linear(int(backbone.config.hidden_size), width)
     nn.init.normal_(linear.weight, std=float(getattr(backbone.config, "initializer_range", 0.02)))
     nn.init.zeros_(linear.bias)

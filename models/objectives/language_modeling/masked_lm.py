@@ -56,8 +56,8 @@ class Masking:
         """
         if tokenizer.mask_token_id is None:
             raise EncoderError(
-                f"the tokenizer {type(tokenizer).__name__} has no mask token, expected one to hide words behind; start "
-                "from an encoder that was trained as a masked language model"
+                f"the tokenizer {type(tokenizer).__name__} has no mask token. Start from an encoder that was trained "
+                "as a masked language model."
             )
         return cls(int(tokenizer.mask_token_id), np.array(sorted(tokenizer.all_special_ids)), len(tokenizer))
 

@@ -81,8 +81,8 @@ def _shifted(whole: Tokens) -> tuple[Tokens, np.ndarray]:
     """Return the sentences without their last tokens, and the next token of each remaining token, (N,)."""
     if int(whole.lengths.min()) < 2:
         raise TrainingError(
-            "a sentence has one token only, expected [CLS] and [SEP] at least; tsdae needs a tokenizer that marks the "
-            "ends of sentences"
+            "objective tsdae: a sentence has only one token, expected at least [CLS] and [SEP]. Choose an encoder "
+            "whose tokenizer marks the ends of sentences."
         )
     last = np.zeros(len(whole.ids), dtype=np.bool_)
     last[whole.offsets[1:] - 1] = True
