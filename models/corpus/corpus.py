@@ -152,10 +152,10 @@ def _limited_by_source(partitions: Iterable[pl.DataFrame], origins: _Origins, ta
 
 
 def _limited(partitions: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
-    left: float = math.inf if limit is None else limit
+    remaining: float = math.inf if limit is None else limit
     for partition in partitions:
-        kept = partition if partition.height <= left else partition.head(int(left))
-        left -= kept.height
+        kept = partition if partition.height <= remaining else partition.head(int(remaining))
+        remaining -= kept.height
         if kept.height:
             yield kept
 

@@ -93,7 +93,7 @@ def parts_of(
     Returns:
         Keys of `NEEDS[use]`; null for unused rows.
     """
-    texts = pl.concat([_met(labelled[side], held, learnt) for side in sides])
+    texts = pl.concat([_matches(labelled[side], held, learnt) for side in sides])
     of_learnt, of_others = _share(labelled, sides, learnt, use), _OTHERS[use]
     # Drawing each text with the root of a share draws both texts of a pair with that share.
     one = 1 / len(sides)
@@ -123,10 +123,10 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
     if kind == "classes":
         kept = kept.filter(*((pl.col("part") == part).sum().over("label") >= needs[part].of_a_class for part in needs))
         if (classes := kept["label"].n_unique()) < _CLASSES:
-            wanted = " and ".join(f"{need.of_a_class} {_NAMES[part]}" for part, need in needs.items())
+            minimum = " and ".join(f"{need.of_a_class} {_NAMES[part]}" for part, need in needs.items())
             raise EvaluationError(
                 f"{found}: {classes} of {rows['label'].n_unique()} classes have enough rows, expected at least "
-                f"{_CLASSES} classes with {wanted} each. {_selection(use)} Label at least {_ROWS[use] // 2} rows of "
+                f"{_CLASSES} classes with {minimum} each. {_selection(use)} Label at least {_ROWS[use] // 2} rows of "
                 f"each class, {_OR_ELSE[use]}."
             )
     for part, need in needs.items():
@@ -220,14 +220,14 @@ def _share(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series, use:
     return 1.0 if learnt.is_in(ids.implode()).mean() <= 0.5 else JUDGING  # type: ignore[operator]  # of Booleans
 
 
-def _met(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:
+def _matches(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:
     """Return `row`, `text` (its id), and whether a sentence of the text is in `held` and in `learnt`."""
     known = {"held": held, "learnt": learnt}
-    met = _sentences(texts).group_by("row").agg(
+    matches = _sentences(texts).group_by("row").agg(
         pl.col("sentence_id").is_in(ids.implode()).any().alias(name) for name, ids in known.items()
     )  # fmt: skip
-    named = texts.to_frame("text").select(sentence_ids(normalize(pl.col("text"))).alias("text"))
-    return pl.concat([met.sort("row"), named], how="horizontal")
+    texts_hashed = texts.to_frame("text").select(sentence_ids(normalize(pl.col("text"))).alias("text"))
+    return pl.concat([matches.sort("row"), texts_hashed], how="horizontal")
 
 
 def _drawn(of_learnt: float, of_others: float, seed: int) -> pl.Expr:
@@ -251,14 +251,14 @@ def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Exp
     """
     rows = texts.group_by("row").agg(pl.col("held", "learnt").any(), pl.col("text").first()).sort("row")
     grouped = rows.with_columns(group=_groups(height, texts["text"]))
-    whole = grouped.select(
+    by_group = grouped.select(
         pl.col("held", "learnt").any().over("group"),
         pl.col("text").min().over("group"),
         large=pl.len().over("group") > height / 2,
     )
-    apart = texts.select("row", one=alone).group_by("row").agg(every=pl.col("one").all(), some=pl.col("one").any())
-    own = pl.when(pl.col("every") == pl.col("some")).then("every")
-    both = whole.with_columns(together=together, alone=apart.sort("row").select(own).to_series())
+    by_row = texts.select("row", one=alone).group_by("row").agg(every=pl.col("one").all(), some=pl.col("one").any())
+    agreed = pl.when(pl.col("every") == pl.col("some")).then("every")
+    both = by_group.with_columns(together=together, alone=by_row.sort("row").select(agreed).to_series())
     return both.select(pl.when("large").then("alone").otherwise("together")).to_series()
 
 
@@ -270,9 +270,9 @@ def _groups(rows: int, texts: pl.Series) -> pl.Series:
         texts: ids of the texts: the first column of all rows, then the next.
     """
     numbers = texts.rank("dense").to_numpy().astype(np.int64) - 1
-    places = np.tile(np.arange(rows), len(texts) // max(1, rows))
+    row_numbers = np.tile(np.arange(rows), len(texts) // max(1, rows))
     nodes = rows + int(numbers.max(initial=-1)) + 1
-    graph = coo_array((np.ones(len(places), dtype=np.int8), (places, rows + numbers)), shape=(nodes, nodes))
+    graph = coo_array((np.ones(len(row_numbers), dtype=np.int8), (row_numbers, rows + numbers)), shape=(nodes, nodes))
     _, groups = connected_components(graph, directed=False)
     return pl.Series("group", groups[:rows])
 

@@ -127,19 +127,19 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
     Raises:
         EmptyCorpusError: A part has no sentences.
     """
-    named = _parted(sentences, config)
-    drawn = pl.concat([_drawn(named, part, most, config.seed) for part, most in _bounds(config)])
+    parted = _parted(sentences, config)
+    drawn = pl.concat([_drawn(parted, part, most, config.seed) for part, most in _bounds(config)])
     held = drawn.filter(pl.col("part") != "train")
-    left = drawn.filter((pl.col("part") != "train") | ~pl.col("sentence_id").is_in(held["sentence_id"].implode()))
+    remaining = drawn.filter((pl.col("part") != "train") | ~pl.col("sentence_id").is_in(held["sentence_id"].implode()))
     for part, _ in _bounds(config):
-        if left.filter(part=part).is_empty():
+        if remaining.filter(part=part).is_empty():
             raise EmptyCorpusError(
                 f"no sentences for the part {part!r}: {sentences.height:,} sentences of "
                 f"{sentences['document'].n_unique():,} documents, and held-out sentences are not used for training "
                 f"anywhere{_dropped_lengths(left_out, config)}. Give more text: {FEW} documents of equal length, or "
                 f"{math.ceil(2 * RUN / config.share):,} different sentences, are always enough."
             )
-    return _with_units(left).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
+    return _with_units(remaining).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
 
 
 def whole(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
@@ -172,15 +172,15 @@ def _dropped_lengths(left_out: LeftOut | None, config: HoldOutConfig) -> str:
 def _parted(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
     """Add `run`, `cut` (whether the document is cut into runs) and `part`."""
     runs = _runs(sentences, config.share / 4 * sentences.height)  # a quarter of the held-out part
-    wholes = runs.with_columns(whole=pl.when("cut").then("run").otherwise(pl.col("document").cast(pl.UInt64)))
-    sizes = wholes.group_by("cut", "whole").len().sort(scattered(pl.col("whole"), config.seed), "whole", "cut")
+    units = runs.with_columns(whole=pl.when("cut").then("run").otherwise(pl.col("document").cast(pl.UInt64)))
+    sizes = units.group_by("cut", "whole").len().sort(scattered(pl.col("whole"), config.seed), "whole", "cut")
     reach = (pl.col("len").cum_sum() - pl.col("len") / 2) / sentences.height
     parts = sizes.select(
         "cut",
         "whole",
         part=pl.when(reach < config.share).then(pl.lit("report")).otherwise(pl.lit("train")),
     )
-    return wholes.join(parts, on=["cut", "whole"], maintain_order="left")
+    return units.join(parts, on=["cut", "whole"], maintain_order="left")
 
 
 def _runs(sentences: pl.DataFrame, longest: float) -> pl.DataFrame:
@@ -194,10 +194,10 @@ def _runs(sentences: pl.DataFrame, longest: float) -> pl.DataFrame:
 
 def _with_units(parts: pl.DataFrame) -> pl.DataFrame:
     """Add the bootstrap `unit`: a document; a run if the document is cut or if the part has few units."""
-    document, place = pl.col("document").cast(pl.UInt64) * 2**32, pl.col("position") // DRAWN
-    units = parts.with_columns(unit=document + pl.when("cut").then(place).otherwise(0))
+    document, run = pl.col("document").cast(pl.UInt64) * 2**32, pl.col("position") // DRAWN
+    units = parts.with_columns(unit=document + pl.when("cut").then(run).otherwise(0))
     few = pl.col("unit").n_unique().over("part") < FEWEST_UNITS
-    numbered = units.with_columns(unit=pl.when(few).then(document + place).otherwise("unit"))
+    numbered = units.with_columns(unit=pl.when(few).then(document + run).otherwise("unit"))
     return numbered.with_columns((pl.col("unit").rank("dense").over("part") - 1).cast(pl.UInt32))
 
 

@@ -307,8 +307,8 @@ def _mean_by_root(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> to
 
 def _weighted(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
     """Average tokens with weight t for token t, since later tokens of a decoder see more (SGPT, 2022, section 3)."""
-    places_T = torch.arange(1, mask_BT.shape[1] + 1, device=mask_BT.device)
-    return _mean(tokens_BTD, mask_BT * places_T, 0)
+    positions_T = torch.arange(1, mask_BT.shape[1] + 1, device=mask_BT.device)
+    return _mean(tokens_BTD, mask_BT * positions_T, 0)
 
 
 def _max(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
@@ -316,8 +316,8 @@ def _max(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tenso
 
 
 def _last(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
-    places_BT = mask_BT * torch.arange(mask_BT.shape[1], device=mask_BT.device)
-    last_B1D = places_BT.argmax(dim=1)[:, None, None].expand(-1, 1, tokens_BTD.shape[2])
+    positions_BT = mask_BT * torch.arange(mask_BT.shape[1], device=mask_BT.device)
+    last_B1D = positions_BT.argmax(dim=1)[:, None, None].expand(-1, 1, tokens_BTD.shape[2])
     return tokens_BTD.gather(1, last_B1D)[:, 0]
 
 

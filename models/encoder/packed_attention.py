@@ -169,9 +169,9 @@ def _tiled_attention(
     count, _, tokens, _ = q_BHTd.shape
     per_tile = min(count, SHORT // tokens)
     bias_LL = _tile_bias(tokens, per_tile, causal, q_BHTd.dtype, q_BHTd.device)
-    whole = count // per_tile * per_tile
+    full = count // per_tile * per_tile
     parts = []
-    for rows, joined in ((slice(whole), per_tile), (slice(whole, count), count - whole)):
+    for rows, joined in ((slice(full), per_tile), (slice(full, count), count - full)):
         if not joined:
             continue
         length = joined * tokens

@@ -152,8 +152,8 @@ def _groups_by_length(some: Tokens) -> tuple[Group, ...]:
 
 def _padding(lengths: NDArray[np.int64], device: torch.device) -> Padding:
     real_BT = np.arange(int(lengths.max())) < lengths[:, None]
-    places_N = np.flatnonzero(real_BT)
-    return Padding(uploaded(real_BT, device), uploaded(places_N, device))
+    indices_N = np.flatnonzero(real_BT)
+    return Padding(uploaded(real_BT, device), uploaded(indices_N, device))
 
 
 def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: torch.Tensor) -> torch.Tensor:
@@ -226,8 +226,8 @@ def _find_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
 
 
 def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
-    some = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(TRIED)]
-    tokens = Tokens.of(np.split(some, TRIED[:1]), pad_id)
+    ids = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(TRIED)]
+    tokens = Tokens.of(np.split(ids, TRIED[:1]), pad_id)
     layout = lay_out(tokens, np.arange(2), backbone.device, by_length=False)
     try:
         found_ND = run_packed(backbone, layout, first)
@@ -235,8 +235,8 @@ def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
         logger.info("%s cannot run without padding: %s", type(backbone).__name__, error)
         return False
     texts = torch.split(layout.ids, tokens.lengths.tolist(), 1)
-    alone = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in texts]
-    return bool(torch.allclose(found_ND, torch.cat(alone), rtol=TOLERANCE, atol=TOLERANCE))
+    separate = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in texts]
+    return bool(torch.allclose(found_ND, torch.cat(separate), rtol=TOLERANCE, atol=TOLERANCE))
 
 
 def _attention_over(own: str) -> Callable[..., Any]:
@@ -261,9 +261,11 @@ def _attention_over(own: str) -> Callable[..., Any]:
     return attend
 
 
-def _mask(own: str, *given: Any, **options: Any) -> torch.Tensor | None:  # noqa: ANN401  transformers' own
-    made: torch.Tensor | None = None if _without_mask.get() else ALL_MASK_ATTENTION_FUNCTIONS[own](*given, **options)
-    return made
+def _mask(name: str, *arguments: Any, **options: Any) -> torch.Tensor | None:  # noqa: ANN401  transformers' own
+    mask: torch.Tensor | None = (
+        None if _without_mask.get() else ALL_MASK_ATTENTION_FUNCTIONS[name](*arguments, **options)
+    )
+    return mask
 
 
 def _eager_of(module: torch.nn.Module) -> Callable[..., Any]:

@@ -47,8 +47,8 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     seeds = np.random.SeedSequence(seed).spawn(len(subsets))
     out: list[ScoreRow] = []
     for metric in FIGURE:
-        whole = _correlation(rows, metric, f"{dataset} {split}", resamples, seed)
-        out.append(ScoreRow(dataset, WHOLE, split, metric, "all", *whole.figures))
+        overall = _correlation(rows, metric, f"{dataset} {split}", resamples, seed)
+        out.append(ScoreRow(dataset, WHOLE, split, metric, "all", *overall.figures))
         if len(subsets) > 1:
             parts = {
                 name: _correlation(part, metric, f"{dataset} {split} {name}", resamples, own)

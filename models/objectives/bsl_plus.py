@@ -145,8 +145,8 @@ def list_mle(s_BN: torch.Tensor, t_BN: torch.Tensor, temperature: float, _: floa
     """
     order_BN = t_BN.argsort(dim=1, descending=True, stable=True)
     ordered_BN = s_BN.gather(1, order_BN) / temperature
-    left_BN = ordered_BN.flip(1).logcumsumexp(dim=1).flip(1)
-    return (left_BN - ordered_BN).sum(dim=1).mean()
+    remaining_BN = ordered_BN.flip(1).logcumsumexp(dim=1).flip(1)
+    return (remaining_BN - ordered_BN).sum(dim=1).mean()
 
 
 @full_precision

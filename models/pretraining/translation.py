@@ -169,8 +169,8 @@ class TranslationPairs:
         start = 0
         for direction in self.directions:
             count = len(direction.sources)
-            whole, rest = divmod(round(direction.share * count), count)
-            chosen += [np.arange(start, start + count)] * whole
+            repeats, rest = divmod(round(direction.share * count), count)
+            chosen += [np.arange(start, start + count)] * repeats
             chosen.append(start + generator.permutation(count)[:rest])
             start += count
         return np.concatenate(chosen)

@@ -107,8 +107,8 @@ def steps_per_epoch(pairs: int, config: TrainingConfig) -> int:
     Raises:
         TrainingError: The pairs do not fill one batch.
     """
-    full, left = divmod(pairs, config.batch_size)
-    steps = full + (left >= FEWEST and not config.drop_last)
+    full, remainder = divmod(pairs, config.batch_size)
+    steps = full + (remainder >= FEWEST and not config.drop_last)
     if steps == 0:
         raise TrainingError(
             f"{pairs} pairs, expected at least one batch of {config.batch_size}. Give more pairs, or lower "

@@ -91,8 +91,8 @@ class _Fit:
         if execution.work and (saved := newest_snapshot(execution.work, fingerprint)) is not None:
             self.step = saved.step
             self.adam.restore(saved.tensors["flow"])
-        taken = partial(self._advance, execution)
-        if run_steps(self, taken, partial(self._snapshot, fingerprint), saving, execution.should_stop):
+        take = partial(self._advance, execution)
+        if run_steps(self, take, partial(self._snapshot, fingerprint), saving, execution.should_stop):
             raise InterruptedRunError(self.step, self.total, str(execution.work) if execution.work else None)
 
     @property
@@ -157,11 +157,11 @@ def _check(vectors_ND: torch.Tensor, config: FlowConfig) -> None:
 
 def _check_spread(batch_BD: torch.Tensor, vectors_ND: torch.Tensor, config: FlowConfig) -> None:
     """Refuse a first batch in which a dimension hardly varies, because its scale would blow up all other vectors."""
-    whole_D = vectors_ND.std(dim=0, correction=0)
-    still = (batch_BD.std(dim=0, correction=0) < LEAST_SPREAD * whole_D).nonzero()
-    if len(still):
+    std_D = vectors_ND.std(dim=0, correction=0)
+    constant = (batch_BD.std(dim=0, correction=0) < LEAST_SPREAD * std_D).nonzero()
+    if len(constant):
         raise EvaluationError(
-            f"cannot initialise a flow: {len(still)} of {vectors_ND.shape[1]} dimensions hardly vary in the first "
-            f"{len(batch_BD)} vectors (first: dimension {int(still[0])}). Raise transform.batch_size (now "
+            f"cannot initialise a flow: {len(constant)} of {vectors_ND.shape[1]} dimensions hardly vary in the first "
+            f"{len(batch_BD)} vectors (first: dimension {int(constant[0])}). Raise transform.batch_size (now "
             f"{config.batch_size}), or check the encoder."
         )

@@ -43,8 +43,8 @@ class Vocabulary:
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of target pieces, without padding, end mark, target and unknown tokens."""
         piece = self._tokenizer.decoder
-        kept = [[piece[number] for number in row if number not in self._silent] for row in rows]
-        texts: list[str] = self._tokenizer.spm_target.decode(kept) if kept else []
+        pieces = [[piece[number] for number in row if number not in self._silent] for row in rows]
+        texts: list[str] = self._tokenizer.spm_target.decode(pieces) if pieces else []
         return [text.replace(_SPACE, " ").strip() for text in texts]
 
     def names(self, row: Sequence[int]) -> list[str]:

@@ -46,13 +46,13 @@ def crop_words(texts: Sequence[str], seeds: Sequence[int], view: CropView, numbe
 def _cropped(text: str, random: Random, view: CropView, number: int) -> str:
     spans = [match.span() for match in _WORDS.finditer(text)]
     # Python guarantees the same numbers in every version for Random.random() only.
-    share, place = [(random.random(), random.random()) for _ in range(number)][-1]
+    share, offset = [(random.random(), random.random()) for _ in range(number)][-1]
     wanted = round((view.least + share * (view.most - view.least)) * len(spans))
-    kept = max(wanted, MIN_WORDS)
-    if kept >= len(spans):
+    count = max(wanted, MIN_WORDS)
+    if count >= len(spans):
         return text
-    first = int(place * (len(spans) - kept + 1))
-    return text[spans[first][0] : spans[first + kept - 1][1]]
+    first = int(offset * (len(spans) - count + 1))
+    return text[spans[first][0] : spans[first + count - 1][1]]
 
 
 def halves(text: str) -> tuple[str, str]:

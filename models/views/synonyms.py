@@ -159,11 +159,11 @@ def _split(text: str, synonyms: Synonyms, share: float) -> _Sentence:
     parts = _WORD.split(text)
     shouts = text.isupper()
     replaceable = {
-        place: forms
-        for place in range(1, len(parts), 2)
-        if _REPLACEABLE.fullmatch(parts[place])
-        and (place == 1 or shouts or not parts[place][0].isupper())  # a capital inside a sentence begins a name
-        and (forms := synonyms(parts[place].lower()))
+        index: forms
+        for index in range(1, len(parts), 2)
+        if _REPLACEABLE.fullmatch(parts[index])
+        and (index == 1 or shouts or not parts[index][0].isupper())  # a capital inside a sentence begins a name
+        and (forms := synonyms(parts[index].lower()))
     }
     words = len(parts) // 2
     return _Sentence(parts, replaceable, max(round(share * words), min(words, 1)))
@@ -172,10 +172,10 @@ def _split(text: str, synonyms: Synonyms, share: float) -> _Sentence:
 def _replaced(sentence: _Sentence, random: Random) -> str:
     parts = list(sentence.parts)
     # Python guarantees the same numbers in every version for Random.random() only.
-    drawn = sorted((random.random(), place) for place in sentence.synonyms)
-    for _, place in drawn[: sentence.wanted]:
-        forms = sentence.synonyms[place]
-        parts[place] = _cased_like(parts[place], forms[int(random.random() * len(forms))])
+    drawn = sorted((random.random(), index) for index in sentence.synonyms)
+    for _, index in drawn[: sentence.wanted]:
+        forms = sentence.synonyms[index]
+        parts[index] = _cased_like(parts[index], forms[int(random.random() * len(forms))])
     return "".join(parts)
 
 

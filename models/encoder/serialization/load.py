@@ -80,7 +80,7 @@ class SavedEncoder:
         default_prompt: Name of the prompt that is used by default.
         pools_prompt: Whether a prompt's tokens are pooled.
         graph: ONNX graph that replaces the transformer's weights.
-        kept: Number of leading dimensions to which vectors are truncated (`truncate_dim`); None for all.
+        truncate_dim: Number of leading dimensions to which vectors are truncated; None for all.
     """
 
     backbone: SavedModule
@@ -96,7 +96,7 @@ class SavedEncoder:
     default_prompt: str | None = None
     pools_prompt: bool = True
     graph: Path | None = None
-    kept: int | None = None
+    truncate_dim: int | None = None
 
 
 def load_network(folder: Path, config: EncoderConfig | None) -> tuple[Encoder, Tokenizer, Mapping[str, str]]:
@@ -139,8 +139,8 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
         sentence_heads.insert(0, take_pooler(backbone, folder))
         config = config.model_copy(update={"pooling": "cls"})
     network = Encoder(backbone, config, token_heads, sentence_heads).eval()
-    if saved.kept is not None and saved.kept < network.width:
-        first = dense_of(torch.eye(saved.kept, network.width), torch.zeros(saved.kept))
+    if saved.truncate_dim is not None and saved.truncate_dim < network.width:
+        first = dense_of(torch.eye(saved.truncate_dim, network.width), torch.zeros(saved.truncate_dim))
         network = network.with_heads(config, token_heads, [*sentence_heads, first])
     if token_heads:
         from models.encoder.cnn import check_convolutions
@@ -179,12 +179,12 @@ def _backbone(saved: SavedEncoder, config: EncoderConfig) -> tuple[Backbone, Tok
 
 def surrounding_ids(tokenizer: Tokenizer, prompt: str) -> tuple[list[int], list[int]]:
     """Return the ids before a text (special tokens and the prompt's) and the special tokens' ids after it."""
-    alone, followed = (
+    prompt_ids, text_ids = (
         list(tokenizer(text, return_attention_mask=False)["input_ids"]) for text in (prompt, f"{prompt}the")
     )
     special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id}
-    after = list(takewhile(special.__contains__, reversed(followed)))[::-1]
-    return alone[: len(alone) - len(after)], after
+    after = list(takewhile(special.__contains__, reversed(text_ids)))[::-1]
+    return prompt_ids[: len(prompt_ids) - len(after)], after
 
 
 def read_saved(folder: Path) -> SavedEncoder:
@@ -233,19 +233,19 @@ def _read(folder: Path) -> SavedEncoder:
     texts = read_json(folder / PROMPTS, {})
     prompts = {name: text for name, text in (texts.get("prompts") or {}).items() if text}
     default = texts.get("default_prompt_name") if texts.get("default_prompt_name") in prompts else None
-    kept = _kept(folder, texts.get("truncate_dim"), modules)
+    truncate_dim = _truncation(folder, texts.get("truncate_dim"), modules)
     backbone, *others = modules
     token_heads, sentence_heads = (
         tuple(module for module in others if module.kind in kinds) for kinds in (TOKEN_HEADS, SENTENCE_HEADS)
     )
     saved = SavedEncoder(
         backbone,
-        normalize=modules[-1].kind == "Normalize" and kept is None,  # truncated vectors are not scaled again
+        normalize=modules[-1].kind == "Normalize" and truncate_dim is None,  # truncated vectors are not scaled again
         token_heads=token_heads,
         sentence_heads=sentence_heads,
         prompts=prompts,
         default_prompt=default,
-        kept=kept,
+        truncate_dim=truncate_dim,
     )
     if backbone.kind == "StaticEmbedding":
         from models.encoder.static import static_settings
@@ -387,16 +387,16 @@ def _with_config(folder: Path) -> Path:
     return folder
 
 
-def _kept(folder: Path, kept: object, modules: Sequence[SavedModule]) -> int | None:
+def _truncation(folder: Path, value: object, modules: Sequence[SavedModule]) -> int | None:
     """Check `truncate_dim`; return None if it truncates nothing."""
-    if kept is None:
+    if value is None:
         return None
-    if type(kept) is not int or kept < 1:
+    if type(value) is not int or value < 1:
         raise EncoderError(
-            f"{folder}: truncate_dim is {kept!r}, expected an integer of at least 1. Correct it in {PROMPTS}."
+            f"{folder}: truncate_dim is {value!r}, expected an integer of at least 1. Correct it in {PROMPTS}."
         )
     width = _width(modules)
-    return None if width is not None and kept >= width else kept
+    return None if width is not None and value >= width else value
 
 
 def _width(modules: Sequence[SavedModule]) -> int | None:

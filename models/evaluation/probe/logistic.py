@@ -87,15 +87,15 @@ def fit_logistic(
         start = family.solve(c, mean_N, start, rows.inverse(c, gram), max(tolerance, ROUGH))
         gram = family.gram(start, mean_N)
         solve = rows.inverse(c, gram)
-        wanted = [
-            (fold, place) for fold, row in enumerate(penalties) for place, penalty in enumerate(row) if penalty == c
+        cells = [
+            (fold, column) for fold, row in enumerate(penalties) for column, penalty in enumerate(row) if penalty == c
         ]
-        for begin in range(0, len(wanted), size):
-            folds, places = map(list, zip(*wanted[begin : begin + size], strict=True))
+        for begin in range(0, len(cells), size):
+            folds, columns = map(list, zip(*cells[begin : begin + size], strict=True))
             found = family.solve(c, row_weights_NF[:, folds], start.repeat(1, len(folds), 1), solve, tolerance)
-            out[folds, places] = found.transpose(0, 1)
+            out[folds, columns] = found.transpose(0, 1)
         if on_progress is not None:
-            on_progress(number + 1, len(grid), f"C = {c:g}, {len(wanted)} fits")
+            on_progress(number + 1, len(grid), f"C = {c:g}, {len(cells)} fits")
     return _with_centre(out, rows.centre, classes)
 
 

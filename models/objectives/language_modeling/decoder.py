@@ -96,8 +96,8 @@ class VectorAttention(nn.Module):
         if self.training and self.attention_dropout > 0:
             # Dropping the only attention weight means that this head of the token reads nothing.
             value_NHd = value_BD.unflatten(1, (self.heads, -1)).index_select(0, sentence_N)
-            kept_NH1 = functional.dropout(torch.ones_like(value_NHd[..., :1]), self.attention_dropout)
-            read_ND = self.output((value_NHd * kept_NH1).flatten(1))
+            mask_NH1 = functional.dropout(torch.ones_like(value_NHd[..., :1]), self.attention_dropout)
+            read_ND = self.output((value_NHd * mask_NH1).flatten(1))
         else:
             read_ND = self.output(value_BD).index_select(0, sentence_N)
         read_ND = functional.dropout(read_ND, self.dropout, self.training)
@@ -151,9 +151,9 @@ class Decoder(nn.Module):
         layout = lay_out(tokens, np.arange(len(tokens)), device, by_length=device.type == "cpu", causal=True)
         lengths = tokens.lengths[layout.order]
         sentence_N = uploaded(np.repeat(layout.order, lengths), device)
-        places_N = np.concatenate([np.arange(tokens.offsets[row], tokens.offsets[row + 1]) for row in layout.order])
+        indices_N = np.concatenate([np.arange(tokens.offsets[row], tokens.offsets[row + 1]) for row in layout.order])
         with self._between(backbone, vectors_BS, sentence_N):
-            return run_packed(backbone, layout, first), places_N
+            return run_packed(backbone, layout, first), indices_N
 
     @contextlib.contextmanager
     def _between(self, backbone: PreTrainedModel, vectors_BS: torch.Tensor, sentence_N: torch.Tensor) -> Iterator[None]:

@@ -200,8 +200,8 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
     if parts is None or not (folder / "config.json").is_file():
         return None
     with quiet_transformers():
-        whole: Any
-        whole, info = AutoModelForMaskedLM.from_pretrained(
+        masked_lm: Any
+        masked_lm, info = AutoModelForMaskedLM.from_pretrained(
             str(folder),
             config=read_settings(folder),
             local_files_only=True,
@@ -209,10 +209,10 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
             dtype=torch.float32,
             output_loading_info=True,
         )
-    bias_V = getattr(whole.get_output_embeddings(), "bias", None)
-    lacks = [key for key in info["missing_keys"] if key.startswith((parts.linear, parts.norm))]
-    if lacks or bias_V is None or len(embeddings_of(backbone)) != len(bias_V):
+    bias_V = getattr(masked_lm.get_output_embeddings(), "bias", None)
+    missing = [key for key in info["missing_keys"] if key.startswith((parts.linear, parts.norm))]
+    if missing or bias_V is None or len(embeddings_of(backbone)) != len(bias_V):
         return None
-    linear, norm = whole.get_submodule(parts.linear), whole.get_submodule(parts.norm)
+    linear, norm = masked_lm.get_submodule(parts.linear), masked_lm.get_submodule(parts.norm)
     activation = getattr(backbone.config, parts.activation) if parts.activation else "gelu"
     return VocabularyHead(linear, norm, bias_V, activation)
