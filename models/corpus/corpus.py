@@ -35,7 +35,7 @@ _BITS: Final = 6  # 64 ranges: 10 M sentences make parts of about 20 MB
 
 
 class CorpusConfig(Record):
-    """Configuration of a corpus, apart from its sources."""
+    """Configuration of a corpus, without its sources."""
 
     normalize: NormalizeConfig = NormalizeConfig()
     """Bounds on the length of sentences."""

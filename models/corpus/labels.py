@@ -78,27 +78,27 @@ _ROWS: Final[Mapping[Use, int]] = {"field": round(FEWEST / JUDGING), "adapt": 3 
 
 
 def parts_of(
-    labelled: pl.DataFrame, sides: Sequence[str], held: pl.Series, learnt: pl.Series, *, use: Use, seed: int = 0
+    labelled: pl.DataFrame, sides: Sequence[str], held_out: pl.Series, training: pl.Series, *, use: Use, seed: int = 0
 ) -> pl.Series:
     """Assign a part to each labelled row, by the rules of this module.
 
     Args:
         labelled: one row per label.
         sides: its text columns.
-        held: ids of held-out sentences.
-        learnt: ids of training sentences, before those of evaluation rows are removed.
+        held_out: ids of held-out sentences.
+        training: ids of training sentences, before those of evaluation rows are removed.
         use: use of the labels.
         seed: seed of the draws.
 
     Returns:
         Keys of `NEEDS[use]`; null for unused rows.
     """
-    texts = pl.concat([_matches(labelled[side], held, learnt) for side in sides])
-    of_learnt, of_others = _share(labelled, sides, learnt, use), _OTHERS[use]
+    texts = pl.concat([_matches(labelled[side], held_out, training) for side in sides])
+    of_training, of_others = _share(labelled, sides, training, use), _OTHERS[use]
     # Drawing each text with the root of a share draws both texts of a pair with that share.
     one = 1 / len(sides)
     judging = _together(
-        texts, labelled.height, _drawn(of_learnt, of_others, seed), _drawn(of_learnt**one, of_others**one, seed)
+        texts, labelled.height, _drawn(of_training, of_others, seed), _drawn(of_training**one, of_others**one, seed)
     )
     rest = None if use == "judge" else TEACH
     return judging.replace_strict([True, False], [JUDGE, rest], return_dtype=pl.String)
@@ -212,17 +212,17 @@ def shares(scores: pl.Series) -> pl.Series:
     return (scores.cast(pl.Float64) - low) / (high - low)
 
 
-def _share(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series, use: Use) -> float:
+def _share(labelled: pl.DataFrame, sides: Sequence[str], training: pl.Series, use: Use) -> float:
     """Return the evaluation share of rows on training text: all for `judge`, unless that removes most of the text."""
     if use != "judge":
         return 0.0 if use == "field" else JUDGING
     ids = sentences_of(pl.concat([labelled[side].alias("text") for side in sides]))
-    return 1.0 if learnt.is_in(ids.implode()).mean() <= 0.5 else JUDGING  # type: ignore[operator]  # of Booleans
+    return 1.0 if training.is_in(ids.implode()).mean() <= 0.5 else JUDGING  # type: ignore[operator]  # of Booleans
 
 
-def _matches(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:
-    """Return `row`, `text` (its id), and whether a sentence of the text is in `held` and in `learnt`."""
-    known = {"held": held, "learnt": learnt}
+def _matches(texts: pl.Series, held_out: pl.Series, training: pl.Series) -> pl.DataFrame:
+    """Return `row`, `text` (its id), and whether a sentence of the text is in `held_out` and in `training`."""
+    known = {"held_out": held_out, "training": training}
     matches = _sentences(texts).group_by("row").agg(
         pl.col("sentence_id").is_in(ids.implode()).any().alias(name) for name, ids in known.items()
     )  # fmt: skip
@@ -230,11 +230,11 @@ def _matches(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFra
     return pl.concat([matches.sort("row"), texts_hashed], how="horizontal")
 
 
-def _drawn(of_learnt: float, of_others: float, seed: int) -> pl.Expr:
+def _drawn(of_training: float, of_others: float, seed: int) -> pl.Expr:
     """Whether a text is for evaluation: held out, or drawn."""
     number = scattered(pl.col("text"), seed)
-    drawn = {share: number < round(share * 2**64) for share in (of_learnt, of_others)}
-    return pl.col("held") | (pl.col("learnt") & drawn[of_learnt]) | (~pl.col("learnt") & drawn[of_others])
+    drawn = {share: number < round(share * 2**64) for share in (of_training, of_others)}
+    return pl.col("held_out") | (pl.col("training") & drawn[of_training]) | (~pl.col("training") & drawn[of_others])
 
 
 def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Expr) -> pl.Series:
@@ -244,15 +244,15 @@ def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Exp
     null.
 
     Args:
-        texts: `row`, `text` (its id), `held`, `learnt`: one row per text.
+        texts: `row`, `text` (its id), `held_out`, `training`: one row per text.
         height: number of rows.
         together: condition for a group.
         alone: condition for a text.
     """
-    rows = texts.group_by("row").agg(pl.col("held", "learnt").any(), pl.col("text").first()).sort("row")
+    rows = texts.group_by("row").agg(pl.col("held_out", "training").any(), pl.col("text").first()).sort("row")
     grouped = rows.with_columns(group=_groups(height, texts["text"]))
     by_group = grouped.select(
-        pl.col("held", "learnt").any().over("group"),
+        pl.col("held_out", "training").any().over("group"),
         pl.col("text").min().over("group"),
         large=pl.len().over("group") > height / 2,
     )

@@ -233,7 +233,7 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
     title = pl.col("text").str.extract(_TITLE)
     again = (pl.col("record") == pl.col("record").shift(1)).fill_null(value=False)  # another column of the same record
     if records["document"].is_not_null().any():
-        # A record without a name is a document of its own, since unnamed records need not belong together.
+        # A record without a name is a separate document, since unnamed records need not belong together.
         own = pl.concat_str(pl.lit("r"), pl.col("record").cast(pl.String))
         named = pl.coalesce(pl.lit("d") + pl.col("document"), own).rank("dense") - 1
         goes_on = pl.col("document").is_not_null() | again

@@ -40,7 +40,7 @@ AFTER_FIRST: Final[Pooling] = "mean-after-first"
 """The average without the first token."""
 MIN_DIVISOR: Final = 1e-9  # lower bound of divisors, as in sentence-transformers: the mean of no token is zero
 PLUS: Final = "+"  # joins poolings whose vectors are concatenated
-# torch's activations that take no argument; settings name them by class name.
+# torch's activations without arguments; settings contain their class names.
 ACTIVATIONS: tuple[type[nn.Module], ...] = (
     *(nn.Identity, nn.Tanh, nn.ReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Mish, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU),
     *(nn.ReLU6, nn.Softplus, nn.Softsign, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.LogSigmoid, nn.Tanhshrink),

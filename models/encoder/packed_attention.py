@@ -188,7 +188,7 @@ def _tiled_attention(
 @cache
 @torch.inference_mode(mode=False)  # the cached tensor may be used in training
 def _tile_bias(tokens: int, per_tile: int, causal: bool, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Return what is added to the scores (L, L) of L = tokens · per_tile: 0 within a sentence, −∞ elsewhere."""
+    """Return the bias of the scores (L, L) for L = tokens · per_tile: 0 within a sentence, −∞ elsewhere."""
     number_L = torch.arange(per_tile * tokens) // tokens
     within_LL = number_L[:, None] == number_L
     if causal:

@@ -1,8 +1,8 @@
 """Concatenated sentences in a row of fixed length, so that every batch has the same shapes (for CUDA graphs).
 
 A CUDA graph replays thousands of kernels in one launch, but only on the shapes and the memory of its capture. Padding
-tokens fill the rest of the row. In attention they form sentences of their own, or take padding positions of shorter
-sentences, so no sentence attends to them and nothing is learnt from them.
+tokens fill the rest of the row. In attention they form separate sentences, or take padding positions of shorter
+sentences, so no sentence attends to them and they have no gradient.
 
 Shapes: R rows, T tokens of the longest sentence, N positions of the row.
 """

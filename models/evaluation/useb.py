@@ -1,4 +1,4 @@
-"""USEB scores (Wang, Reimers and Gurevych, 2021, section 4): each set by the metrics of its own script.
+"""USEB scores (Wang, Reimers and Gurevych, 2021, section 4): each set with the metrics of its own script.
 
 Average precision differs between sets. AskUbuntu: over the ranked answers. CQADupStack: over the first hundred, with
 equal scores as one threshold. TwitterPara: the same over all decided pairs. SciDocs: over all answers (trec_eval).

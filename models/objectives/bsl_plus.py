@@ -109,7 +109,7 @@ def ranking_loss(h: Views, t: Views, config: BSLConfig) -> torch.Tensor:
     """Return the ranking loss between the online encoder's and the target's lists, ≥ 0 (RankCSE, Liu et al., 2023).
 
     A list contains one sentence's cosines with the opposite views of all other sentences in the batch. Its own opposite
-    view is left out, because it would lead every list. Deviation: RankCSE takes the order from another trained encoder.
+    view is excluded, because it would lead every list. Deviation: RankCSE uses the order of another trained encoder.
 
     Args:
         h: Online vectors of view 1 and view 2, each (B, D).

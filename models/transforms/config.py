@@ -40,8 +40,8 @@ class FlowConfig(TransformSettings):
     hidden: int = Field(default=32, ge=1)
     """Width of a coupling's two hidden layers."""
     mixing: Literal["reversal", "convolution"] = "reversal"
-    """Mixing of channels in a step: reversal of their order, as in the released configuration, or Glow's learnt 1×1
-    convolution, which the code also offers."""
+    """Mixing of channels in a step: reversal of their order, as in the released configuration, or Glow's 1×1
+    convolution with trained weights, which the code also offers."""
     lr: float = Field(default=1e-3, gt=0)
     """Learning rate, constant."""
     weight_decay: float = Field(default=0.01, ge=0)

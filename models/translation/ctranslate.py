@@ -182,7 +182,7 @@ def _fault(model: MarianMTModel) -> str | None:
     config = model.config
     start, vocabulary = config.decoder_start_token_id, config.vocab_size
     if start != config.pad_token_id or start != vocabulary - 1:
-        return f"decoding starts from piece {start}, expected the padding piece, and as the last of {vocabulary} pieces"
+        return f"decoding starts from piece {start}, expected the padding piece, which must be the last of {vocabulary}"
     if model.model.decoder.embed_tokens.weight[start].any():
         return "the embedding of the start piece is not zero"
     if not config.share_encoder_decoder_embeddings:

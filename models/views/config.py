@@ -1,4 +1,4 @@
-"""Settings of views: which ones are made of a sentence, and by which translations."""
+"""Settings of views: the methods that make them, and their translators."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SynonymView(ViewMethod):
     show."""
 
     seed: int = Field(0, ge=0, lt=2**32)
-    """Seed that, with the sentence's id, decides which words are replaced, and by which synonyms."""
+    """Seed that, with the sentence's id, decides the replaced words and their synonyms."""
 
 
 class MaskedView(ViewMethod):
@@ -77,7 +77,7 @@ class MaskedView(ViewMethod):
     """Number of most probable tokens to draw from, by their probabilities; 1 uses the most probable."""
 
     seed: int = Field(0, ge=0, lt=2**32)
-    """Seed that, with the sentence's id, decides which tokens are masked, and which are drawn."""
+    """Seed that, with the sentence's id, decides the masked tokens and their replacements."""
 
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """Language of the sentences that get the view, ISO 639-1."""

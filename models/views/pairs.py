@@ -73,7 +73,7 @@ class PairConfig(Record):
     """Settings of training pairs: which views are paired, and the order of the pairs."""
 
     pairings: tuple[ViewPair, ...] = Field((ViewPair(view_1="bt-de", view_2="bt-fr"),), min_length=1)
-    """The pairings; a sentence gives one pair for each pairing of which it has both views."""
+    """The pairings; a sentence with both views of a pairing gives one pair for it."""
 
     labelled: bool = False
     """Use annotated pairs of the sources with their labels, not `pairings`; for objectives that need labels."""

@@ -115,10 +115,10 @@ _TAGS: Final = {
 
 @dataclass(frozen=True)
 class _Sentence:
-    """A sentence split into words (odd places of `parts`) and the text between them (even places)."""
+    """A sentence split into words (odd indices of `parts`) and the text between them (even indices)."""
 
     parts: list[str]
-    synonyms: Mapping[int, tuple[str, ...]]  # place of each replaceable word → forms that may replace it
+    synonyms: Mapping[int, tuple[str, ...]]  # index of each replaceable word → forms that may replace it
     wanted: int  # words to replace by the share, even if fewer are replaceable
 
     @property

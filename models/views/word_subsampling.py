@@ -2,7 +2,7 @@
 
 Word2vec subsamples frequent words when it reads text (Mikolov et al., 2013, section 2.3); here it is the last step
 before two views become a pair. The mean vector of a small masked language model depends too much on function words and
-punctuation; views with different ones teach the model to ignore them.
+punctuation; training on views with different ones makes the model ignore them.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class DenseRows:
         penalised = c * curvature
         rounding = torch.finfo(torch.float32).eps * float(penalised.trace())  # keeps it positive definite
         penalised.diagonal()[:-1].add_(1.0 + rounding)
-        # The curvature of the bias is 0 if the task is learnt perfectly.
+        # The curvature of the bias is 0 if the task is solved perfectly.
         penalised.diagonal()[-1].add_(1e-8 + rounding)
         factor = torch.linalg.cholesky(penalised)
         return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)

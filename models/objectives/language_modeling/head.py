@@ -74,7 +74,7 @@ class LinearCrossEntropy(torch.autograd.Function):
                     bias_grad += found.sum(0)
             part = (slopes[: end - first].T @ states[first:end]).to(wide)
             weight_grad = part if first == 0 else weight_grad.add_(part)
-        # The smoothing term is the same −share for every class, so it needs no (N, V) matrix of its own.
+        # The smoothing term is the same −share for every class, so it needs no separate (N, V) matrix.
         weight_grad -= share * states.to(wide).sum(0)
         saved = [
             (scale * (states_grad.to(wide) - smoothing * mean_D.to(wide))).to(states_ND.dtype),
