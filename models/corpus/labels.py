@@ -107,10 +107,7 @@ def parts_of(
 def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> pl.DataFrame:
     """Drop rows without a part and rows of classes too small for a part; check that enough rows are left.
 
-    Args:
-        rows: `label`, and `part` by `parts_of`.
-        kind: kind of labels.
-        use: use of the labels.
+    `rows` has the columns `label` and `part` (of `parts_of`).
 
     Raises:
         EvaluationError: fewer than two classes are left, a part has too few rows, or all its pairs have one score.
@@ -160,12 +157,8 @@ def sentences_of(texts: pl.Series) -> pl.Series:
 def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFrame:
     """Pair texts within a class, with score 1, and across classes, with score 0 (as SetFit).
 
-    Args:
-        texts: N texts.
-        classes: class number of each text, (N,).
-
     Returns:
-        sentence1, sentence2, score; equally many pairs of both scores for each text.
+        sentence1, sentence2, score; as many pairs with score 1 as with score 0 for each text.
 
     Raises:
         TrainingError: fewer than two classes have two texts.

@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 
 def merged(start: SentenceEncoder, trained: SentenceEncoder, share: float) -> SentenceEncoder:
-    """Return a new encoder with the weights (1 − share) · start + share · trained, in evaluation mode.
-
-    Args:
-        start: The encoder before training.
-        trained: The encoder after training.
-        share: Weight of the trained encoder, in [0, 1].
+    """Return a new encoder with the weights (1 − share) · start + share · trained, share in [0, 1], in evaluation mode.
 
     Raises:
         EncoderError: Their weights differ in names or shapes.

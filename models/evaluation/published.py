@@ -97,9 +97,10 @@ def rows_of(system: str) -> list[PublishedRow]:
             rows.setdefault((row.suite, row.metric, row.protocol), row)
     if not rows:
         names = list(dict.fromkeys(row.system for row in published_rows()))
-        nearest = difflib.get_close_matches(system, names, n=3) or names[:3]
+        near = difflib.get_close_matches(system, names, n=3)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(
-            f"unknown published system {system!r}. Did you mean {' or '.join(map(repr, nearest))}? Column `row` of "
-            f"models/evaluation/published.csv lists all {len(names)}."
+            f"unknown published system {system!r}.{hint} Column `row` of models/evaluation/published.csv lists all "
+            f"{len(names)}."
         )
     return list(rows.values())

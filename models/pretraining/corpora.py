@@ -148,9 +148,6 @@ def training_sentences(
         limits: Largest number of sentences of each collection, drawn at random.
         forbidden: Evaluation sentences, compared by `fingerprint`.
         seed: Seed of the draw and the order.
-
-    Returns:
-        The training sentences.
     """
     generator = np.random.default_rng(seed)
     seen = {fingerprint(sentence) for sentence in forbidden}

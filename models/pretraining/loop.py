@@ -115,9 +115,6 @@ def pretrain(
         folder: Folder for this run's snapshots alone, written every three minutes and at the end. If it has snapshots,
             the run resumes.
 
-    Returns:
-        The final state of the run, with its counters and loss curve.
-
     Raises:
         TrainingError: A loss or gradient is not finite, or (ResumeError) `folder` has a snapshot of another run.
     """

@@ -95,7 +95,7 @@ class Saving:
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot) -> None:
-    """Write a snapshot's files into `folder`, made if needed."""
+    """Write a snapshot's files into `folder`, which is created if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, tensors in sorted(snapshot.tensors.items()):
         save_file(tensors, folder / f"{name}.safetensors")

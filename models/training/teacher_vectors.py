@@ -70,7 +70,7 @@ def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> TeacherVectors:
     """Open a teacher's memory-mapped vectors, and write their files into `folder` first if they do not exist.
 
     Args:
-        folder: Made if needed.
+        folder: Created if needed.
         name: Part of the file names; other vectors need another name.
         rows: `sentence_id` (UInt64, ascending) and `embedding` (an array of D float32).
 

@@ -113,7 +113,7 @@ def open_token_cache(
     """Open the tokenised pairs, and write their file into `folder` first if it does not exist.
 
     Args:
-        folder: Made if needed.
+        folder: Created if needed.
         pairs: Columns `text_1` and `text_2`, and the columns of `needs`; others are ignored.
         encoder: Provides tokenizer, prompt and maximal length.
         needs: Fields that the objective needs besides the texts.

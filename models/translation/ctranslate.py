@@ -139,10 +139,6 @@ def convert_once(folder: Path, converted: Path) -> None:
 
     Several processes may convert at once: each uses a temporary folder, and the first result is used.
 
-    Args:
-        folder: A MarianMT model in the transformers format.
-        converted: Folder to make.
-
     Raises:
         TranslatorLoadError: `folder` has no model, unsafe weights, or a model that CTranslate2 would run differently.
     """

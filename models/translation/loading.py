@@ -32,7 +32,7 @@ def load_translator(
         folder: A MarianMT model in the transformers format.
         config: Languages, backend, precision, search and limits.
         resources: Device and cores, the device as for `resolve`.
-        converted: Folder of the model converted for ctranslate2, made if needed; transformers does not use it.
+        converted: Folder of the model converted for ctranslate2, created if needed; transformers does not use it.
         token_budget: Largest number of padded source tokens in a batch; None uses the default of backend and device.
 
     Raises:

@@ -58,11 +58,7 @@ _LEXNAMES: Final = (
 
 
 def open_wordnet(folder: Path) -> WordNetCorpusReader:
-    """Open the WordNet database in `folder`, and read it into memory (28 MB; seconds).
-
-    Args:
-        folder: Has at least `FILES`.
-    """
+    """Open the WordNet database in `folder` (at least `FILES`), and read it into memory (28 MB; seconds)."""
     import nltk.data
     from nltk.corpus.reader import WordNetCorpusReader
 
