@@ -120,7 +120,7 @@ class GeneralFigures(StageInputs):
     """Differences between the encoders."""
 
 
-@stage(ref=ProofRef, version=17)
+@stage(ref=ProofRef, version=18)
 def prove(
     work: StageContext,
     held_out: HeldOut,

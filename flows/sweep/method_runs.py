@@ -87,7 +87,7 @@ def start_encoder_of(site: RunContext, name: str) -> StartEncoder:
         from models.encoder.serialization.load import read_saved  # transformers
 
         saved = read_saved(folder)
-        heads = tuple(head.kind for head in saved.sentence_heads) + ("truncate_dim",) * (saved.kept is not None)
+        heads = tuple(head.kind for head in saved.sentence_heads) + ("truncate_dim",) * (saved.truncate_dim is not None)
         return StartEncoder(
             name=name,
             encoder=encoder,

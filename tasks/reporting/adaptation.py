@@ -134,7 +134,7 @@ def spelled(views: Sequence[str]) -> str:
     return f"{' and '.join(_TAUGHT.get(view, view) for view in views)} of a sentence belong together"
 
 
-@stage(ref=ReportRef, version=11)
+@stage(ref=ReportRef, version=12)
 def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
     """Publish the page of an adaptation and the encoder's card.
 

@@ -121,7 +121,7 @@ def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own
     ref = adapt([str(tmp_path / "shuffled.txt")], "embedded:bert-mini", None, SMALL, site)
     figures = site.open_store().manifest(ref).figures
     assert figures["verdict"] == "NOT PROVED"
-    assert "labelled rows that judge (--labels)" in str(figures["advice"])
+    assert "test labels (--labels)" in str(figures["advice"])
     proof = site.open_store().scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
     assert "neighbour" not in proof["evidence"].to_list()
     assert "counts" not in proof["role"].to_list()

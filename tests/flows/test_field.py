@@ -71,7 +71,7 @@ def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_
     assert (folder / "scores.svg").read_text().startswith("<svg ")
     page = (folder / "sweep.md").read_text()
     assert "## All sets" in page
-    assert "fit on a larger corpus" in page
+    assert "Use a larger corpus" in page
 
 
 def test_nothing_that_proves_was_learnt(store, compared):

@@ -125,4 +125,4 @@ def test_processes_end_with_the_command_and_save_what_they_learnt(tmp_path, alon
         time.sleep(0.1)
     assert not any(map(is_alive, running))
     if how != signal.SIGKILL:
-        assert "training was asked to stop after step" in said
+        assert "training stopped on request after step" in said

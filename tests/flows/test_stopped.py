@@ -29,7 +29,7 @@ def test_its_page_json_and_exit_code_say_so(store, harmful, capsys):
     outcome = json.loads(capsys.readouterr().out)
     assert outcome["verdict"] == "STOPPED"
     assert " by step 1: " in outcome["reason"]
-    assert outcome["advice"] == "The figures are of the start itself."
+    assert outcome["advice"] == "The figures are of the original encoder."
     page = (store.fetch(*store.refs("report")) / "report.md").read_text()
     assert page.split("\n\n")[1].startswith("**STOPPED** ")
     figures = {row["model"]: row["value"] for row in outcome["scores"] if row["metric"] == "spearman"}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PAGE: Final = "report"
 
 
-@stage(ref=ReportRef, version=18)
+@stage(ref=ReportRef, version=19)
 def report(work: StageContext, made: RunArtifacts, asked: ReportSettings, told: RunCommand) -> None:
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])

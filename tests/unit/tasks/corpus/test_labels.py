@@ -134,12 +134,12 @@ def test_labels_that_leave_nothing_to_learn_are_refused(site: RunContext, tmp_pa
 
 def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: RunContext, tmp_path: Path) -> None:
     passages = _published(site, _parts(TEXTS, held=20))
-    with pytest.raises(EvaluationError, match=r"too few documents .* found 20 sentences of 20 .* part 'report'; give"):
+    with pytest.raises(EvaluationError, match=r"too few documents: .*found 20 sentences of 20 .* part 'report'"):
         check_asked(site, passages)
     few = _file(tmp_path, TEXTS[:12])
-    with pytest.raises(EvaluationError, match=r"12 labelled rows, of which 12 judge: 0 of 2 classes have rows enough"):
+    with pytest.raises(EvaluationError, match=r"12 rows \(12 test labels\): 0 of 2 classes have enough rows"):
         _learnt(site, passages, few, use="judge")
-    with pytest.raises(EvaluationError, match=r"12 labelled rows, of which 12 judge and 0 teach: 0 of 2 classes"):
+    with pytest.raises(EvaluationError, match=r"12 rows \(12 test labels, 0 training labels\): 0 of 2 classes"):
         _learnt(site, passages, few, use="field")
 
 

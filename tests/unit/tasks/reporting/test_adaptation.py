@@ -97,7 +97,7 @@ def _page(adapted: Adapted) -> Page:
 
 def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
     page = markdown(_page(_adapted("BETTER")))
-    assert "**BETTER** than the start: MRR × 100 +3.10. Use it. Exported: the adapted encoder." in page
+    assert "**BETTER** than the original encoder: MRR × 100 +3.10. Use it. Exported: the adapted encoder." in page
     assert "| neighbour | +3.10 [+1.00, +5.00] | 0.002 | 20.0 | 23.1 | MRR | decides | 900 | 9,876 | the sent" in page
     assert "Taken: 50 % of the trained weights, the rest from the start." in page
     assert "| 0.5 | 69.9 |" in page

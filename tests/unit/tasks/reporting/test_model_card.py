@@ -44,7 +44,7 @@ def test_tiny_names_its_materials_with_their_licences():
     assert "| encoder at the start | embedded:bert-mini | CC BY-SA 4.0 |" in text
     assert "| sentences | embedded:nli-sample | CC BY-SA 4.0 |" in text
     assert "| translation of views | embedded:marian-mini-en-mul |" in text
-    assert "\n**BETTER** than the start: by 2. Use it.\n" in text
+    assert "\n**BETTER** than the original encoder: by 2. Use it.\n" in text
     assert "on 5,913 pairs of views (original, bt-de, bt-fr)" in text
     assert "| stsb test: spearman, all | 54.32 [50.0, 58.0] |" in text
     assert "| contrastive_weight | 0.1 |" in text
