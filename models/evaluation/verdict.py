@@ -24,6 +24,7 @@ _GENTLER: Final = (
     "training.max_steps (both in label_training if you train on labels), raise training.objective.anchor_weight "
     "(raw_anchor for a bare transformer), or give more text."
 )
+RELEVANT: Final = 0.5  # points; thousands of pairs make smaller, irrelevant differences significant
 _DETECTABLE: Final = 0.02  # difference that labels should detect
 _FEWEST_ROWS: Final = 400  # minimum to recommend: such a difference is then eight rows
 _UNTESTED: Final = "no set of scored pairs was evaluated, except the dev set that selected the encoder"
@@ -83,6 +84,10 @@ def verdict_of(
         f"Spearman × 100 {signed(row['value'], row['ci_low'], row['ci_high'])} on {row['dataset']} {row['split']}, "
         f"p {row['p_value']:.3f}"
     )
+    significant = row["ci_low"] > 0 or row["ci_high"] < 0
+    if significant and abs(row["value"]) < RELEVANT / 100:
+        advice = f"The difference is significant but below {RELEVANT:g} points: the original encoder is as good."
+        return Verdict("NO DIFFERENCE", reason, advice)
     if row["ci_low"] > 0:
         return Verdict("BETTER", reason, "Check it on your own text before you use it.")
     if row["ci_high"] < 0:

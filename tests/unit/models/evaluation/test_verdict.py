@@ -23,9 +23,11 @@ def rows(*figures, model="after BSL"):
         ((-0.05, -0.09, -0.01, 0.01), "WORSE"),
         ((0.02, -0.01, 0.05, 0.2), "NO DIFFERENCE"),
         ((-0.02, -0.05, 0.0, 0.06), "NO DIFFERENCE"),
+        ((0.0005, 0.0001, 0.0009, 0.01), "NO DIFFERENCE"),
+        ((-0.0005, -0.0009, -0.0001, 0.01), "NO DIFFERENCE"),
     ],
 )
-def test_only_an_interval_without_zero_decides(figure, word):
+def test_only_a_difference_of_half_a_point_whose_interval_leaves_out_zero_decides(figure, word):
     found = verdict_of(rows(("stsb", "test", *figure)), SYSTEMS, "embedded:stsb/dev", GENTLER, kept_start=False)
     assert found.word == word
     assert f"{100 * figure[0]:+.2f}" in found.reason
