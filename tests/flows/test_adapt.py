@@ -174,15 +174,15 @@ def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, tm
     assert learnt.isdisjoint(judging)
     assert learnt | judging <= {*rows["body"]}
     assert store.manifest(ref).figures["rows"] == {
-        "sentences learnt from": 0,
-        "labels learnt from": len(learnt),
-        "labels that judge": len(labelled),
-        "sentences held out": store.scan(passages).filter(pl.col("part") == "report").select(pl.len()).collect().item(),
+        "training sentences": 0,
+        "training labels": len(learnt),
+        "test labels": len(labelled),
+        "held-out sentences": store.scan(passages).filter(pl.col("part") == "report").select(pl.len()).collect().item(),
     }
     assert len(learnt) > 60
     assert len(judging) > 60
     page = (store.fetch(ref) / "report.md").read_text()
-    assert f"| labels learnt from | {len(learnt)} |" in page
+    assert f"| training labels | {len(learnt)} |" in page
 
 
 def test_what_goes_not_with_labels_is_refused() -> None:

@@ -71,7 +71,7 @@ def test_onnx_lies_beside_the_encoder_in_an_archive_too(store, tmp_path):
 def test_onnx_of_something_else_is_refused(store, tmp_path, capsys):
     put_report(store, 1, "card")
     assert export(store, "report/", tmp_path / "out", "--onnx") == 1
-    assert "has no encoder, expected a checkpoint" in capsys.readouterr().err
+    assert "--onnx needs a checkpoint (found" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
