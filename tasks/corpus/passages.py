@@ -13,7 +13,7 @@ from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.readers.read_report import ReadReport
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource, records
-from tasks.corpus.labels import TRAIN, apart, idle, labelled_rows, rows_by_part
+from tasks.corpus.labels import TRAIN, labelled_rows, rows_by_part, unused_rows, without_test_labels
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import progress_of, show_table
 
@@ -78,7 +78,7 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
 
 @stage(ref=CorpusRef, version=4)
 def learnt(work: StageContext, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int) -> None:
-    """Make the training corpus: unique sentences of the part `train`, without those of evaluation labels.
+    """Make the training corpus: unique sentences of the part `train`, without those of test labels.
 
     Args:
         work: the stage's context.
@@ -89,15 +89,15 @@ def learnt(work: StageContext, passages: PassagesRef, labels: LabelSource | None
 
     Raises:
         EvaluationError: there are too few labels for an evaluation; raised before training.
-        EmptyCorpusError: all training candidates occur in evaluation labels.
+        EmptyCorpusError: all training candidates occur in test labels.
     """
     table = work.store.scan(passages).collect()
-    own, idle_labels = _corpus(table.filter(part=TRAIN)), {}
+    own, counts = _corpus(table.filter(part=TRAIN)), {}
     if labels is not None:
         rows = labelled_rows(work.store, passages, labels, use=use, seed=seed)
-        own, idle_labels = apart(own, rows, labels), idle(rows, labels) | rows_by_part(rows)
+        own, counts = without_test_labels(own, rows, labels), unused_rows(rows, labels) | rows_by_part(rows)
     work.draft.write(own)
-    work.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **idle_labels})
+    work.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **counts})
 
 
 @stage(ref=CorpusRef, version=1)

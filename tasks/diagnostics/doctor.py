@@ -280,7 +280,7 @@ def _look_at_sets(site: RunContext, suite: tuple[str, ...]) -> list[Check]:
         return [Check("sets", "NO", str(error))]
     checks = [_look_at_set(site, name) for name in names]
     if checks and all(check.verdict == "note" for check in checks):
-        checks.append(Check("sets", "NO", "none of the sets can be had, expected one at least", checks[0].remedy))
+        checks.append(Check("sets", "NO", "none of the sets is available (expected at least one)", checks[0].remedy))
     return checks
 
 

@@ -24,7 +24,7 @@ from storage.errors import SourceError
 from storage.sources.labels import label_source
 from storage.sources.own_text import ReadingConfig
 from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weigh
-from tasks.corpus.labels import judging_labels
+from tasks.corpus.labels import evaluation_labels
 from tasks.corpus.passages import read_passages
 from tasks.embedding.encoders import resolve_encoder
 from tasks.stage.cached import StageContext, stage
@@ -167,7 +167,7 @@ def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, tm
     assert proof.filter(role="counts")["evidence"].to_list() == ["labels"]
     pairs = store.scan(PairsRef(key=made_of(site, ref, "pairs"))).collect()
     passages = PassagesRef(key=made_of(site, ref, "passages"))
-    labelled = judging_labels(store, passages, label_source(str(path)), "adapt", 0)
+    labelled = evaluation_labels(store, passages, label_source(str(path)), "adapt", 0)
     assert labelled is not None
     judging = {*labelled.first}
     learnt = {*pairs["text_1"], *pairs["text_2"]}

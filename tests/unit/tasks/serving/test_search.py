@@ -131,7 +131,7 @@ def test_a_long_text_is_indexed_and_what_is_left_out_is_said(model, site, tmp_pa
     corpus = index(site, model[0], SourceSpec(path=str(path)), "fp32")
     assert long in corpus.texts
     assert len(corpus.texts) == 6
-    assert corpus.taken.startswith("6 of 126 texts taken; left out: 118 repeated, 1 empty, 1 unreadable (the first: ")
+    assert corpus.taken.startswith("6 of 126 texts read; excluded: 118 repeated, 1 empty, 1 unreadable (the first: ")
     assert "lines.txt, line 126: not UTF-8" in corpus.taken
 
 
@@ -205,7 +205,7 @@ def test_the_command_line_answers_in_json(model, site, lines, capsys, monkeypatc
     said = capsys.readouterr()
     ((score, text),) = json.loads(said.out)[ORIGINALS[0]]
     assert (round(score, 5), text) == (1, ORIGINALS[0])
-    assert "lines.txt: 8 of 9 texts taken; left out: 1 repeated\n" in said.err
+    assert "lines.txt: 8 of 9 texts read; excluded: 1 repeated\n" in said.err
     assert main(["search", model[0], str(lines.path)]) == 2
     assert "expected a query" in capsys.readouterr().err
     assert main(["embed", model[0], str(lines.path), "vectors.csv"]) == 2
