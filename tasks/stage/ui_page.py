@@ -48,10 +48,10 @@ _ENDS: Final = {  # the kind that each flow makes exactly once, at its end
     "bsl-field": "sweep", "bsl-ablation": "sweep", "bsl-reproduce": "reproduction",
 }  # fmt: skip
 _ONCE: Final = ("ingest", "nli", "make_views")  # stages that a run of one recipe calls once
-_SAID: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")  # same as kind
+_SAME_AS_KIND: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")
 _LONGEST: Final = 60  # characters of a part of a key
-_MINUTES_OF_SILENCE: Final = 30  # each failed request costs up to two minutes, so pause after the first
-_silent_until = 0.0
+_PAUSE_MINUTES: Final = 30  # each failed request costs up to two minutes, so pause after the first
+_paused_until = 0.0
 _NAMES: Final = ("recipe_name", "name", "row")  # flow parameters that name the recipe or row
 
 
@@ -99,8 +99,8 @@ def shown(what: str, act: Callable[[], T]) -> T | None:
     Returns:
         The result of `act`; None if it was not shown.
     """
-    global _silent_until
-    if time.monotonic() < _silent_until:
+    global _paused_until
+    if time.monotonic() < _paused_until:
         return None
     try:
         return act()
@@ -109,12 +109,12 @@ def shown(what: str, act: Callable[[], T]) -> T | None:
         if isinstance(error, HTTPStatusError) and error.response.status_code < 500:
             logger.warning("%s: not in Prefect's UI, because its server refused it; the run continues (%s)", what, line)
             return None
-        _silent_until = time.monotonic() + 60 * _MINUTES_OF_SILENCE
+        _paused_until = time.monotonic() + 60 * _PAUSE_MINUTES
         logger.warning(
             "%s: not in Prefect's UI because its server failed; the run continues, and nothing is shown for the next "
             "%d minutes (%s)",
             what,
-            _MINUTES_OF_SILENCE,
+            _PAUSE_MINUTES,
             line,
         )
         return None
@@ -218,7 +218,7 @@ def _link(store: Store, ref: ArtifactRef, run: str) -> str:
 def _method(manifest: Manifest) -> str:
     """Return the stage's name in words, if it adds information to the kind."""
     stage = manifest.provenance.stage
-    known = stage in _SAID or PLACES.get(manifest.kind) == _LAST
+    known = stage in _SAME_AS_KIND or PLACES.get(manifest.kind) == _LAST
     return "" if known or stage == manifest.kind else stage.replace("_", " ")
 
 

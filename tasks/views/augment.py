@@ -45,7 +45,7 @@ def augment(
         site: Run context: store and device.
         corpus: The sentences.
         config: Settings of the views.
-        nli: Labelled pairs, which view `entail` needs.
+        nli: Labelled pairs for view `entail`.
         given: Views read from the sources.
     """
     routes = tuple(
@@ -55,10 +55,7 @@ def augment(
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)
 
 
-@stage(
-    ref=ViewsRef,
-    version=2,
-)
+@stage(ref=ViewsRef, version=2)
 def make_views(
     work: StageContext,
     corpus: CorpusRef,
@@ -111,6 +108,6 @@ def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
     samples = view_samples(views, SAMPLE_ROWS).to_dicts()
     rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items() if text]
     show_table("view-samples", rows, "A random sample of sentences and their views")
-    lost = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
-    examples = lost.select("method", "outcome", "source", result="text").to_dicts()
+    dropped = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
+    examples = dropped.select("method", "outcome", "source", result="text").to_dicts()
     show_table("view-examples", examples, "Examples of dropped sentences")

@@ -34,7 +34,7 @@ def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef |
         site: Run context: store and device.
         corpus: The sentences.
         views: Their views.
-        nli: Labelled pairs of the corpus, which `config.labelled` needs.
+        nli: Labelled pairs of the corpus for `config.labelled`.
         config: Settings of the pairs.
 
     Raises:
@@ -83,7 +83,7 @@ def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSour
         seed: decides which labels are for evaluation.
 
     Raises:
-        TrainingError: too few classes, or no different scores, to train on.
+        TrainingError: too few classes, or all scores equal.
         EvaluationError: too few labels for an evaluation.
     """
     rows = labelled_rows(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
@@ -113,8 +113,8 @@ def pair_labelled(work: StageContext, corpus: CorpusRef, nli: NliRef, config: Pa
         rows = work.draft.write_all(labelled_pairs(sentences, annotated, config.shuffle_seed, bits, scratch))
     if not rows:
         raise TrainingError(
-            f"{nli} contains no pair with both sentences in {corpus}, expected some; raise ingest.corpus.limit or "
-            "give sources with more labelled pairs"
+            f"{nli} contains no pair with both sentences in {corpus}. Raise ingest.corpus.limit, or give sources with "
+            "more labelled pairs."
         )
     labels = work.draft.scan().group_by("label").len().sort("label").collect(engine="streaming")
     work.draft.note({"labels": {str(label): n for label, n in labels.iter_rows()}})

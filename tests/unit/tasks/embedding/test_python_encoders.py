@@ -42,7 +42,7 @@ def test_a_run_takes_the_object_s_vectors_by_their_key(site, config):
     rows = store.scan(corpus).join(store.scan(taught), on="sentence_id").collect()
     np.testing.assert_array_equal(rows["embedding"].to_numpy(), np.array(lengths(rows["text"].to_list())))
     assert made_of(store, taught) == {"vectors": "object lengths"}
-    assert look_at_encoder(site, EncoderConfig(model=made.path)) == f"{made}, vectors that a teacher made"
+    assert look_at_encoder(site, EncoderConfig(model=made.path)) == f"{made}, stored vectors of a teacher"
 
 
 def test_equal_vectors_are_one_teacher_and_others_another(site, config):

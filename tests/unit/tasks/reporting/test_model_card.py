@@ -97,12 +97,12 @@ def test_an_encoder_that_took_a_transform_in_has_a_card_of_its_own():
 
 
 def test_a_form_in_a_folder_of_its_own_says_what_it_is_and_leaves_out_the_wholes_figures():
-    row = {"form": "static table", "place": "static", "width": "256", "MB": "1.2", "STS-B test": "60.00 [57.0, 63.0]"}
-    text = form_card(card(recipe("tiny")), row | {"against the first": "-1.00 [-2.00, +0.10]"})
+    row = {"form": "static table", "path": "static", "width": "256", "MB": "1.2", "STS-B test": "60.00 [57.0, 63.0]"}
+    text = form_card(card(recipe("tiny")), row | {"difference": "-1.00 [-2.00, +0.10]"})
     header = ModelCard(text).data
     assert "static-embeddings" in header.tags
     assert (header.license, header.eval_results) == ("cc-by-sa-4.0", None)
-    assert "60.00 [57.0, 63.0], -1.00 [-2.00, +0.10] beside the whole encoder" in text
+    assert "60.00 [57.0, 63.0], -1.00 [-2.00, +0.10] compared with the full encoder" in text
 
 
 def test_declared_data_bring_licence_and_citation_and_undeclared_say_so():
