@@ -31,13 +31,6 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
     Rows of rare classes and unused rows are excluded. The rows are sorted, so that the order of the file changes
     neither pairs nor folds.
 
-    Args:
-        store: store of the passages.
-        passages: the text, with its held-out parts.
-        labels: the labels.
-        use: use of the labels.
-        seed: seed of the random division.
-
     Raises:
         EvaluationError: too few rows remain for an evaluation.
     """
@@ -49,12 +42,7 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
 
 
 def without_test_labels(own: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
-    """Return the sentences that do not occur in labelled rows used for evaluation.
-
-    Args:
-        own: `sentence_id` of the training candidates.
-        rows: labelled rows from `labelled_rows`.
-        labels: source of the rows.
+    """Return the rows of `own` (with `sentence_id`) whose sentences do not occur in labelled rows for evaluation.
 
     Raises:
         EmptyCorpusError: no sentence remains for training.

@@ -50,12 +50,7 @@ def read_passages(work: StageContext, sources: tuple[TextSource, ...], config: H
 
 
 def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut) -> Iterator[pl.DataFrame]:
-    """Read the sentences of files in their order, file by file.
-
-    Args:
-        sources: the files.
-        config: minimum and maximum length of a sentence.
-        left_out: counts sentences outside these lengths.
+    """Read the sentences of files in order, file by file; `left_out` counts too short and too long sentences.
 
     Raises:
         SourceError: too many records of a file cannot be read.
@@ -80,13 +75,6 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
 def learnt(work: StageContext, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int) -> None:
     """Make the training corpus: unique sentences of the part `train`, without those of test labels.
 
-    Args:
-        work: the stage's context.
-        passages: all sentences.
-        labels: labels, if any.
-        use: use of the labels.
-        seed: decides which labels are for evaluation.
-
     Raises:
         EvaluationError: there are too few labels for an evaluation; raised before training.
         EmptyCorpusError: all training candidates occur in test labels.
@@ -110,14 +98,7 @@ def field_held(work: StageContext, passages: PassagesRef) -> None:
 
 @stage(ref=CorpusRef, version=3)
 def translated(work: StageContext, corpus: CorpusRef, most: int, seed: int) -> None:
-    """Sample the sentences to translate from the training corpus.
-
-    Args:
-        work: the stage's context.
-        corpus: the training corpus.
-        most: maximum number of sentences.
-        seed: seed of the sample.
-    """
+    """Sample at most `most` sentences of the training corpus, to translate them."""
     sentences = work.store.scan(corpus).collect().sort(scattered(pl.col("sentence_id"), seed))
     work.draft.write(sentences.head(most).sort("sentence_id"))
 

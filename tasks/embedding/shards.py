@@ -57,14 +57,6 @@ def embed_ranges(
 ) -> tuple[int, int]:
     """Write the vectors of a large corpus, one file per range, in the order of ids.
 
-    Args:
-        work: Context of the calling stage.
-        reusable: Vectors to reuse.
-        encoder: The encoder's artifact or model files.
-        corpus: The sentences.
-        config: Encoder settings.
-        precision: Precision of the computation.
-
     Returns:
         Number of newly embedded sentences, and width D of the vectors.
 

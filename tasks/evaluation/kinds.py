@@ -131,11 +131,7 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
 
 
 def available(site: RunContext, names: Iterable[str]) -> FoundSets:
-    """Find and read sets; return the available ones, and the reason for each missing one.
-
-    Args:
-        site: Run context; its mirror is searched first.
-        names: Names of sets, as from `names_of`.
+    """Find and read sets, first in the mirror; return the available ones, and the reason for each missing one.
 
     Raises:
         UnknownSuiteError: A name belongs to no kind of set.

@@ -204,13 +204,7 @@ def _place(wanted: AnyText, question: str) -> dict[str, object]:
 def question_draws(
     questions: Mapping[str, Retrieval], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> Iterator[SetDraws]:
-    """Return the scores of systems on each question about a text, on the same resamples of its documents.
-
-    Args:
-        questions: questions by name.
-        systems: vectors of each system's encoders, one per seed.
-        config: bootstrap settings.
-    """
+    """Return the scores of systems (vectors per seed) on each question about a text, on the same draws of documents."""
     from models.evaluation.sweep import SetDraws, outcome_draws
 
     for name, probe in questions.items():

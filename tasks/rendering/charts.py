@@ -149,9 +149,6 @@ def system_chart(scores: pl.DataFrame) -> Chart | None:
     """Return a chart of every system's Spearman correlation on the last test set of scored pairs.
 
     Without such a set, the first score of the tables is drawn; without scores the result is None.
-
-    Args:
-        scores: The table `scores` of all systems.
     """
     printed = scores.filter(PRINTED)
     tests = printed.filter(split="test", metric="spearman", protocol="all")
@@ -182,22 +179,13 @@ def figure_chart(
 
 
 def training_charts(logs: Mapping[str, pl.DataFrame]) -> list[Chart]:
-    """Return charts of training: each quantity by step, and the plane of alignment and uniformity.
-
-    Args:
-        logs: Name of a training → its log.
-    """
+    """Return charts of trainings (name → log): each quantity by step, and the plane of alignment and uniformity."""
     curves = training_curves(logs)
     return [*curves, *([_plane(logs)] if any(log["uniformity"].count() for log in logs.values()) else [])]
 
 
 def training_curves(logs: Mapping[str, pl.DataFrame], most: int | None = None) -> list[Chart]:
-    """Return a chart of each logged quantity by step, loss and dev score first.
-
-    Args:
-        logs: Name of a training → its log.
-        most: Maximum number of charts; None for all.
-    """
+    """Return at most `most` charts of the logged quantities by step, loss and dev score first."""
     seen = [panel for panel in _PANELS if any(log[panel[0]].count() for log in logs.values())]
     return [_curve(logs, column, title, scale) for column, title, scale in seen[:most]]
 

@@ -136,14 +136,7 @@ def training_summary(adapted: Adapted) -> str:
 
 @stage(ref=ReportRef, version=12)
 def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
-    """Publish the page of an adaptation and the encoder's card.
-
-    Args:
-        work: the stage's context.
-        made: the artifacts.
-        asked: settings and sources.
-        told: the command that repeats the run.
-    """
+    """Publish the page of an adaptation and the encoder's card."""
     manifest = work.store.manifest(made.proof)
     word, reason, advice = (str(manifest.figures[name]) for name in (VERDICT, "reason", "advice"))
     adapted = Adapted(

@@ -136,13 +136,7 @@ def card(
 
 
 def results_of(scores: pl.DataFrame, system: str, dev: str | None = None) -> list[EvalResult]:
-    """Return a system's printed figures under the Hub's dataset ids, without the set that selected its checkpoint.
-
-    Args:
-        scores: the table `scores`.
-        system: name of the system.
-        dev: set that selected the checkpoint; None if none did.
-    """
+    """Return a system's printed figures under Hub dataset ids, except those on `dev`, which selected the encoder."""
     rows = scores.filter(PRINTED).filter(model=system).iter_rows(named=True)
     dev = (dev or "").removeprefix(EMBEDDED)
     return [_result(row) for row in rows if f"{row['dataset']}/{row['split']}" != dev and math.isfinite(row["value"])]

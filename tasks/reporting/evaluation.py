@@ -69,14 +69,7 @@ def write_figures(
 def evaluation_page(
     scores: pl.DataFrame, comparison: pl.DataFrame | None, missing: Mapping[str, str], tables: Iterable[PaperTable]
 ) -> Page:
-    """Return the page: a chart of the systems, the papers' tables, all figures, differences, missing sets.
-
-    Args:
-        scores: the table `scores` of all systems.
-        comparison: the table `comparison`; None without comparisons.
-        missing: missing set → reason.
-        tables: layouts of the papers' tables.
-    """
+    """Return the page: a chart of the systems, the papers' tables, all figures, differences, missing sets."""
     from tasks.rendering.charts import system_chart  # matplotlib
 
     parts = [

@@ -57,15 +57,7 @@ class CardSubject(NamedTuple):
 def run_card(
     title: str, settings: RunSettings, scores: pl.DataFrame, subject: CardSubject, verdict: Verdict | None
 ) -> str:
-    """Return the model card of a run's encoder as Markdown.
-
-    Args:
-        title: the run's title.
-        settings: the run's settings.
-        scores: the table `scores` of all systems.
-        subject: the encoder.
-        verdict: whether training improved the encoder; None without training.
-    """
+    """Return the model card of a run's encoder as Markdown."""
     trainings = [phase.training for phase in settings.phases]
     dev = settings.evaluation.dev if any(training.select != "last" for training in trainings) else None
     column = subject.folded or settings.systems[-1]

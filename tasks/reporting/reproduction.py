@@ -65,13 +65,7 @@ class RowComparison(StageInputs):
 
 @stage(ref=ReproductionRef, version=7)
 def reproduce(work: StageContext, reports: tuple[ReportRef, ...], asked: RowComparison) -> None:
-    """Compare the figures of a recipe's runs with its published row.
-
-    Args:
-        work: the stage's context.
-        reports: one report per seed.
-        asked: the row, and the settings of the comparison.
-    """
+    """Compare the figures of a recipe's runs, one report per seed, with its published row."""
     row, cells = asked.row, asked.cells
     scores = pl.concat([work.store.scan(ref, "scores").filter(model=asked.system).collect() for ref in reports])
     reasons = [*asked.deviations, *_partial(work.store, reports[0], asked.records), *_stopped(work.store, reports)]
@@ -180,14 +174,7 @@ def _other_sets(figures: pl.DataFrame, scores: pl.DataFrame) -> list[str]:
 
 
 def reproduction_page(row: str, verdict: str, sentences: Sequence[str], figures: pl.DataFrame) -> Page:
-    """Return the page: the verdict, the published and measured figures, the signatures.
-
-    Args:
-        row: the published row's name.
-        verdict: verdict on the whole row.
-        sentences: why the runs and the row cannot be compared, or how many seeds are needed.
-        figures: the table `reproduction`.
-    """
+    """Return the page: the verdict with its reasons, the published and measured figures, the signatures."""
     rows = figures.filter(pl.col("signature") != "").rows(named=True)
     signed = [{"set": row["dataset"], "signature": row["signature"]} for row in rows]
     table = Table.of("Published and measured", figure_rows(figures))

@@ -196,12 +196,13 @@ class _Makers:
         from models.serving.static_distillation import tabulate
 
         vectors = self.encoder.encode(self._some_text)
-        forms, known = [], dev_scorer()
+        forms, dev = [], dev_scorer()
         axes = {"first": np.eye(self.encoder.width), "rotated": principal_axes(vectors)}
-        for kept in sorted(set(self.wanted.dims), reverse=True):
-            way, short = _better([(way, shortened(self.encoder.network, axes[way], kept)) for way in axes], self, known)
-            self.encoder.with_network(short).save(self.folder / f"dims-{kept}")
-            forms.append(self._measured(f"{kept} dimensions, {way}", f"dims-{kept}"))
+        for width in sorted(set(self.wanted.dims), reverse=True):
+            candidates = [(name, shortened(self.encoder.network, axes[name], width)) for name in axes]
+            name, short = _better(candidates, self, dev)
+            self.encoder.with_network(short).save(self.folder / f"dims-{width}")
+            forms.append(self._measured(f"{width} dimensions, {name}", f"dims-{width}"))
         if self.wanted.static:
             table = tabulate(self.encoder, self._some_text, vectors, self.wanted.static_dims)
             table.save(self.folder / "static")
@@ -231,8 +232,8 @@ def _check(encoder: SentenceEncoder, wanted: CompressionConfig) -> None:
     from models.serving.dimension_reduction import check_fewer
     from models.serving.static_distillation import check_transformer
 
-    for kept in wanted.dims:
-        check_fewer(encoder.network, kept)
+    for width in wanted.dims:
+        check_fewer(encoder.network, width)
     if (wanted.onnx or wanted.int8) and isinstance(encoder.network.backbone, StaticTable):
         raise EncoderError(
             f"{encoder.config.model}: a static table cannot be exported as a graph (expected a transformer). Remove "

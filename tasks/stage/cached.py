@@ -247,11 +247,7 @@ class StageInputs(Record):
 
 
 def ungrouped(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return stage arguments with each group replaced by its fields.
-
-    Args:
-        arguments: name → argument of a stage.
-    """
+    """Return stage arguments with each group replaced by its fields."""
     flat: dict[str, object] = {}
     for name, value in arguments.items():
         if isinstance(value, StageInputs):

@@ -178,13 +178,7 @@ class _Reports:
 
 
 def _work(connection: Connection, call: bytes, threads: int | None) -> None:
-    """Run a call in the child process and send its result.
-
-    Args:
-        connection: the pipe to the parent.
-        call: Prefect context, function, run context and arguments, pickled.
-        threads: CPU threads; None for all.
-    """
+    """Run a pickled call (Prefect context, function, run context, arguments) in the child process; send its result."""
     os.setsid()  # Ctrl-C reaches only the command, which then stops its children
     os.dup2(2, 1)  # text printed by libraries is not output of the command
     if threads:

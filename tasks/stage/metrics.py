@@ -85,11 +85,7 @@ class StageMetrics:
             _dropped.add(count, {**attributes, "bsl.reason": reason})
 
     def close(self, error: str = "") -> None:
-        """Count the outcome: failed, made or found.
-
-        Args:
-            error: Class of the exception that ended the stage.
-        """
+        """Count the outcome: failed (`error` is the class of the exception), made or found."""
         _provider()
         outcome = "failed" if error else "made" if self._made else "found"
         attributes = {"bsl.stage": self.step.stage, "bsl.outcome": outcome, **({"error.type": error} if error else {})}

@@ -68,13 +68,7 @@ class StagePage:
     pictures: list[tuple[str, str, str]] = field(default_factory=list)
 
     def publish(self, store: Store, ref: ArtifactRef, what: str) -> None:
-        """Publish the page in the Prefect UI; outside a run, do nothing.
-
-        Args:
-            store: store of the artifact.
-            ref: the artifact.
-            what: description of the stage; its first line is shown.
-        """
+        """Publish the page in the Prefect UI, with the first line of `what`; outside a run, do nothing."""
         if not in_run() or "/" in ref.kind:  # pages of shards would hide the others
             return
         manifest = store.manifest(ref)

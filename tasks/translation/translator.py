@@ -62,13 +62,7 @@ def embedded_pins(config: TranslatorConfig) -> tuple[Pin, ...]:
 
 
 def record_pins(name: str, directions: list[TranslatorConfig], root: Path) -> dict[str, JsonValue]:
-    """Translate plain sentences; return the translations on which every engine agrees, by direction and beam.
-
-    Args:
-        name: An embedded translator.
-        directions: Its language pairs; backend, precision and beam are set here.
-        root: Folder of the models.
-    """
+    """Translate plain sentences; return the translations on which every engine agrees, by direction and beam."""
     from models.translation.smoke_test import PLAIN_SENTENCES
 
     configs = [direction.model_copy(update={"beam": beam}) for direction in directions for beam in BEAMS]
@@ -140,10 +134,6 @@ class ResolvedTranslator(Record):
 
 def find_translator(site: RunContext, config: TranslatorConfig) -> ResolvedTranslator:
     """Find a translator's model and fingerprint it.
-
-    Args:
-        site: Run context: mirror and device.
-        config: The translator.
 
     Raises:
         SourceError, AssetError: The model is not available.

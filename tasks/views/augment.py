@@ -39,15 +39,7 @@ def augment(
     nli: NliRef | None = None,
     given: tuple[ViewsRef, ...] = (),
 ) -> ViewsRef:
-    """Make the views of a corpus, or reuse cached ones; models are identified by content, not by path.
-
-    Args:
-        site: Run context: store and device.
-        corpus: The sentences.
-        config: Settings of the views.
-        nli: Labelled pairs for view `entail`.
-        given: Views read from the sources.
-    """
+    """Make the views of a corpus, or reuse cached ones; models are identified by content, not by path."""
     routes = tuple(
         Route(method=view.method, hops=tuple(find_translator(site, hop) for hop in view.hops)) for view in config.routes
     )

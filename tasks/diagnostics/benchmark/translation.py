@@ -156,12 +156,12 @@ def _rate(
         nonlocal pieces
         pieces = sum(translation.n_tokens for translation in translator.translate(some))
 
-    taken = seconds(work, card.device, rounds=1)
+    elapsed = seconds(work, card.device, rounds=1)
     flops = 2 * ENCODER * sum(map(len, sources)) + 2 * DECODER * pieces * beam
     limit = precision if precision in card.flops else "fp16"  # int8 products are not measured on a GPU
-    share = flops / taken / card.flops[limit]
+    share = flops / elapsed / card.flops[limit]
     name = f"translation, {backend}, beam {beam}, {precision}, {len(some):,} sentences"
-    return Rate(name, pieces / taken, "pieces/s", share, f"measured {limit} products")
+    return Rate(name, pieces / elapsed, "pieces/s", share, f"measured {limit} products")
 
 
 def _loop(folder: Path, card: Card, texts: list[str], precision: str) -> Rate:
@@ -186,5 +186,5 @@ def _loop(folder: Path, card: Card, texts: list[str], precision: str) -> Rate:
                 model.generate(**inputs, generation_config=search)
             pieces += int(inputs.attention_mask.sum()) + len(batch)
 
-    taken = seconds(work, card.device, rounds=1)
-    return Rate(f"translation, generate loop, beam 4, {precision} (peer)", pieces / taken, "pieces/s")
+    elapsed = seconds(work, card.device, rounds=1)
+    return Rate(f"translation, generate loop, beam 4, {precision} (peer)", pieces / elapsed, "pieces/s")

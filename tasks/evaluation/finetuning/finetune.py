@@ -112,13 +112,7 @@ def tunes_cross_encoder(config: TrainingConfig) -> bool:
 
 
 def tuned_made(work: StageContext, tuning: FineTuning, training_data: str) -> dict[str, JsonValue]:
-    """Return the signature fields of a fine-tuned encoder; without the seed, as one score combines several seeds.
-
-    Args:
-        work: Context of the stage.
-        tuning: The encoder and the training settings.
-        training_data: A set, or a protocol of folds.
-    """
+    """Return the signature fields of a fine-tuned encoder; without the seed, because a score combines several seeds."""
     settings = tuning.config.model_dump_json(exclude={"seed"})
     made = encoder_made(encoder_folder(work.store, tuning.encoder), tuning.network, "fp32")
     tuned = f"{training_data}@{rows_digest([(settings, ())])}"

@@ -61,13 +61,7 @@ class Artifact:
 
 
 def artifacts_of(manifests: Iterable[Manifest], run: str, vectors: Mapping[str, EmbeddingsRef]) -> list[Artifact]:
-    """Return the artifacts behind a run.
-
-    Args:
-        manifests: their manifests.
-        run: id of the run, to distinguish new artifacts from cached ones.
-        vectors: system → its embeddings.
-    """
+    """Return the artifacts behind a run; `run` is its id, to distinguish new artifacts from cached ones."""
     systems = {ref.key: system for system, ref in vectors.items()}
     artifacts = []
     for manifest in manifests:

@@ -71,13 +71,7 @@ class SweepContent:
 
 
 def sweep_page(content: SweepContent, sentences: Sequence[str], own: Sequence[Part]) -> Page:
-    """Return the page.
-
-    Args:
-        content: systems, figures, choice.
-        sentences: the finding or advice, a sentence each.
-        own: the sections on the text, the settings and how to reproduce the page.
-    """
+    """Return the page; `own` are the sections on the text, the settings and how to reproduce the page."""
     table = content.table
     notes = [*content.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
     costs = Part("Cost")
@@ -105,12 +99,7 @@ def _all_sets(content: SweepContent) -> list[Table | Folded]:
 
 
 def finding(table: pl.DataFrame, shown: str) -> str:
-    """Return the systems above and below each reference, and those without a clear difference.
-
-    Args:
-        table: the table `sweep`.
-        shown: the set that the chart draws.
-    """
+    """Return the systems above and below each reference, and those without a clear difference."""
     sets = headline_sets(table, shown)
     return " ".join(line for name, rows in sets.items() for line in _findings(rows, name))
 
@@ -185,12 +174,7 @@ def shown_set(table: pl.DataFrame, wanted: str | None) -> str:
 
 
 def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
-    """Return the rows of one metric of a set: Spearman if it has it, else its first (such as accuracy before F1).
-
-    Args:
-        table: the table `sweep`.
-        shown: the set.
-    """
+    """Return the rows of one metric of a set: Spearman if it has it, else its first (such as accuracy before F1)."""
     own = table.filter(dataset=shown)
     preferred = own.filter(metric=_PREFERRED)
     first = (preferred if preferred.height else own).row(0, named=True)
@@ -198,12 +182,7 @@ def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
 
 
 def headline_sets(table: pl.DataFrame, shown: str) -> dict[str, pl.DataFrame]:
-    """Return name → rows of the shown set, and of one set for each other metric with comparisons.
-
-    Args:
-        table: the table `sweep`.
-        shown: the set.
-    """
+    """Return name → rows of the shown set, and of one set for each other metric with comparisons."""
     own = shown_rows(table, shown)
     drawn = table.drop_nulls("reference").filter(pl.col("metric") != own["metric"][0])
     others = {}

@@ -40,14 +40,7 @@ def run_systems(store: Store, reports: Sequence[ReportRef]) -> tuple[SweepSystem
 
 
 def run_parts(store: Store, names: Sequence[str], reports: Sequence[ReportRef], scores: pl.DataFrame) -> list[Part]:
-    """Return the sections on runs: corpus and verdict, settings that differ, training curves, all scores.
-
-    Args:
-        store: store of the reports.
-        names: name of each run.
-        reports: report of each run.
-        scores: the table `result_scores`.
-    """
+    """Return the sections on runs: corpus and verdict, settings that differ, training curves, all scores."""
     manifests = dict(zip(names, map(store.manifest, reports), strict=True))
     settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
     return [
