@@ -35,7 +35,7 @@ class Choice:
 
 
 def advice(table: pl.DataFrame, choice: Choice) -> list[str]:
-    """Return sentences of advice: the best system, its significance, its cost, and higher systems that were rejected."""
+    """Return sentences of advice: the best system, its significance and cost, and higher systems that were rejected."""
     rows = {row["label"]: row for row in table.filter(dataset=TEXT).drop_nulls("mean").iter_rows(named=True)}
     start = next(iter(rows))
     if not choice.ranking.behind:
