@@ -60,7 +60,7 @@ class ClusteringKind(FrozenKind[ClusterSet]):
             SourceError: The set does not exist or is not available.
         """
         if name not in self.names:
-            raise SourceError(f"{name!r} names no clustering set; expected one of {', '.join(self.names)}")
+            raise SourceError(f"unknown clustering set {name!r} (expected one of {', '.join(self.names)})")
         return ClusterSet(dataset=name, source=resolve_source(SourceSpec(dataset=name, split=_SPLIT), site.mirror))
 
     def scores(

@@ -62,12 +62,12 @@ class UsebKind(FrozenKind[UsebSet]):
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """Suites of test splits; a dev split has to be named, such as `askubuntu/dev`."""
+        """Suites of test splits; a dev split is requested by name, such as `askubuntu/dev`."""
         return {suite: tuple(dataset.name for dataset in members) for suite, members in suites_of(USEB).items()}
 
     def knows(self, name: str) -> bool:
         """Return whether the name is a split of a USEB dataset."""
-        dataset, split = _parted(name)
+        dataset, split = _split_name(name)
         return dataset in READERS and split in DATASETS[dataset].splits
 
     def find(self, site: RunContext, name: str) -> UsebSet:
@@ -77,8 +77,8 @@ class UsebKind(FrozenKind[UsebSet]):
             SourceError: The set does not exist, or no mirror has its files; the message names the archive to unpack.
         """
         if not self.knows(name):
-            raise SourceError(f"{name!r} names no set of USEB; expected one of {', '.join(self.names)}")
-        dataset, split = _parted(name)
+            raise SourceError(f"unknown USEB set {name!r} (expected one of {', '.join(self.names)})")
+        dataset, split = _split_name(name)
         return UsebSet(
             dataset=dataset,
             split=split,
@@ -166,9 +166,9 @@ def _rankings(rows: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]
 def _of_candidates(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
     from models.evaluation.metrics import ranked
 
-    asked = queries.select("query", sentence1="text", answers="relevant")
+    texts = queries.select("query", sentence1="text", answers="relevant")
     pairs = documents.select("query", "document", sentence2="text").join(
-        asked, on="query", how="inner", maintain_order="left"
+        texts, on="query", how="inner", maintain_order="left"
     )
     scored = pairs.select(
         "query",
@@ -194,6 +194,6 @@ def _from_pool(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vectors,
     ]
 
 
-def _parted(name: str) -> tuple[str, str]:
+def _split_name(name: str) -> tuple[str, str]:
     dataset, _, split = name.partition("/")
     return dataset, split or _TEST

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 PAGE: Final = "evaluation"
-_COMPARED: Final = "× 100 on the same draws, with 95 % interval and p"
+_COMPARED: Final = "Differences × 100 on the same bootstrap draws, with 95 % interval and p"
 
 
 class Missing(BaseModel):
@@ -34,11 +34,11 @@ class Missing(BaseModel):
 
     @classmethod
     def of(cls, reasons: Mapping[str, str]) -> Missing:
-        """Make from name → reason."""
+        """Return the sets of a mapping name → reason."""
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=EvaluationRef, version=5)
+@stage(ref=EvaluationRef, version=6)
 def summarise(
     work: StageContext,
     scores: tuple[ScoresRef, ...],
@@ -69,14 +69,7 @@ def write_figures(
 def evaluation_page(
     scores: pl.DataFrame, comparison: pl.DataFrame | None, missing: Mapping[str, str], tables: Iterable[PaperTable]
 ) -> Page:
-    """Return the page: a chart of the systems, the papers' tables, every figure, differences, what is missing.
-
-    Args:
-        scores: the table `scores` of all systems.
-        comparison: the table `comparison`; None without comparisons.
-        missing: missing set → reason.
-        tables: the papers' tables.
-    """
+    """Return the page: a chart of the systems, the papers' tables, all figures, differences, missing sets."""
     from tasks.rendering.charts import system_chart  # matplotlib
 
     parts = [
@@ -90,9 +83,5 @@ def evaluation_page(
 
 
 def difference_part(comparison: pl.DataFrame | None) -> Part:
-    """Return the section of differences between systems.
-
-    Args:
-        comparison: the table `comparison`; None leaves the section empty.
-    """
+    """Return the section of differences between systems; empty without the table `comparison`."""
     return Part("Differences", [] if comparison is None else [Table.of(_COMPARED, difference_rows(comparison))])

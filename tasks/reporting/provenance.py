@@ -36,9 +36,9 @@ class RunCommand(BaseModel):
 def commit() -> str:
     """Return the commit of the clone or installed package, marked if files have changed, or why it is unknown."""
     try:
-        return _of_clone() or _of_package() or "unknown: neither a clone nor installed from one"
+        return _of_clone() or _of_package() or "unknown: not a clone of the repository, nor installed from one"
     except (OSError, subprocess.SubprocessError):
-        return _of_package() or "unknown: git cannot be asked"
+        return _of_package() or "unknown: git failed"
 
 
 def _of_clone() -> str:
@@ -65,7 +65,7 @@ def _of_package() -> str:
 def lineage(store: Store, refs: Iterable[ArtifactRef]) -> list[Manifest]:
     """Return the manifests of artifacts and of all their direct and indirect inputs, inputs first.
 
-    A missing or unreadable input is left out together with its own inputs.
+    A missing or unreadable input is skipped together with its own inputs.
     """
     made: dict[str, Manifest] = {}
     for ref in refs:

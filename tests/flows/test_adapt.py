@@ -24,7 +24,7 @@ from storage.errors import SourceError
 from storage.sources.labels import label_source
 from storage.sources.own_text import ReadingConfig
 from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weigh
-from tasks.corpus.labels import judging_labels
+from tasks.corpus.labels import evaluation_labels
 from tasks.corpus.passages import read_passages
 from tasks.embedding.encoders import resolve_encoder
 from tasks.stage.cached import StageContext, stage
@@ -167,22 +167,22 @@ def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, tm
     assert proof.filter(role="counts")["evidence"].to_list() == ["labels"]
     pairs = store.scan(PairsRef(key=made_of(site, ref, "pairs"))).collect()
     passages = PassagesRef(key=made_of(site, ref, "passages"))
-    labelled = judging_labels(store, passages, label_source(str(path)), "adapt", 0)
+    labelled = evaluation_labels(store, passages, label_source(str(path)), "adapt", 0)
     assert labelled is not None
     judging = {*labelled.first}
     learnt = {*pairs["text_1"], *pairs["text_2"]}
     assert learnt.isdisjoint(judging)
     assert learnt | judging <= {*rows["body"]}
     assert store.manifest(ref).figures["rows"] == {
-        "sentences learnt from": 0,
-        "labels learnt from": len(learnt),
-        "labels that judge": len(labelled),
-        "sentences held out": store.scan(passages).filter(pl.col("part") == "report").select(pl.len()).collect().item(),
+        "training sentences": 0,
+        "training labels": len(learnt),
+        "test labels": len(labelled),
+        "held-out sentences": store.scan(passages).filter(pl.col("part") == "report").select(pl.len()).collect().item(),
     }
     assert len(learnt) > 60
     assert len(judging) > 60
     page = (store.fetch(ref) / "report.md").read_text()
-    assert f"| labels learnt from | {len(learnt)} |" in page
+    assert f"| training labels | {len(learnt)} |" in page
 
 
 def test_what_goes_not_with_labels_is_refused() -> None:

@@ -251,7 +251,7 @@ def test_a_run_that_fills_its_pool_does_not_wait_for_another_of_it(server, monke
     """Nobody would ever take that one."""
     run = server.create_flow_run_from_deployment(deploy(server, limit=1))
     monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
-    with pytest.raises(PoolError, match="pool idle takes 1 runs at a time, and this run is one of them"):
+    with pytest.raises(PoolError, match="pool idle allows 1 runs at a time, and this run is one of them"):
         send()
 
 

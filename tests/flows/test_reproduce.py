@@ -23,7 +23,7 @@ def test_two_seeds_of_tiny_beside_the_row_that_they_are_far_from(tmp_path, small
         "only a part of the corpus: limit 96 for none",
         "another translator: embedded:",
         "other training: ",
-        "sets missing: sts12, ",
+        "missing sets: sts12, ",
     ):
         assert why in page
     assert set(figures["margin"]) == {0.7}

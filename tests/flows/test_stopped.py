@@ -44,7 +44,7 @@ def test_a_study_and_a_reproduction_do_not_take_the_start_s_figure_for_the_point
     assert [(row["seeds"], row["mean"] is None) for row in rows] == [(1, False), (0, True)]
     said = store.manifest(reproduction("tiny", overrides=harmful, site=site)).figures["said"]
     assert said[0].endswith(": NOT COMPARABLE")
-    assert any(line.startswith("a training was stopped: ") for line in said)
+    assert any(line.startswith("training was stopped: ") for line in said)
 
 
 def test_a_loss_that_is_no_number_leaves_a_dash_and_its_reason(store, alone):

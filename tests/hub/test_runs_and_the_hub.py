@@ -162,7 +162,7 @@ def test_doctor_says_ok_of_what_is_kept_without_the_hub(hub, site, monkeypatch):
     publish_sts(hub, ["sts16", "stsb"])
     config = configured("sbert", ['evaluation.sets=["sts16"]'])
     checks = look(config, site)
-    assert "its settings will do" in checks[f"encoder {config.encoder.model}"].found
+    assert "its settings are valid" in checks[f"encoder {config.encoder.model}"].found
     assert "on the Hub" in checks["source snli"].found
     assert [check for check in checks.values() if check.verdict == "NO"] == []
     assert resolve_model(config.encoder.model).folder.is_dir()

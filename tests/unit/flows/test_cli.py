@@ -34,7 +34,7 @@ def store(tmp_path, monkeypatch):
             "training.objective.momentun: unknown field. Did you mean 'momentum'?",
         ),
         (["adapt", "own.txt", "--set", "training.lrr=1"], "training.lrr: unknown field. Did you mean 'lr'?"),
-        (["evaluate", "embedded:bert-mini", "--suite", "sts_17"], "did you mean 'sts17'?"),
+        (["evaluate", "embedded:bert-mini", "--suite", "sts_17"], "Did you mean 'sts17'?"),
         (["evaluate", "embedded:bert-mini", "--set", "stsb.epoch=1"], "stsb.epoch: unknown field. Did you mean"),
         (["evaluate", "embedded:bert-mini", "--cnn", "1,2"], "--cnn 1,2: expected odd numbers such as 1,3,5"),
         (
@@ -82,7 +82,7 @@ def store(tmp_path, monkeypatch):
         (["sweep", "tiny", "--over", "training.seed=0,1"], "--seeds sets the number of runs"),
         (["reproduce", "tiny", "--set", "training.seed=7"], "--seeds sets the number of runs"),
         (["run", "tiny", "--dry-run", "--processes", "0"], "bsl: processes (BSL_PROCESSES): Input should be"),
-        (["adapt", "own.txt", "--suite", "nosuch"], "bsl: 'nosuch' is no suite and no set"),
+        (["adapt", "own.txt", "--suite", "nosuch"], "bsl: unknown suite or set 'nosuch'"),
         (["adapt", "own.txt", "--translators", "nosuch"], "bsl: translators: unknown name. Expected embedded, "),
         (["adapt", "own.txt", "--config", "none.json"], "--config none.json: No such file or directory. Name a JSON"),
         (["bench", "gpu", "--device", "potato"], "bsl: no device potato: torch "),
@@ -137,7 +137,7 @@ def test_a_missing_source_is_said_alone_before_a_run_starts(store, capsys, monke
     ("settings", "code", "told"),
     [
         ({"sets": ["embedded:stsb/dev", "stsb-mt/test"]}, 0, ["ok", "set embedded:stsb/dev", "note", "stsb-mt/test"]),
-        ({"sets": ["stsb-mt/test"]}, 1, ["NO", "sets", "none of the sets can be had"]),
+        ({"sets": ["stsb-mt/test"]}, 1, ["NO", "sets", "none of the sets is available"]),
         ({"sets": ["embedded:stsb/dev"], "dev": "stsb-mt/dev"}, 1, ["NO", "dev set stsb-mt/dev"]),
         ({"sets": ["embedded:stsb/dev", "afs-10-fold"]}, 1, ["NO", "sets", "report/<key> --suite afs-10-fold"]),
     ],

@@ -191,7 +191,7 @@ def test_a_real_set_has_the_rows_that_are_declared(name):
 def test_a_set_that_nobody_has_is_named(hub, tmp_path):
     with pytest.raises(SourceError, match=r"datasets-for-simcse@e145e8b\w+: the Hub has no such repository"):
         rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "mr"))
-    with pytest.raises(SourceError, match="names no transfer set; expected one of mr, cr"):
+    with pytest.raises(SourceError, match=r"unknown transfer set 'imdb' \(expected one of mr, cr"):
         TransferKind().find(RunContext(), "imdb")
 
 
