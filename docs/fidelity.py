@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PAGE: Final = Path(__file__).parents[1] / "FIDELITY.md"
 CHOICES: Final = Path(__file__).with_name("fidelity.csv")
 QUOTED: Final = re.compile(r"`([^`]+)`")
-UNSAID: Final = "unsaid"
+NOT_STATED: Final = "not stated"
 _TABLE: Final = re.compile(r"^\| choice \|(?:.*\n\|)*.*\n", re.MULTILINE)
 
 
@@ -42,8 +42,8 @@ class Choice:
         recipes: Recipes in its table.
         choice: Name of the choice.
         field: Config field; empty if the choice has none.
-        paper: Value in the paper, with its place; `unsaid` if the paper does not state it.
-        code: Value in the released code, with its file; `unsaid` if the code does not show it.
+        paper: Value in the paper, with its place, or `not stated`.
+        code: Value in the released code, with its file, or `not stated`.
         does: Behaviour of the recipes, if there is no field.
         remark: Begins with Deviation if a recipe differs from its source.
     """
@@ -66,7 +66,7 @@ class Choice:
     @property
     def differs(self) -> bool:
         """Whether FIDELITY.md lists the choice: paper, code and recipes differ, or a recipe deviates."""
-        said = {cell.rpartition(" (")[0] for cell in (self.paper, self.code) if cell != UNSAID}
+        said = {cell.rpartition(" (")[0] for cell in (self.paper, self.code) if cell != NOT_STATED}
         values = said.union(self.values) if self.field and said else set()
         return self.remark.startswith("Deviation") or len(values) > 1
 
@@ -148,7 +148,7 @@ def _written(value: object) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        absent = f"{sys.argv[1]} is in no table: it is as the recipe that its description names"
+        absent = f"{sys.argv[1]} is in no table: its choices equal those of the recipe in its description"
         sys.stdout.write("\n".join(whole_table(sys.argv[1]) or [absent]) + "\n")
     else:
         PAGE.write_text(generated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -12,11 +12,11 @@ class SourceError(StorageError):
 
     Attributes:
         finding: What was found and expected, without `remedy`.
-        remedy: How to fix it; separate, so that a table prints a remedy shared by many sources once.
+        remedy: How to fix it, without capital and period. A table prints a remedy that many sources share once.
     """
 
     def __init__(self, finding: str, remedy: str = "") -> None:
-        super().__init__(f"{finding}; {remedy}" if remedy else finding)
+        super().__init__(f"{finding}. {remedy[0].upper()}{remedy[1:]}." if remedy else finding)
         self.finding, self.remedy = finding, remedy
 
 

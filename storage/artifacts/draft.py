@@ -32,9 +32,9 @@ class Draft:
     """A folder that becomes an artifact.
 
     Attributes:
-        folder: staging folder; a stage may write other files into it (an exported encoder, a picture).
-        figures: measurements of the run; they go into the manifest and never into a key.
-        provenance: the inputs and the configuration that make the artifact.
+        folder: staging folder; a stage may write other files into it (an exported encoder, an image).
+        figures: measurements of the run, for the manifest; never part of a key.
+        provenance: inputs and configuration.
     """
 
     def __init__(self, ref: ArtifactRef, folder: Path, provenance: Provenance) -> None:
@@ -51,7 +51,7 @@ class Draft:
 
         Args:
             frame: columns as declared in `storage.artifacts.schemas`.
-            table: name of the table; by default the artifact's kind.
+            table: name of the table; the artifact's kind by default.
 
         Raises:
             SchemaError: the columns differ from the declared ones.
@@ -60,14 +60,14 @@ class Draft:
         self._append(frame.lazy(), frame.height, table)
 
     def write_all(self, frames: Iterable[pl.DataFrame], table: str | None = None) -> int:
-        """Append frames as one part, with the same bytes as `write` of their concatenation; only one is in memory.
+        """Append frames as one part, one frame in memory at a time; the bytes equal `write` of their concatenation.
 
         Args:
             frames: frames with the same columns; at least one, which may be empty.
             table: as for `write`.
 
         Returns:
-            The rows of the part.
+            The number of rows of the part.
 
         Raises:
             SchemaError, StoreWriteError: as `write`.
@@ -75,22 +75,22 @@ class Draft:
         """
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             parts: list[pl.LazyFrame] = []
-            rows, held = 0, None
+            rows, latest = 0, None
             for frame in frames:
                 # Keep the latest frame in memory: most tables come as a single frame.
-                if held is not None and held.height:
+                if latest is not None and latest.height:
                     path = Path(scratch) / f"{len(parts):06d}.parquet"
                     with writing(self.folder):
-                        held.write_parquet(path, compression="lz4", statistics=False)
+                        latest.write_parquet(path, compression="lz4", statistics=False)
                     parts.append(pl.scan_parquet(path, glob=False))
-                held, rows = frame, rows + frame.height
-            if held is None:
-                raise ValueError(f"{self.ref}: no frame was given, expected one at least, if only an empty one")
-            self._append(pl.concat([*parts, held.lazy()]), rows, table)
+                latest, rows = frame, rows + frame.height
+            if latest is None:
+                raise ValueError(f"{self.ref}: no frames, expected at least one, which may be empty")
+            self._append(pl.concat([*parts, latest.lazy()]), rows, table)
         return rows
 
     def scan(self, table: str | None = None) -> pl.LazyFrame:
-        """Return the rows that a table has so far, read lazily from its parts."""
+        """Return the rows written to a table so far, read lazily from its parts."""
         return pl.scan_parquet(sorted(self.folder.glob(f"{self._name(table)}-*.parquet")), glob=False)
 
     def _name(self, table: str | None) -> str:
@@ -118,12 +118,14 @@ class Draft:
         """Flush every file to the disk and write the manifest last.
 
         Raises:
-            CorruptArtifactError: the stage left something other than regular files and folders.
+            CorruptArtifactError: the stage wrote something other than regular files and folders.
             StoreWriteError: the disk is full or read-only.
         """
         for path in self.folder.rglob("*"):
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                raise CorruptArtifactError(f"{path}: neither file nor folder; a stage publishes regular files alone")
+                raise CorruptArtifactError(
+                    f"{path}: neither a file nor a folder; a stage may publish only regular files"
+                )
         manifest = Manifest(
             kind=self.ref.kind,
             key=self.ref.key,

@@ -20,17 +20,17 @@ def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = No
     """Copy an intact artifact, manifest included, to a folder or, if the name ends in `.zip`, into an archive.
 
     Args:
-        store: store of the artifact.
+        store: the artifact's store.
         ref: the artifact.
         target: path that does not exist yet.
-        extra: folder whose files are added to the copy, over files of the same name; the manifest does not list them.
+        extra: folder with files to add to the copy; they replace files of the same name and are not in the manifest.
 
     Raises:
         StoreWriteError: the target exists; nothing is overwritten.
         ArtifactMissingError, CorruptArtifactError: the artifact is missing or damaged.
     """
     if target.exists():
-        raise StoreWriteError(f"{target} exists already; name a new folder or archive")
+        raise StoreWriteError(f"{target} already exists. Name a new folder or archive.")
     manifest = store.check(ref).model_copy(update={"place": ""})  # in a copy, the files are next to the manifest
     source = store.fetch(ref)
     zipped = target.suffix == ".zip"

@@ -1,4 +1,4 @@
-"""Garbage collection of old artifacts that no recent report or evaluation and no running process needs."""
+"""Delete old artifacts that no recent report, recent evaluation or running process needs."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
 _ROOTS = ("report", "evaluation", "reproduction", "sweep", "study", "field")  # earlier versions made the last two
 _ARTIFACT = re.compile(r"[a-z0-9_]+(/[a-z0-9-]+)?/[0-9a-f]{64}")
 _FILE = re.compile(r"(?P<kind>[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})??)/(?P<key>[0-9a-f]{64})/(?P<name>.+)")
-_STILL_AT_WORK = timedelta(days=1)  # a stage may compute that long between two files
-_STILL_LENT = timedelta(days=30)  # an object is written once and may be in use for as long as a run's shards take
+_MAX_PAUSE = timedelta(days=1)  # a stage may compute this long between two files
+_MAX_RUN = timedelta(days=30)  # a run may use an uploaded object until its last shard is done
 
 
 def readable_manifests(store: Store, kind: str | None = None) -> list[Manifest]:
-    """Return the manifests of all artifacts, or of one kind; warn about unreadable ones and leave them out."""
+    """Return the manifests of all artifacts, or of one kind; skip unreadable ones with a warning."""
     found = []
     for ref in store.refs(kind):
         try:
             found.append(store.manifest(ref))
         except StorageError as error:
-            logger.warning("left out: %s", error)
+            logger.warning("skipped: %s", error)
     return found
 
 
 def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Manifest]:
     """Return the artifacts that may be deleted: unused since `now - older_than`, and neither leased nor needed.
 
-    An artifact is needed if a leased artifact, or a younger report or evaluation, was made from it. It is used when it
-    is made and whenever a run takes it from the cache. Translations are never deleted by age: later runs reuse them.
+    An artifact is needed if a leased artifact, or a younger report or evaluation, was made from it. An artifact is used
+    when it is made and at every cache hit. Translations are never deleted by age, because later runs reuse them.
 
     Raises:
         CorruptArtifactError: a manifest cannot be read, so its inputs are unknown; repair or delete it first.
@@ -59,18 +59,18 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
     manifests = _all_manifests(store)
     old = {path for path, manifest in manifests.items() if now - _last_used(store, manifest) > older_than}
     in_use = leased(store, now)
-    kept = [
+    pending = [
         manifest
         for path, manifest in manifests.items()
         if path in in_use or (manifest.kind in _ROOTS and path not in old)
     ]
     needed: set[str] = set()
-    while kept:
-        manifest = kept.pop()
+    while pending:
+        manifest = pending.pop()
         if manifest.ref.path not in needed:
             needed.add(manifest.ref.path)
             paths = [f"{source.kind}/{source.key}" for source in manifest.provenance.inputs.values()]
-            kept += [manifests[path] for path in paths if path in manifests]
+            pending += [manifests[path] for path in paths if path in manifests]
     return [
         manifest
         for path, manifest in manifests.items()
@@ -105,31 +105,31 @@ def _last_used(store: Store, manifest: Manifest) -> datetime:
 def leftovers(store: Store, older_than: timedelta) -> list[Path]:
     """Return old folders of killed runs: staging, state of unfinished stages, replaced artifacts.
 
-    A folder's age is the age of its newest file. Folders younger than a day stay, because their stage may still run.
+    A folder's age is the age of its newest file. Folders younger than a day are excluded: their stage may still run.
     """
-    limit = time.time() - max(older_than, _STILL_AT_WORK).total_seconds()
+    limit = time.time() - max(older_than, _MAX_PAUSE).total_seconds()
     folders = [path for pattern in _LEFTOVERS for path in store.workplace.glob(pattern)]
     return sorted(folder for folder in folders if last_changed(folder) < limit)
 
 
 def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
-    """Return local copies of an object store's artifacts that were not read for long, or whose artifact is deleted.
+    """Return local copies of an object store's artifacts that are old or belong to a deleted artifact.
 
-    A copy read within the last day stays, because a stage may still use it.
+    Age is the time since the last read. Copies read within a day are excluded, because a stage may still use them.
 
     Raises:
         StoreReadError: the store cannot be listed.
     """
     if store.local is not None:
         return []
-    there = {ref.path for ref in store.refs()}
+    existing = {ref.path for ref in store.refs()}
     now = time.time()
     found = []
     for folder in (path for pattern in ("*/*/*", "*/*/*/*") for path in store.workplace.glob(pattern)):
         name = folder.parent.relative_to(store.workplace).as_posix()
         if _ARTIFACT.fullmatch(name) is None:
             continue
-        least = max(older_than, _STILL_AT_WORK) if name in there else _STILL_AT_WORK
+        least = max(older_than, _MAX_PAUSE) if name in existing else _MAX_PAUSE
         with suppress(FileNotFoundError):  # another collection deleted it
             if now - folder.lstat().st_mtime > least.total_seconds():
                 found.append(folder)
@@ -139,16 +139,16 @@ def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
 def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
     """Return the names of expired leases, and of object-store files older than 30 days that no manifest lists.
 
-    Such files are left by killed uploads, by publishers that lost a race, and by artifacts that were made again.
+    Such files come from killed uploads, from publishers that lost a race, and from artifacts that were made again.
     """
-    limit = now - max(older_than, _STILL_LENT)
+    limit = now - max(older_than, _MAX_RUN)
     return [*_forgotten_uploads(store, limit), *expired_leases(store, now)]
 
 
 def _forgotten_uploads(store: Store, before: datetime) -> list[str]:
     """Return the names of object-store files that no manifest lists and that were uploaded before a time."""
     if store.local is not None:
-        return []  # a local folder appears whole, by a rename
+        return []  # a local folder appears complete, by a rename
     folders: defaultdict[ArtifactRef, set[str]] = defaultdict(set)
     with reading(store.url):
         try:
@@ -188,8 +188,8 @@ def collect(
         manifests: manifests of the artifacts to delete.
         folders: leftover folders and unused copies.
         loans: names of expired leases and forgotten uploads.
-        used_before: keep artifacts used since this time: a run took them after they were listed. Leased artifacts
-            also stay.
+        used_before: artifacts used since this time are not deleted, because a run read them after they were listed;
+            neither are leased artifacts.
 
     Returns:
         The manifests of the deleted artifacts.
@@ -197,16 +197,16 @@ def collect(
     for loan in loans:
         with writing(store.url):
             store.fs.rm_file(f"{store.root}/{loan}")
-    gone, in_use = [], leased(store, datetime.now(UTC))
+    deleted, in_use = [], leased(store, datetime.now(UTC))
     for manifest in manifests:
         if manifest.ref.path in in_use:
             continue
         if used_before is None or _last_used(store, manifest) < used_before:
             store.remove(manifest.ref)
-            gone.append(manifest)
+            deleted.append(manifest)
     for folder in folders:
         if folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder, ignore_errors=True)
         else:
             folder.unlink(missing_ok=True)  # a file or link found at the path of an artifact
-    return gone
+    return deleted

@@ -1,7 +1,7 @@
 """Compute an artifact's key from its stage, configuration and inputs.
 
-Equal inputs give an equal key on every machine. Fields that cannot change the result (paths, device) are declared
-`NotInKey` and left out of the digest.
+Equal inputs give equal keys on every machine. Fields that cannot change the result (paths, device) are declared
+`NotInKey` and excluded from the digest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from storage.artifacts.refs import ArtifactRef
 
 
 class NotInKey:
-    """Marks a field that cannot change the result, such as a path or a device: `location: Annotated[str, NotInKey]`."""
+    """Mark a field that cannot change the result, such as a path or a device: `location: Annotated[str, NotInKey]`."""
 
 
 def canonical(value: object) -> object:
@@ -42,14 +42,14 @@ def canonical(value: object) -> object:
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [canonical(item) for item in value]
     raise TypeError(
-        f"{type(value).__name__} cannot be part of an artifact key; pass a reference, a frozen config or a JSON value"
+        f"{type(value).__name__} cannot be part of an artifact key. Pass a reference, a frozen config or a JSON value."
     )
 
 
 def artifact_key(stage: str, kind: str, stage_version: int, arguments: Mapping[str, object]) -> str:
     """Return the sha256 of (stage, kind, stage version, canonical arguments) as 64 hex digits.
 
-    The stage's name is part of it: two stages of one kind, version and configuration make different artifacts.
+    The key includes the stage's name, because stages of equal kind, version and configuration make different artifacts.
     """
     parts = [stage, kind, stage_version, canonical(arguments)]
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False)

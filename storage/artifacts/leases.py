@@ -1,7 +1,7 @@
 """Leases: a running process names the artifacts that it uses, and garbage collection keeps them.
 
-A lease is a file `.leases/<id>.json` in the store with the paths of artifacts. Its process renews it. A lease expires
-one hour after its last renewal, so a killed process needs no clean-up.
+A lease is a file `.leases/<id>.json` in the store with the paths of artifacts. Its process renews the file. A lease
+expires one hour after its last renewal, so a killed process needs no clean-up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Lease:
         self._paths: set[str] = set()
 
     def add(self, refs: Iterable[ArtifactRef]) -> bool:
-        """Add artifacts, which need not exist yet; `renew` protects them. Return False if the lease had all of them."""
+        """Add artifacts, which need not exist yet; `renew` protects them. Return False if none is new."""
         new = {ref.path for ref in refs} - self._paths
         self._paths = self._paths | new  # a new set: another thread may be writing the old one
         return bool(new)
@@ -73,12 +73,12 @@ def leased(store: Store, now: datetime) -> set[str]:
     """Return the paths of the artifacts that leases protect.
 
     Raises:
-        StoreReadError: a lease cannot be read, so it is unknown what it protects.
+        StoreReadError: a lease cannot be read, so the artifacts that it protects are unknown.
     """
     paths: set[str] = set()
     for name, modified in _leases(store):
         if now - modified <= EXPIRES:
-            with suppress(FileNotFoundError):  # released since
+            with suppress(FileNotFoundError):  # released in the meantime
                 paths |= _paths_of(store, name)
     return paths
 
@@ -100,7 +100,7 @@ def _leases(store: Store) -> Iterator[tuple[str, datetime]]:
             return
         for path in found:
             if path.endswith(".json"):
-                with suppress(FileNotFoundError):  # released since
+                with suppress(FileNotFoundError):  # released in the meantime
                     yield f"{_FOLDER}/{path.rpartition('/')[2]}", store.fs.modified(path)
 
 
@@ -112,6 +112,6 @@ def _paths_of(store: Store, name: str) -> set[str]:
         return set(json.loads(text))
     except (ValueError, TypeError) as error:
         raise StoreReadError(
-            f"{path}: not a lease (expected a JSON list of paths), so it is unknown which artifacts a run uses. "
-            "Delete the file if that run has ended."
+            f"{path}: not a lease (expected a JSON list of paths), so the artifacts that a run uses are "
+            "unknown. Delete the file if that run has ended."
         ) from error

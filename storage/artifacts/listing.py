@@ -1,6 +1,6 @@
-"""List the artifact folders of a store; a folder that cannot be listed is an error.
+"""List the artifact folders of a store.
 
-Garbage collection by an incomplete list would delete too much.
+A folder that cannot be listed is an error: garbage collection by an incomplete list would delete needed artifacts.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _DEEPEST = 3  # <kind>/<nested kind>/<key>
 def artifact_refs(fs: fsspec.AbstractFileSystem, root: str, kind: str | None, *, local: bool) -> list[ArtifactRef]:
     """Return references to all folders with a manifest, sorted by path; manifests are not read.
 
-    A folder with a manifest but without an artifact's name is skipped with a warning. A folder inside an artifact, for
-    example a model with a manifest, is skipped silently.
+    A folder with a manifest but without an artifact's name is skipped with a warning. Folders inside an artifact, for
+    example a model with a manifest, are skipped silently.
 
     Args:
         fs: the store's file system.
@@ -49,7 +49,7 @@ def artifact_refs(fs: fsspec.AbstractFileSystem, root: str, kind: str | None, *,
 
 
 def _local_folders(root: Path, below: str) -> Iterator[str]:
-    """Yield the folders with a manifest, of whatever file type, relative to the root; links to folders are followed."""
+    """Yield the folders that contain a manifest (a file or a folder), relative to the root; follow links to folders."""
     for folder, folders, files in os.walk(root / below, onerror=_refuse, followlinks=True):
         path = Path(folder).relative_to(root)
         if len(path.parts) >= 2 and MANIFEST in (*folders, *files):
@@ -63,7 +63,7 @@ def _refuse(error: OSError) -> None:
 
 
 def _is_inside(path: str, found: set[str]) -> bool:
-    """Return whether a folder is part of an artifact; folders below one that is not an artifact are not."""
+    """Return whether the parent of a folder is an artifact."""
     above = path.rpartition("/")[0]
     return above in found and re.fullmatch(KEY, above.rpartition("/")[2]) is not None
 
@@ -86,6 +86,7 @@ def _ref(path: str) -> ArtifactRef | None:
         return ArtifactRef(kind=kind, key=key)
     except ValidationError:
         logger.warning(
-            "%s is not named <kind>/<64 hex digits>, so it is no artifact; move it out of the store", repr(path)[1:-1]
+            "%s is not named <kind>/<64 hex digits>, so it is not an artifact. Move it out of the store.",
+            repr(path)[1:-1],
         )
         return None

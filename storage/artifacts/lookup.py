@@ -29,14 +29,14 @@ def check_kind(store: Store, kind: str) -> None:
     """Check that a kind of artifact is known or in the store.
 
     Raises:
-        ArtifactMissingError: it is neither; the message names the nearest kind.
+        ArtifactMissingError: neither; the message suggests the nearest kind.
     """
     if kind.partition("/")[0] in KINDS or store.refs(kind):
         return
     known = sorted(KINDS | {ref.kind.partition("/")[0] for ref in store.refs()})
     nearest = difflib.get_close_matches(kind, known, n=1)
-    hint = f"; did you mean {nearest[0]}?" if nearest else ""
-    raise ArtifactMissingError(f"{kind[:80]!r} is no kind of artifact, expected one of {', '.join(known)}{hint}")
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    raise ArtifactMissingError(f"unknown artifact kind {kind[:80]!r}.{hint} Known kinds: {', '.join(known)}")
 
 
 def find(store: Store, text: str) -> ArtifactRef:
@@ -52,8 +52,8 @@ def find(store: Store, text: str) -> ArtifactRef:
         check_kind(store, kind)
     if key == LATEST:
         return _latest(store, kind)
-    fitting = _own(kind, [ref for ref in store.refs(kind or None) if ref.key.startswith(key)])
-    return _only(fitting, text, "exactly one of `bsl artifacts ls`")
+    matching = _exact(kind, [ref for ref in store.refs(kind or None) if ref.key.startswith(key)])
+    return _only(matching, text, "one artifact. List them with `bsl artifacts ls`.")
 
 
 def find_report(store: Store, text: str) -> ArtifactRef:
@@ -66,10 +66,10 @@ def find_report(store: Store, text: str) -> ArtifactRef:
     if name == LATEST:
         return _latest(store, "report")
     reports = readable_manifests(store, "report")
-    fitting = [manifest.ref for manifest in reports if manifest.key.startswith(name)]
-    if not fitting and name:
-        fitting = [manifest.ref for manifest in reports if manifest.provenance.run.startswith(name)]
-    return _only(fitting if name else [], text, "one report's key or run, of `bsl artifacts ls report`")
+    matching = [manifest.ref for manifest in reports if manifest.key.startswith(name)]
+    if not matching and name:
+        matching = [manifest.ref for manifest in reports if manifest.provenance.run.startswith(name)]
+    return _only(matching if name else [], text, "one report's key or run. List them with `bsl artifacts ls report`.")
 
 
 def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
@@ -82,8 +82,8 @@ def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
     reports = [find_report(store, text) for text in texts]
     if len(set(reports)) < len(reports) or not 2 <= len(reports) <= MOST_COMPARED:
         raise ValueError(
-            f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}; name each once, for example "
-            f"`bsl compare {reports[0] if reports else 'report/65c8'} report/latest`"
+            f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}. Name each once, for example "
+            f"`bsl compare {reports[0] if reports else 'report/65c8'} report/latest`."
         )
     return reports
 
@@ -91,17 +91,19 @@ def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
 def _latest(store: Store, kind: str) -> ArtifactRef:
     manifests = {manifest.ref: manifest.created_at for manifest in readable_manifests(store, kind or None)}
     if not manifests:
-        raise ArtifactMissingError(f"{store.url} holds no {kind or 'artifact'}, so none is the latest; make one first")
-    return max(_own(kind, [*manifests]), key=manifests.__getitem__)
+        raise ArtifactMissingError(
+            f"{store.url} contains no {kind or 'artifact'}, so there is no latest one. Make one first."
+        )
+    return max(_exact(kind, [*manifests]), key=manifests.__getitem__)
 
 
-def _only(fitting: list[ArtifactRef], text: str, expected: str) -> ArtifactRef:
-    if len(fitting) != 1:
-        names = ", ".join(map(str, fitting[:5])) or "nothing"
-        raise ArtifactMissingError(f"{text!r} fits {names}; expected {expected}")
-    return fitting[0]
+def _only(matching: list[ArtifactRef], text: str, expected: str) -> ArtifactRef:
+    if len(matching) != 1:
+        names = ", ".join(map(str, matching[:5])) or "nothing"
+        raise ArtifactMissingError(f"{text!r} matches {names}, expected {expected}")
+    return matching[0]
 
 
-def _own(kind: str, refs: list[ArtifactRef]) -> list[ArtifactRef]:
-    """Return the references of exactly this kind, or all if there are none: `translations` are all nested."""
+def _exact(kind: str, refs: list[ArtifactRef]) -> list[ArtifactRef]:
+    """Return the references of exactly this kind, else all: `translations` are all nested."""
     return [ref for ref in refs if ref.kind == kind] or refs

@@ -1,4 +1,4 @@
-"""`manifest.json`: an artifact's kind, provenance, file checksums, and the settings that make it again."""
+"""`manifest.json`: an artifact's kind, provenance (settings and inputs), tables and file checksums."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from storage.record import Record
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 3  # 2 added the stage's name, 3 the folder of the files; older manifests can still be read
+FORMAT = 3  # 2 added the stage's name, 3 the folder of the files; older formats can still be read
 MOST_BYTES: Final = 64 << 20
 """Maximum size of a manifest; the largest real ones list some thousand files and are below 1 MB."""
 _PART: Final = re.compile(r"(?P<table>[^/]+)-(?P<number>[0-9]{5})\.parquet")
@@ -53,7 +53,7 @@ class InputEntry(Record):
     kind: str = Field(pattern=KIND)
     key: str = Field(pattern=KEY)
     digest: str
-    """Content digest at the time; if the input was made again with other content, this artifact is stale."""
+    """Content digest when it was read; if the input was made again with other content, this artifact is stale."""
 
 
 class Provenance(Record):
@@ -79,8 +79,8 @@ class Manifest(Record):
     files: dict[FileName, FileEntry] = Field(min_length=1)
     """By path relative to `place`."""
     place: str = Field("", pattern=r"^([0-9a-f]{32})?$")
-    """Folder with the files, next to the manifest; each publisher to an object store has its own. Empty if the files
-    are next to the manifest."""
+    """Subfolder with the files; each publisher to an object store has its own. Empty if the files are next to the
+    manifest."""
     figures: dict[str, JsonValue] = Field({})
     """Measurements of the run (counts, throughput); never part of a key."""
     versions: dict[str, str]
@@ -89,7 +89,7 @@ class Manifest(Record):
     duration_s: float = Field(ge=0, allow_inf_nan=False)
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Manifest:
+    def _is_complete(self) -> Manifest:
         """Check that every table has all its parts, every part a table, and no file has the path of a folder."""
         parts: dict[str, set[int]] = {name: set() for name in self.tables}
         for name in self.files:
@@ -97,9 +97,9 @@ class Manifest(Record):
                 parts.setdefault(part["table"], set()).add(int(part["number"]))
         for table, numbers in parts.items():
             if table not in self.tables or numbers != set(range(len(numbers))) or not numbers:
-                raise ValueError(f"table {table!r:.80} and its parts {sorted(numbers)[:5]} do not fit each other")
+                raise ValueError(f"table {table!r:.80} does not match its parts {sorted(numbers)[:5]}")
         if any(str(folder) in self.files for name in self.files for folder in PurePosixPath(name).parents):
-            raise ValueError("a file is listed where another's folder is")
+            raise ValueError("a file has the path of another file's folder")
         return self
 
     def parts(self, table: str) -> list[str]:
@@ -119,7 +119,7 @@ class Manifest(Record):
     def digest(self) -> str:
         """sha256 over the names and hashes of all files: equal for equal content.
 
-        HTML pages are left out: like `figures`, they contain times and durations.
+        HTML pages are excluded, because they contain times and durations, as `figures` does.
         """
         content = sorted((name, entry) for name, entry in self.files.items() if not name.endswith(".html"))
         lines = "\n".join(f"{name} {entry.sha256}" for name, entry in content)
@@ -141,7 +141,7 @@ def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
 
     Args:
         text: bytes of the manifest.
-        where: name of the manifest in messages.
+        where: path of the manifest, for messages.
         ref: the artifact whose folder contains it.
 
     Raises:
@@ -152,17 +152,17 @@ def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
         head = _Head.model_validate_json(text)
         if head.format > FORMAT:
             raise NewerFormatError(
-                f"{where}: manifest format {head.format}, this version reads up to {FORMAT}; "
-                "upgrade bsl-pipeline or use another store"
+                f"{where}: manifest format {head.format}, this version reads up to {FORMAT}. "
+                "Upgrade bsl-pipeline or use another store."
             )
         manifest = Manifest.model_validate_json(text)
     except ValueError as error:
         raise CorruptArtifactError(
-            f"{where}: not a manifest ({_first_fault(error)}); delete the artifact and run its stage again"
+            f"{where}: not a manifest ({_first_fault(error)}). Delete the artifact and run its stage again."
         ) from error
     if (manifest.kind, manifest.key) != (ref.kind, ref.key):
         raise CorruptArtifactError(
-            f"{where}: the manifest is of {manifest.ref}, expected {ref}; delete the artifact and run its stage again"
+            f"{where}: manifest of {manifest.ref}, expected that of {ref}. Delete the artifact and run its stage again."
         )
     return manifest
 
@@ -185,11 +185,11 @@ def describe_files(folder: Path) -> dict[str, FileEntry]:
 
     A process hashes each version of a file once.
     """
-    here = LocalFileSystem()
+    local = LocalFileSystem()
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
     return {
-        name: FileEntry(size=size, sha256=version_content(here, f"{folder}/{name}").sha256)
+        name: FileEntry(size=size, sha256=version_content(local, f"{folder}/{name}").sha256)
         for name, size in sizes.items()
     }
 
@@ -199,7 +199,7 @@ def installed_versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: _installed(name) for name in _RECORDED}}
 
 
-@lru_cache  # Python parses a package's whole metadata at each look-up: a tenth of the time of a small shard
+@lru_cache  # Python parses all of a package's metadata at each call, a tenth of the time of a small shard
 def _installed(name: str) -> str:
     try:
         return version(name)

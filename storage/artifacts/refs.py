@@ -17,7 +17,7 @@ STATE: Final = "state"
 
 
 class ArtifactRef(Record):
-    """The name of one artifact: `<store>/<kind>/<key>/`. A kind may be nested (`translations/<translator>`)."""
+    """Kind and key of an artifact, the folder `<store>/<kind>/<key>/`. A kind may be nested (`translations/<name>`)."""
 
     kind: str = Field(pattern=KIND)
     key: str = Field(pattern=KEY)

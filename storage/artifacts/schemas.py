@@ -17,7 +17,7 @@ PASSAGES = pl.Schema(
         "title": pl.String,
         "source": pl.String,
         "lang": pl.String,
-        # Unit of resampling: a document of its part, or a run of one.
+        # Unit of resampling: a document, or a block of consecutive sentences.
         "unit": pl.UInt32,
         "part": pl.String,
     }
@@ -43,7 +43,7 @@ PAIRS = pl.Schema(
         "lang_1": pl.String,
         "lang_2": pl.String,
         "source": pl.String,
-        # Null where unknown: the pair's class, its similarity (0 to 1), the group whose other pairs are no negatives.
+        # Null where unknown: class, similarity (0 to 1), and group; pairs of a group are not each other's negatives.
         "label": pl.Int8,
         "score": pl.Float32,
         "group": pl.UInt64,
@@ -85,7 +85,7 @@ PROOF = pl.Schema(
         "metric": pl.String,
         # `counts` decides the verdict, `guard` can veto it, `shown` is for a trained view or has no interval.
         "role": pl.String,
-        # Null for a mean of general sets; so are interval and p where a set has none.
+        # Null for a mean of general sets. Interval and p are null for a set without them.
         "before": pl.Float64,
         "after": pl.Float64,
         "difference": pl.Float64,
@@ -114,7 +114,7 @@ REPRODUCTION = pl.Schema(
         "seeds_low": pl.Float64,
         "seeds_high": pl.Float64,
         "verdict": pl.String,
-        "seeds_needed": pl.UInt32,  # to resolve an INCONCLUSIVE comparison; null if none, or more than can be run
+        "seeds_needed": pl.UInt32,  # to resolve an INCONCLUSIVE comparison; null if none, or too many to run
         "signature": pl.String,
     }
 )
@@ -130,16 +130,16 @@ SWEEP = pl.Schema(
         "ci_low": pl.Float64,
         "ci_high": pl.Float64,
         "seeds": pl.UInt32,
-        # Reference system on the same bootstrap draws of pairs, a row each; null where nothing is drawn.
+        # Reference system, compared on the same bootstrap draws; one row per reference. Null without draws.
         "reference": pl.String,
         # Null in the reference's own rows.
         "difference": pl.Float64,
         "difference_low": pl.Float64,
         "difference_high": pl.Float64,
         "p_value": pl.Float64,
-        # `above`, `below` or `no` against the reference; null in the reference's own rows and where nothing is drawn.
+        # `above`, `below` or `no` against the reference; null in the reference's own rows and without draws.
         "verdict": pl.String,
-        # Whether the set counts in the choice of the best system; null where nothing is drawn.
+        # Whether the set counts in the choice of the best system; null without draws.
         "decides": pl.Boolean,
     }
 )
@@ -148,7 +148,7 @@ SWEEP_COSTS = pl.Schema(
         "label": pl.String,
         "steps": pl.UInt32,
         "seconds": pl.Float64,
-        # Translation of all its views, done for this system or earlier for another method.
+        # Translation of all its views, including those translated earlier for another system.
         "translation_seconds": pl.Float64,
         # Difference to the best system; null for the best itself and for systems without figures.
         "behind": pl.Float64,
@@ -181,7 +181,7 @@ TABLES: dict[str, pl.Schema] = {
 
 
 def tables_of(kind: str) -> tuple[str, ...]:
-    """Return the names of tables an artifact of this kind may have (it has one of them); empty if it needs none."""
+    """Return the tables of a kind, of which an artifact has exactly one; empty if it needs no table."""
     name = kind.partition("/")[0]
     return {"embeddings": ("embeddings", "sparse_embeddings")}.get(name, (name,) if name in TABLES else ())
 
@@ -192,19 +192,19 @@ def check_schema(table: str, found: pl.Schema, where: str) -> None:
     Args:
         table: name in `TABLES`.
         found: columns of the table. An `Array` may have any width: the encoder decides it.
-        where: name of the table's location in the message, such as a path.
+        where: location of the table, for messages.
 
     Raises:
         SchemaError: lists the columns found and the columns declared.
     """
     if table not in TABLES:
-        raise SchemaError(f"{where}: no table is called {table!r}; declared are {', '.join(TABLES)}")
+        raise SchemaError(f"{where}: unknown table {table!r}, expected one of {', '.join(TABLES)}")
     expected = TABLES[table]
     if [_shape(item) for item in found.items()] == [_shape(item) for item in expected.items()]:
         return
     raise SchemaError(
-        f"{where}: table {table!r} has columns {_spell(found)}, declared are {_spell(expected)}; "
-        "delete the artifact and run its stage again, or correct the stage that wrote it"
+        f"{where}: table {table!r} has columns {_spell(found)}, expected {_spell(expected)}. "
+        "Delete the artifact and run its stage again, or correct the stage that wrote it."
     )
 
 

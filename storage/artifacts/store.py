@@ -1,4 +1,4 @@
-"""The artifact store: folders `<store>/<kind>/<key>/` that are whole or absent.
+"""The artifact store: folders `<store>/<kind>/<key>/` that are complete or absent.
 
 Design choices
 - Without a manifest there is no artifact: `manifest.json` is written last, and a local folder appears by one rename
@@ -6,7 +6,7 @@ Design choices
   files; no upload changes a file that a manifest names.
 - Publishing is idempotent: the second publisher of a key finds an intact artifact and drops its own copy.
 - Reading is checked (`verification`): manifests are validated, and files are hashed before use.
-- A missing artifact is an answer; a store that cannot be read is an error (`StoreReadError`).
+- An artifact may be missing; a store that cannot be read is an error (`StoreReadError`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from storage.errors import (
 )
 from storage.filesystem.atomic import renamed, sync
 from storage.filesystem.names import MANIFEST
-from storage.filesystem.os_errors import full_disk_named, reading, writing
+from storage.filesystem.os_errors import explain_full_disk, reading, writing
 from storage.filesystem.urls import without_password
 
 if TYPE_CHECKING:
@@ -71,17 +71,23 @@ class Store:
 
     @property
     def workplace(self) -> Path:
-        """The local folder for unpublished files of runs: the store itself, or its cache."""
+        """Local folder for unpublished files: the store itself, or its cache."""
         return self.local if self.local is not None else self.cache
 
     def manifest(self, ref: ArtifactRef) -> Manifest:
-        """Return the manifest of an artifact; the artifact exists, but its files are not checked."""
+        """Return the manifest of an artifact, without checking its files.
+
+        Raises:
+            ArtifactMissingError: there is no such artifact.
+            CorruptArtifactError, NewerFormatError: as `parse_manifest`.
+            StoreReadError: the store cannot be read.
+        """
         path = f"{self.root}/{ref.path}/{MANIFEST}"
         try:
             with reading(path):
                 text = local_manifest(Path(path)) if self.local is not None else self.fs.cat_file(path)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise ArtifactMissingError(f"{self.url} holds no {ref}; run the stage that makes it") from error
+            raise ArtifactMissingError(f"{self.url} contains no {ref}. Run the stage that makes it.") from error
         return parse_manifest(text, path, ref)
 
     def defect(self, ref: ArtifactRef) -> str | None:
@@ -123,10 +129,10 @@ class Store:
             except StoreReadError:
                 raise
             except StorageError:
-                continue  # an input may be collected once it has been used
+                continue  # an input may be deleted once it has been used
             if current != source.digest:
                 raise StaleArtifactError(
-                    f"{ref}: {source.kind}/{source.key[:12]} has been made again with other content since"
+                    f"{ref}: its input {source.kind}/{source.key[:12]} was made again with other content"
                 )
         return manifest
 
@@ -146,7 +152,7 @@ class Store:
         folder = self._folder(manifest)
         parts = [folder / file for file in manifest.parts(name)]
         if not parts:
-            raise ArtifactMissingError(f"{ref} has no table {name!r}; it holds {', '.join(sorted(manifest.files))}")
+            raise ArtifactMissingError(f"{ref} has no table {name!r}; it contains {', '.join(sorted(manifest.files))}")
         frame = pl.scan_parquet(parts, glob=False)  # else polars reads `run[1]` in a path as a pattern
         check_schema(name, frame.collect_schema(), str(folder))
         return frame
@@ -154,7 +160,7 @@ class Store:
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:
         """Return all artifacts, or those of one kind and the kinds nested in it, sorted by path; none is checked.
 
-        A folder with a manifest but without an artifact's name is left out with a warning.
+        A folder with a manifest but without an artifact's name is skipped with a warning.
 
         Raises:
             StoreReadError: a part of the store cannot be listed.
@@ -175,7 +181,7 @@ class Store:
             self.manifest(ref)  # raises an error for an artifact of a newer version
         with self.workspace() as folder:
             draft = Draft(ref, folder, provenance)
-            with full_disk_named(self.url):
+            with explain_full_disk(self.url):
                 yield draft
             draft.seal()
             self._publish(ref, folder)
@@ -214,9 +220,9 @@ class Store:
         """Delete an artifact and its local copy, never leaving half of it; do nothing if it is already gone."""
         with writing(self.url):
             if self.local is not None:
-                gone = self._trash()
-                renamed(self.local / ref.path, gone)  # if killed after this line, `leftovers` finds the folder
-                shutil.rmtree(gone, ignore_errors=True)
+                trash = self._trash()
+                renamed(self.local / ref.path, trash)  # if killed after this line, `leftovers` finds the folder
+                shutil.rmtree(trash, ignore_errors=True)
             else:
                 with suppress(FileNotFoundError):  # another collection deleted it
                     self.fs.rm_file(f"{self.root}/{ref.path}/{MANIFEST}")
@@ -256,18 +262,18 @@ class Store:
             if self.defect(ref) is None:
                 return  # another run published the same key in the meantime
             if not folder.is_dir():
-                raise StoreWriteError(f"{folder} was deleted while {ref} was being made in it; run again")
+                raise StoreWriteError(f"{folder} was deleted while {ref} was written to it. Run again.")
             renamed(final, self._trash())
         sync(final.parent)
 
     def _trash(self) -> Path:
-        """Return a new path on this disk for a folder to be deleted."""
+        """Return a new path on this disk, for a folder that will be deleted."""
         return _made(self.workplace / ".trash") / uuid.uuid4().hex
 
     def _upload(self, ref: ArtifactRef, folder: Path) -> None:
         """Upload the files to a new folder, then the manifest; other publishers' files are never changed.
 
-        If two publishers race, the later manifest wins; either artifact is whole.
+        If two publishers race, the later manifest wins; both artifacts are complete.
         """
         sealed = parse_manifest((folder / MANIFEST).read_bytes(), str(folder), ref)
         manifest, target = sealed.model_copy(update={"place": uuid.uuid4().hex}), f"{self.root}/{ref.path}"

@@ -1,10 +1,10 @@
-"""Translation memory: a store of translations, so that no sentence is translated twice by the same translator.
+"""Translation memory: stored translations, so that no translator translates a sentence twice.
 
 Design choices
-- One memory per translator: its fingerprint covers everything that can change a translation, and names the kind of
-  artifact, `translations/<fingerprint>`.
-- A memory is a growing set of ordinary artifacts (parts). Each is published whole or not at all, so a killed run keeps
-  its finished parts. Workers need no lock: the worst case is a sentence published twice.
+- One memory per translator. Its fingerprint covers everything that can change a translation and is part of the artifact
+  kind, `translations/<fingerprint>`.
+- A memory is a growing set of ordinary artifacts (parts). Each is published atomically, so the finished parts of a
+  killed run remain. Workers need no lock: in the worst case a sentence is published twice.
 - If a sentence is in several parts, the first part by name wins, so all readers of the same parts agree.
 - A damaged part is skipped with a warning; its sentences count as missing and are translated again.
 """
@@ -45,7 +45,7 @@ def whole_parts(
 ) -> Iterator[tuple[ArtifactRef, pl.LazyFrame]]:
     """Yield the intact parts of a translator's memory by name with their rows, except those whose keys are in `seen`.
 
-    A sentence that was translated twice appears twice.
+    A sentence may appear twice.
     """
     for part in store.refs(f"translations/{fingerprint}"):
         if part.key in seen:
@@ -53,4 +53,4 @@ def whole_parts(
         try:
             yield part, store.scan(part)
         except (ArtifactMissingError, CorruptArtifactError) as error:
-            logger.warning("%s is left out of the translation memory: %s", part, error)
+            logger.warning("%s is excluded from the translation memory: %s", part, error)

@@ -1,13 +1,13 @@
 """Verify an artifact's files against its manifest, in the store and in the local copy.
 
 Design choices
-- An artifact is whole if its manifest belongs to its folder and its tables have all parts and rows. Every listed file
-  must be a regular file in its folder with the published bytes.
+- An artifact is intact if its manifest belongs to its folder, its tables have all parts and rows, and every listed file
+  is a regular file in its folder with the published bytes.
 - Bytes are hashed once per process and file version. To look up a cached result, an object store's checksums suffice;
   files read from it are hashed on this machine. Local files are always hashed: bit rot changes neither size nor time.
 - On S3, the publisher's SHA-256 is stored as the object's metadata, so a check costs a request and not a download. S3
-  itself computes a SHA-256 of a whole object only for single-part uploads, below some hundred megabytes. The metadata
-  is uploaded in one request with the bytes (as rclone does with MD5), which the client guards by its own checksum. A
+  itself computes the SHA-256 of a complete object only for single-part uploads, below some hundred megabytes. Bytes and
+  metadata are uploaded in one request (as rclone does with MD5), which the client guards by its own checksum. A
   rewritten object loses the metadata and is hashed; a copy to another bucket retains it.
 - Files of other object stores are always hashed.
 """
@@ -39,8 +39,8 @@ _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
 
 def put(fs: fsspec.AbstractFileSystem, source: Path, target: str, entry: FileEntry) -> None:
     """Upload a file, with its SHA-256 as metadata where the store supports it."""
-    beside = {"Metadata": {_KEY: entry.sha256}} if _is_s3(fs) else {}
-    fs.put_file(str(source), target, **beside)
+    metadata = {"Metadata": {_KEY: entry.sha256}} if _is_s3(fs) else {}
+    fs.put_file(str(source), target, **metadata)
 
 
 def has_checksum(fs: fsspec.AbstractFileSystem, path: str, entry: FileEntry) -> bool:
@@ -60,13 +60,13 @@ def _is_s3(fs: fsspec.AbstractFileSystem) -> bool:
     return "s3" in fs.protocol
 
 
-_REMEDY: Final = "delete the artifact or run its stage again"
+_REMEDY: Final = "Delete the artifact or run its stage again."
 
 
 def fault_of(
     fs: fsspec.AbstractFileSystem, folder: str, manifest: Manifest, *, local: bool, every_byte: bool
 ) -> str | None:
-    """Return which file of an artifact is missing or changed since it was published; None if it is whole.
+    """Return the fault of the first missing or changed file of an artifact; None if the artifact is intact.
 
     Args:
         fs: the store's file system.
@@ -80,7 +80,7 @@ def fault_of(
     """
     expected = tables_of(manifest.kind)
     if expected and not any(table in manifest.tables for table in expected):
-        return f"{folder}/{MANIFEST}: lists no table {' or '.join(expected)}; {_REMEDY}"
+        return f"{folder}/{MANIFEST}: lists no table {' or '.join(expected)}. {_REMEDY}"
     rows: dict[str, int | None] = {}
     for name, entry in manifest.files.items():
         path = manifest.where(name)
@@ -88,21 +88,21 @@ def fault_of(
             with reading(f"{folder}/{path}"):
                 fault, rows[name] = _file_fault(fs, folder, path, entry, local=local, every_byte=every_byte)
         except (FileNotFoundError, NotADirectoryError):
-            fault = "missing, though its manifest lists it"
+            fault = "missing, although the manifest lists it"
         if fault:
-            return f"{folder}/{path}: {fault}; {_REMEDY}"
+            return f"{folder}/{path}: {fault}. {_REMEDY}"
     for table, declared in manifest.tables.items():
         counts = [rows[name] for name in manifest.parts(table)]
         found = sum(count for count in counts if count is not None)
         if None not in counts and found != declared.rows:
             return (
-                f"{folder}/{MANIFEST}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}; {_REMEDY}"
+                f"{folder}/{MANIFEST}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}. {_REMEDY}"
             )
     return None
 
 
 def local_manifest(path: Path) -> bytes:
-    """Return the bytes of a local manifest; its path may be a folder, or a pipe that would block.
+    """Return the bytes of a local manifest; refuse a folder, or a pipe, which would block.
 
     Raises:
         CorruptArtifactError: it is not a regular file, or too large.
@@ -111,7 +111,7 @@ def local_manifest(path: Path) -> bytes:
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
         raise CorruptArtifactError(
-            f"{path}: not a manifest, expected a regular file of at most {MOST_BYTES >> 20} MiB; {_REMEDY}"
+            f"{path}: not a manifest, expected a regular file of at most {MOST_BYTES >> 20} MiB. {_REMEDY}"
         )
     return path.read_bytes()
 
@@ -126,16 +126,16 @@ def _file_fault(
         return None, None
     content = version_content(fs, f"{folder}/{name}")
     if content.sha256 != entry.sha256:
-        return f"sha256 {content.sha256[:12]}…, manifest says {entry.sha256[:12]}…", 0
+        return f"sha256 {content.sha256[:12]}…, expected {entry.sha256[:12]}… from the manifest", 0
     return None, content.rows or 0
 
 
-def local_copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, cache: Path) -> Path:
+def local_copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, cache: Path) -> Path:
     """Return a local folder with an artifact's files; copy them first if necessary.
 
     Args:
         fs: the store's file system.
-        place: the artifact's folder in it.
+        source: the artifact's folder in it.
         manifest: the artifact's manifest.
         cache: folder of the copies.
 
@@ -147,26 +147,26 @@ def local_copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, ca
     if describe_files(folder) != manifest.files:
         shutil.rmtree(folder, ignore_errors=True)
         with whole(folder, first_stays=True) as made:
-            _copy(fs, place, manifest, made)
+            _copy(fs, source, manifest, made)
     with suppress(OSError):  # the copy may belong to another user
         os.utime(folder)  # the time of last use, for garbage collection
     return folder
 
 
-def _copy(fs: fsspec.AbstractFileSystem, place: str, manifest: Manifest, folder: Path) -> None:
+def _copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, folder: Path) -> None:
     """Copy the files of an artifact to a local folder and verify their hashes."""
     for name in manifest.files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         try:
-            with reading(place):
-                fs.get_file(f"{place}/{manifest.where(name)}", str(folder / name))
+            with reading(source):
+                fs.get_file(f"{source}/{manifest.where(name)}", str(folder / name))
         except FileNotFoundError as error:
             raise CorruptArtifactError(
-                f"{place}/{manifest.where(name)}: gone since it was looked for; {_REMEDY}"
+                f"{source}/{manifest.where(name)}: deleted since it was checked. {_REMEDY}"
             ) from error
     for name, entry in describe_files(folder).items():
         if entry != manifest.files[name]:
             raise CorruptArtifactError(
-                f"{place}/{manifest.where(name)}: what came has sha256 {entry.sha256[:12]}…, manifest says "
-                f"{manifest.files[name].sha256[:12]}…; delete {place} and run its stage again"
+                f"{source}/{manifest.where(name)}: the copy has sha256 {entry.sha256[:12]}…, expected "
+                f"{manifest.files[name].sha256[:12]}… from the manifest. Delete {source} and run its stage again."
             )

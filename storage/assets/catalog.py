@@ -1,7 +1,7 @@
 """Embedded assets: small models and texts shipped in the package, for real runs without the Hub.
 
-An asset is a folder `storage/assets/<name>/` with a `manifest.json`: description, data sources, licence, training and
-measured figures. Files are checked against the manifest before use.
+An asset is a folder `storage/assets/<name>/`. Its `manifest.json` has description, data sources, licence, training,
+measured figures and file checksums.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AssetSource(Record):
-    """A public collection that an asset was made from."""
+    """A public dataset that an asset was made from."""
 
     name: str
     licence: str
@@ -47,7 +47,7 @@ class AssetManifest(Record):
     training: dict[str, JsonValue] = Field({})
     """Configs, steps, minutes, losses; empty for texts."""
     figures: dict[str, JsonValue] = Field({})
-    """Scores on held-out data, with the protocol in the name."""
+    """Scores on held-out data; names include the protocol."""
     files: dict[str, FileEntry]
 
     @property
@@ -67,4 +67,6 @@ def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:
     try:
         return AssetManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise AssetError(f"{path}: not an asset manifest ({error.errors()[0]['msg']}); reinstall") from error
+        raise AssetError(
+            f"{path}: not an asset manifest ({error.errors()[0]['msg']}). Reinstall bsl-pipeline."
+        ) from error

@@ -1,6 +1,6 @@
 """Find and check the models and texts shipped in the package; `catalog` describes them.
 
-This file is enough to load an embedded encoder: it imports neither pydantic nor fsspec.
+This module suffices to load an embedded encoder; it imports neither pydantic nor fsspec.
 """
 
 from __future__ import annotations
@@ -38,28 +38,26 @@ def embedded_folder(name: str, root: Path | None = None) -> Path:
     if name in (known := embedded_names(folder)):
         return folder / name
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f" (did you mean '{EMBEDDED}{near[0]}'?)" if near else ""
-    raise AssetError(
-        f"{folder}: no embedded asset {name!r}{hint}, there are {', '.join(known) or 'none'}; use one of these"
-    )
+    hint = f" Did you mean '{EMBEDDED}{near[0]}'?" if near else ""
+    raise AssetError(f"unknown embedded asset {name!r}.{hint} Known assets: {', '.join(known) or 'none'} (in {folder})")
 
 
 def embedded_path(name: str, root: Path | None = None) -> Path:
     """Return the folder of an embedded asset, after checking every file's sha256 against the manifest.
 
     Args:
-        name: such as `marian-mini-en-mul`.
+        name: name of the asset, such as `marian-mini-en-mul`.
         root: folder of the assets; by default the package's own.
 
     Returns:
         A local folder, valid for `from_pretrained` or a Parquet reader; callers must not write to it.
 
     Raises:
-        AssetError: there is no such asset, its manifest cannot be read, or a file of it is missing or damaged.
+        AssetError: there is no such asset, its manifest cannot be read, or a file is missing or damaged.
     """
     folder = embedded_folder(name, root)
     if problem := _problem(folder):
-        raise AssetError(f"{folder}/{problem}; reinstall bsl-pipeline")
+        raise AssetError(f"{folder}/{problem}. Reinstall bsl-pipeline.")
     return folder
 
 
@@ -77,5 +75,5 @@ def _problem(folder: Path) -> str:
         with (folder / name).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != sha256:
-            return f"{name}: sha256 {found[:16]}…, manifest says {sha256[:16]}…"
+            return f"{name}: sha256 {found[:16]}…, expected {sha256[:16]}… from the manifest"
     return ""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 _SENTEVAL_REMEDY: Final = (
-    f"unpack SimCSE's {SENTEVAL.file} ({SENTEVAL.hub_id} on the Hub) into the mirror, and delete an older table of "
-    "the set there, which would be read first"
+    f"unpack SimCSE's {SENTEVAL.file} ({SENTEVAL.hub_id} on the Hub) into the mirror, and delete any older table of "
+    "the set there, because that table would be read first"
 )
 
 
@@ -23,7 +23,7 @@ def _transfer(
 ) -> Dataset:
     """Declare a set of SentEval, read from its original files."""
     files = TRANSFER_SETS[name]
-    note = f"{blank} of its lines are blank, which many copies drop and SentEval counts; " if blank else ""
+    note = f"SentEval counts its {blank} blank lines, which many copies drop; " if blank else ""
     return Dataset(
         name=name,
         licence="none stated; research data",
@@ -55,13 +55,13 @@ TRANSFER: Final = (
     _transfer("mpqa", "MPQA", _MPQA, {"all": 10_606}, blank="three"),
     _transfer("sst2", "SST", _SST, {"train": 67_349, "dev": 872, "test": 1821}),
     # SetFit's JSON lines were made from the files that SentEval's script fetches: the same rows in the same order.
-    # Only SCL's table has it; whether the archive contains it is unknown.
+    # Only SCL's paper has SST-5; whether the archive contains it is unknown.
     _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}, archive=None).model_copy(
         update={
             "hub_id": "SetFit/sst5",
             "revision": "e51bdcd8cd3a30da231967c1a249ba59361279a3",
             "splits": TRAIN_DEV_TEST,
-            "remedy": "remove this copy, so that the Hub's SetFit/sst5 is read",
+            "remedy": "remove this copy; the Hub's SetFit/sst5 is then read",
         }
     ),
     _transfer("trec", "TREC", _TREC, {"train": 5452, "test": 500}),
@@ -80,10 +80,12 @@ TRANSFER: Final = (
 
 
 _ARCHIVE: Final = "https://public.ukp.informatik.tu-darmstadt.de/kwang/unsupse-benchmark/tsdae-evaluation/data-eval.zip"
-_USEB_REMEDY: Final = f"download {_ARCHIVE} and unpack it in the mirror, which must then contain its folder data-eval"
+_USEB_REMEDY: Final = (
+    f"download {_ARCHIVE} and unpack it into the mirror, so that the mirror contains the folder data-eval"
+)
 _USEB: Final = "Split and protocol of USEB: Wang, Reimers and Gurevych, 2021. TSDAE. Findings of EMNLP."
 _STACK_EXCHANGE: Final = "CC BY-SA, as all of Stack Exchange"
-_UNSAID: Final = "not stated; ask its authors"
+_NOT_STATED: Final = "not stated; ask its authors"
 
 
 def _useb(name: str, heading: str, licence: str, citation: str, files: dict[str, tuple[str, ...]]) -> Dataset:
@@ -119,7 +121,7 @@ USEB: Final = (
     _useb(
         "twitterpara",
         "TwitterP.",
-        _UNSAID,
+        _NOT_STATED,
         "Lan et al., 2017. A continuously growing dataset of sentential paraphrases. EMNLP. Xu et al., 2015. "
         "SemEval-2015 task 1: paraphrase and semantic similarity in Twitter. SemEval.",
         {"test": ("Twitter_URL_Corpus_test.txt", "test.data")},
@@ -127,7 +129,7 @@ USEB: Final = (
     _useb(
         "scidocs",
         "SciD.",
-        _UNSAID,
+        _NOT_STATED,
         "Cohan et al., 2020. SPECTER: document-level representation learning using citation-informed transformers. "
         "ACL.",
         dict.fromkeys(("dev", "test"), ("data.json",)),
@@ -139,14 +141,14 @@ USEB: Final = (
 AFS_SETS: Final = (
     Dataset(
         name="afs",
-        licence="not stated; ask its authors",
+        licence=_NOT_STATED,
         citation="Misra et al., 2016. Measuring the similarity of sentential arguments in dialogue. SIGDIAL.",
         splits={"all": "all"},
         heading="AFS",
         suites=("afs",),
         originals={"all": tuple(topic_file("afs", topic) for topic in TOPICS)},
         original_format="afs",
-        remedy="put ArgPairs_GC.csv, ArgPairs_GM.csv and ArgPairs_DP.csv of its authors into the mirror's folder afs/",
+        remedy="put the authors' ArgPairs_GC.csv, ArgPairs_GM.csv and ArgPairs_DP.csv into the mirror's folder afs/",
     ),
 )
 
@@ -171,14 +173,14 @@ CLUSTERING: Final = (
     _clusters(
         "twentynewsgroups",
         "20News",
-        "not stated; ask its authors",
+        _NOT_STATED,
         "Lang, 1995. NewsWeeder: learning to filter netnews. ICML.",
         "6125ec4e24fa026cec8a478383ee943acfbd5449",
     ),
     _clusters(
         "stackexchange",
         "StackEx.",
-        "CC BY-SA, as all of Stack Exchange",
+        _STACK_EXCHANGE,
         "Geigle, Reimers, Rücklé and Gurevych, 2021. TWEAC: transformer with extendable QA agent classifiers. arXiv.",
         "6cbc1f7b2bc0622f2e39d2c77fa502909748c259",
     ),

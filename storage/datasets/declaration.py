@@ -36,14 +36,14 @@ SENTEVAL: Final = HubArchive(
 )
 """SentEval's folder `data/downstream`, packed by SimCSE's authors: most papers since 2019 were scored on it.
 
-Only for MRPC (GLUE) and SST-5 (SetFit) is a Hub table known to have SentEval's rows and their order, which decides the
-folds: the tables were made from SentEval's files. SetFit's copies of CR and SUBJ have a train and a test split, unlike
-SentEval; rotten_tomatoes has MR's sentences before SentEval's tokenisation; GLUE's SST-2 hides its test labels.
+Other copies differ. The folds depend on the order of rows, and only MRPC (GLUE) and SST-5 (SetFit) have Hub tables that
+were made from SentEval's files. SetFit's copies of CR and SUBJ have a train and a test split, unlike SentEval;
+rotten_tomatoes has MR's sentences before SentEval's tokenisation; GLUE's SST-2 hides its test labels.
 """
 
 
 class Dataset(Record):
-    """A declared dataset. On a mirror it is the folder `<name>` with `<split>.parquet` in it."""
+    """A declared dataset; on a mirror, `<name>/<split>.parquet`."""
 
     name: str
     """Name in sources and on mirrors."""
@@ -55,7 +55,7 @@ class Dataset(Record):
     splits: dict[str, str] = Field(min_length=1)
     """Split → the Hub's name for it; several are joined by `+`."""
     hub_id: str | None = None
-    """Repository on the Hub; None for a set that only mirrors have."""
+    """Repository on the Hub; None if no Hub table has the set."""
     hub_config: str | None = None
     revision: str | None = Field(None, pattern=r"^[0-9a-f]{40}$")
     texts: tuple[str, ...] = ()
@@ -63,21 +63,21 @@ class Dataset(Record):
     score_range: tuple[float, float] | None = None
     """Smallest and largest gold score of an STS set."""
     rows: dict[str, int] = Field({})
-    """Split → number of scored pairs or labelled sentences in the papers; a copy with another number is refused."""
+    """Split → number of scored pairs or labelled sentences in the papers; a copy with a different number is refused."""
     heading: str = ""
     """Column heading in the papers' tables; empty if the set has no column there."""
     suites: tuple[str, ...] = ()
-    """Suites of the set; the order of declarations is the order within a suite, as the papers print it."""
+    """Suites of the set. Within a suite, sets have the order of their declarations, which is that of the papers."""
     divided: bool = False
-    """Whether its rows name subsets, over which protocols take means."""
+    """Whether its rows name subsets, over which some protocols average."""
     mteb: MtebTask | None = None
     folder: str | None = None
-    """Folder on a mirror; by default the name. It lets two forms of a text share a file."""
+    """Folder on a mirror; by default the name. Raw and tokenised versions of a set share a folder."""
     originals: dict[str, tuple[str, ...]] = Field({})
-    """Split → patterns of the original distribution's files on a mirror, all required, in order."""
+    """Split → glob patterns of the original files on a mirror; all are required, in this order."""
     original_format: Format | None = None
     order: str = ""
-    """Column with each row's position in the original file, if tables have another order."""
+    """Column with each row's position in the original file, if the table has another order."""
     archive: HubArchive | None = None
     """Archive on the Hub with the original files, if the Hub has no table of the set."""
     remedy: str = ""

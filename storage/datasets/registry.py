@@ -52,7 +52,7 @@ NLI: Final = (
         originals={"train": ("back_translated_nli/**/back_translated_nli.txt*",)},
         original_format="view-pairs",
         remedy=(
-            "download the authors' back-translated corpus, which the README of KornWtp/ConGen on GitHub links, and put "
+            "download the authors' back-translated corpus (linked from the README of KornWtp/ConGen on GitHub) and put "
             "back_translated_nli.txt or .txt.zip into the mirror's folder back_translated_nli/"
         ),
     ),
@@ -65,22 +65,20 @@ DATASETS: Final[dict[str, Dataset]] = {
 
 
 def require_rows(dataset: str, split: str, rows: int) -> None:
-    """Check that a split has as many rows as its papers report; without a declared number any count passes.
+    """Check that a split has the number of rows that papers report, if the number is declared.
 
     Raises:
-        SourceError: names both numbers and where to get the right copy.
+        SourceError: states both numbers and where to get the right copy.
     """
     declared = DATASETS[dataset]
     expected = declared.rows.get(split, rows)
     if rows != expected:
         remedy = declared.remedy or "copy it again, or give your own set another name"
-        raise SourceError(
-            f"{dataset} {split} holds {rows:,} rows, expected the {expected:,} that papers report; {remedy}"
-        )
+        raise SourceError(f"{dataset} {split} has {rows:,} rows, expected the {expected:,} that papers report", remedy)
 
 
 def suites_of(datasets: Iterable[Dataset]) -> dict[str, tuple[Dataset, ...]]:
-    """Return each suite's datasets, in the given order."""
+    """Return suite → datasets, in the given order."""
     members: dict[str, tuple[Dataset, ...]] = {}
     for dataset in datasets:
         for suite in dataset.suites:
@@ -89,7 +87,7 @@ def suites_of(datasets: Iterable[Dataset]) -> dict[str, tuple[Dataset, ...]]:
 
 
 def headings_of(suite: str) -> dict[str, str]:
-    """Return the headings of a suite's datasets that have a column in the papers' tables, in the papers' order."""
+    """Return dataset → heading for a suite's datasets with a column in the papers' tables, in the papers' order."""
     members = suites_of(DATASETS.values()).get(suite, ())
     return {dataset.name: dataset.heading for dataset in members if dataset.heading}
 

@@ -34,7 +34,7 @@ _RAW, _TOKENISED = ("sentence1", "sentence2"), ("sentence1_tok", "sentence2_tok"
 
 
 def _sts(year: int, pairs: int, revision: str) -> tuple[Dataset, Dataset]:
-    """Declare a yearly task twice: raw, and Moses-tokenised and lower-cased as in SentEval (not a Hub table)."""
+    """Declare a yearly task twice: raw, and Moses-tokenised and lower-cased as in SentEval (no Hub table)."""
     name = f"sts{year % 100}"
     raw = Dataset(
         name=name,
@@ -56,7 +56,7 @@ def _sts(year: int, pairs: int, revision: str) -> tuple[Dataset, Dataset]:
 
 
 def _tokenised(raw: Dataset, original_format: str, originals: dict[str, tuple[str, ...]]) -> Dataset:
-    """Declare SentEval's form of a set: separate columns on a mirror, or the files of SimCSE's senteval.tar."""
+    """Declare SentEval's version of a set: separate columns on a mirror, or the files of SimCSE's senteval.tar."""
     return raw.model_copy(
         update={
             "name": f"{raw.name}-tok",
@@ -120,7 +120,7 @@ _SICKR: Final = Dataset(
     rows={"test": 4927},
     heading="SICK-R",
     suites=("sts",),  # no `mteb`: MTEB's SICK-R has 9,927 pairs
-    remedy="remove this copy, so that the Hub's mteb/sickr-sts is read, of whose 9,927 pairs digests choose the test",
+    remedy="remove this copy; the 4,927 test pairs are then selected from the Hub's mteb/sickr-sts (9,927 pairs)",
 )
 
 _STSB_MT: Final = _STSB.model_copy(
@@ -134,7 +134,7 @@ _STSB_MT: Final = _STSB.model_copy(
         "suites": (),
         "mteb": None,
         "rows": {"dev": 4500, "test": 4137},  # English sentence1; sentence2 in German, Spanish, French, by DeepL
-        "remedy": "the package has it: embedded:stsb-mt",
+        "remedy": "use embedded:stsb-mt, which is in the package",
     }
 )
 

@@ -1,1 +1,1 @@
-"""File-system helpers of the store: atomic files, digests, safe names, URLs without passwords, error messages."""
+"""Access to file systems: atomic writes, digests, safe names, URLs without passwords, error messages."""

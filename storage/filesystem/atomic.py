@@ -1,6 +1,6 @@
-"""Write files and folders atomically: they appear whole or not at all.
+"""Write files and folders atomically: a reader sees the complete file or none.
 
-models/ uses this module too, for caches and snapshots, so it imports nothing of this project.
+models/ uses this module too, for caches and snapshots, so it imports nothing from this project.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MAKING: Final = ".making-"
-_KILLED_S: Final = 86_400.0  # after so many seconds without a change, the writing process counts as killed
+_KILLED_S: Final = 86_400.0  # after this time without a change, the writing process counts as killed
 
 
 def sync(path: Path) -> None:
-    """Flush one file or folder to the disk, so that its content is there before it is renamed."""
+    """Flush a file or folder to the disk, as needed before a rename."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -31,7 +31,7 @@ def sync(path: Path) -> None:
 
 
 def renamed(source: Path, target: Path) -> bool:
-    """Rename a folder; return False if the target exists or the source is gone, because another run was faster."""
+    """Rename a folder; return False if another run was faster (the target exists, or the source does not)."""
     try:
         os.rename(source, target)  # noqa: PTH104 - os.rename is the documented atomic operation
     except OSError as error:
@@ -49,8 +49,8 @@ def whole(target: Path, *, first_stays: bool = False) -> Iterator[Path]:
 
     Args:
         target: path of the file or folder to write; its parents are created if needed.
-        first_stays: whether an existing folder at `target` stays and the new one is dropped, for processes that write
-            the same content.
+        first_stays: keep an existing folder at `target` and discard the new one, for processes that write the same
+            content.
 
     Raises:
         OSError: it cannot be written, or a non-empty folder is at `target`.
@@ -72,7 +72,7 @@ def whole(target: Path, *, first_stays: bool = False) -> Iterator[Path]:
 
 
 def last_changed(folder: Path) -> float:
-    """Return the time of the last change in a folder, in seconds; infinity if the folder has been deleted."""
+    """Return the time of the last change below a folder, in seconds; infinity if the folder does not exist."""
     try:
         inside = () if folder.is_symlink() else folder.rglob("*")
         return max(float(path.lstat().st_mtime) for path in (folder, *inside))
@@ -81,7 +81,7 @@ def last_changed(folder: Path) -> float:
 
 
 def _forget_killed(folder: Path) -> None:
-    """Remove files left by processes that were killed long ago."""
-    for left in folder.glob(f"{_MAKING}*"):
-        if time.time() - last_changed(left) > _KILLED_S:
-            shutil.rmtree(left, ignore_errors=True)
+    """Remove the files of processes that were killed long ago."""
+    for leftover in folder.glob(f"{_MAKING}*"):
+        if time.time() - last_changed(leftover) > _KILLED_S:
+            shutil.rmtree(leftover, ignore_errors=True)

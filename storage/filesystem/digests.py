@@ -1,4 +1,4 @@
-"""Compute the sha256 of files and folders, block by block, and the row counts of Parquet files."""
+"""Compute the sha256 of files and folders, and the row counts of Parquet files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Content(NamedTuple):
-    """Digest of a file, and its rows by the footer of a `.parquet` file; None for other files and damaged footers."""
+    """Digest of a file, and the row count in the footer of a `.parquet` file; None for other files and bad footers."""
 
     sha256: str
     rows: int | None
 
 
-_known: dict[str, Content] = {}  # by file version (fsspec's ukey)
+_cache: dict[str, Content] = {}  # by file version (fsspec's ukey)
 
 
 def file_sha256(path: Path) -> str:
@@ -34,11 +34,11 @@ def file_sha256(path: Path) -> str:
 def version_content(fs: fsspec.AbstractFileSystem, path: str) -> Content:
     """Return digest and row count of a file at any fsspec address; a process reads each version of a file once."""
     version = f"{path}@{fs.ukey(path)}"
-    if version not in _known:
+    if version not in _cache:
         with fs.open(path, "rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            _known[version] = Content(sha256, _rows(file) if path.endswith(".parquet") else None)
-    return _known[version]
+            _cache[version] = Content(sha256, _rows(file) if path.endswith(".parquet") else None)
+    return _cache[version]
 
 
 def source_sha256(path: str) -> str:
@@ -50,23 +50,23 @@ def source_sha256(path: str) -> str:
     try:
         return version_content(*fsspec.url_to_fs(path)).sha256
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
+        raise SourceError(f"{path}: cannot be read ({error}). Check the file and its permissions.") from error
 
 
 def joint_sha256(paths: Iterable[str]) -> str:
-    """Return the sha256 of the files' own sha256 in order; paths and names do not count."""
+    """Return the sha256 over the sha256 of each file, in order; paths and names do not count."""
     return hashlib.sha256("".join(map(source_sha256, paths)).encode()).hexdigest()
 
 
 def folder_sha256s(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, str]:
-    """Return the sha256 of a folder's files by relative name; hidden files, which clients leave there, do not count."""
+    """Return relative name → sha256 of a folder's files, except hidden ones, which clients of the Hub create."""
     if isinstance(fs, LocalFileSystem):  # its `find` also lists broken links and links to folders
         found = [str(path) for path in Path(folder).rglob("*") if path.is_file()]
     else:
         found = [str(path) for path in fs.find(folder)]
     names = [path[len(folder.rstrip("/")) + 1 :] for path in found]
-    shown = [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
-    return {name: version_content(fs, f"{folder.rstrip('/')}/{name}").sha256 for name in shown}
+    visible = [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
+    return {name: version_content(fs, f"{folder.rstrip('/')}/{name}").sha256 for name in visible}
 
 
 def content_sha256(files: Mapping[str, str]) -> str:
@@ -78,10 +78,10 @@ def content_sha256(files: Mapping[str, str]) -> str:
 
 
 def _rows(file: BinaryIO) -> int | None:
-    import pyarrow as pa  # slow to import; training workers take only `file_sha256`
+    import pyarrow as pa  # slow to import; training workers use only `file_sha256`
     import pyarrow.parquet as pq
 
     try:
         return int(pq.read_metadata(file).num_rows)
-    except (pa.ArrowException, OSError, ValueError):  # damaged metadata raises any of these
+    except (pa.ArrowException, OSError, ValueError):  # damaged metadata can raise each of these
         return None

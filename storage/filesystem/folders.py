@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def files_below(fs: fsspec.AbstractFileSystem, folder: str, depth: int | None = None) -> Iterator[str]:
-    """Yield the files below a folder, except hidden ones and those in hidden folders, which may be larger than all.
+    """Yield the files below a folder, except hidden files and the contents of hidden folders.
 
     fsspec's own `walk` and `find` silently skip subfolders that cannot be listed. Links to folders are not followed.
 
     Args:
         fs: the file system.
         folder: path in it, without a slash at the end.
-        depth: maximum levels of folders to list; a flat listing, where the client has one, lists all.
+        depth: maximum levels of folders to list; ignored if the client has a flat listing.
 
     Raises:
         OSError: a folder cannot be listed; an object store's client may raise other errors.

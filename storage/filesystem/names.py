@@ -1,6 +1,6 @@
-"""Validate file names of a manifest: relative, normalised, of bounded length; regular files, not links.
+"""Validate the file names of a manifest: relative, normalised, of bounded length; regular files, not links.
 
-Anybody who can write to the store may have written a manifest, so its names are untrusted until checked here.
+Everybody who can write to the store can write a manifest, so its names are untrusted until checked here.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Annotated, Final
 from pydantic import AfterValidator
 
 MANIFEST: Final = "manifest.json"
-_MOST_BYTES: Final = 1024  # of a name; S3 allows as many for a whole key
+_MOST_BYTES: Final = 1024  # of a name; S3's maximum for a complete key
 _MOST_BYTES_OF_PART: Final = 255  # maximum of common file systems
 _FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
 
 
 def _inside(name: str) -> str:
-    """Return the name if it stays inside its artifact's folder.
+    """Return the name unchanged if it is inside its artifact's folder.
 
     Raises:
-        ValueError: it does not, or no file system accepts it.
+        ValueError: it leads out of the folder, or no file system accepts it.
     """
     try:
         parts = [part.encode() for part in name.split("/")]
     except UnicodeEncodeError as error:
-        raise ValueError("a file's name is not Unicode text") from error
+        raise ValueError("a file name is not Unicode text") from error
     if not is_inside(name) or any(len(part) > _MOST_BYTES_OF_PART for part in parts):
-        raise ValueError(f"the file name {name[:80]!r} is not relative, normalised and short")
+        raise ValueError(f"the file name {name[:80]!r} is not a short, normalised relative path")
     if len(name.encode()) > _MOST_BYTES or _FORBIDDEN.search(name):
         raise ValueError(f"the file name {name[:80]!r} is too long or contains control characters or backslashes")
     if name == MANIFEST:
@@ -40,7 +40,7 @@ def _inside(name: str) -> str:
 
 
 def is_inside(name: str) -> bool:
-    """Return whether a relative name stays below the folder that it is joined to."""
+    """Return whether a relative name, joined to a folder, is below that folder."""
     return all(part not in {"", ".", ".."} for part in name.split("/"))
 
 
@@ -50,7 +50,7 @@ FileName = Annotated[str, AfterValidator(_inside)]
 def irregular(folder: Path, name: str) -> str | None:
     """Return the kind of a path that is not a regular file, such as a folder or a link; None for a regular file.
 
-    Links count as irregular wherever they point: an artifact's files must be in its own folder.
+    Links are never regular, because an artifact's files must be in its own folder.
 
     Raises:
         FileNotFoundError, NotADirectoryError: the path does not exist.
@@ -76,15 +76,11 @@ _MOST = 10_000  # maximum number of a folder's entries to compare
 _CUTOFF = 0.7  # of `difflib`; names that share only a suffix score 0.5
 
 
-def perhaps_path(path: str) -> str:
-    """Return ` (did you mean 'letters/own.txt'?)` for a missing local path, or "" if no name is similar.
-
-    Args:
-        path: a path with a wrong folder or file name.
-    """
-    if "://" in path:
+def perhaps_path(address: str) -> str:
+    """Return ` (did you mean 'letters/own.txt'?)` for a missing local path, or "" if no name is similar."""
+    if "://" in address:
         return ""
-    wanted = Path(path).expanduser()
+    wanted = Path(address).expanduser()
     try:
         missing = next((part for part in (*reversed(wanted.parents), wanted) if not part.exists()), None)
         if missing is None:
@@ -94,4 +90,4 @@ def perhaps_path(path: str) -> str:
         return ""
     near = difflib.get_close_matches(missing.name, names, n=1, cutoff=_CUTOFF)
     found = [missing.parent / name / wanted.relative_to(missing) for name in near]
-    return "".join(f" (did you mean {str(place)!r}?)" for place in found if place.exists())
+    return "".join(f" (did you mean {str(path)!r}?)" for path in found if path.exists())

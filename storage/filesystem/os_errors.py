@@ -1,7 +1,7 @@
 """Turn errors of the operating system and of object-store clients into errors that name a remedy.
 
-Clients of object stores raise errors without a common base (no credentials, no route to the host). So every error
-except this package's own counts as a refusal here: these blocks must contain only file-system calls.
+Clients of object stores raise errors without a common base class (no credentials, no route to the host). So these
+blocks treat every error except this package's own as a refusal, and must contain only file-system calls.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _NOT_WRITTEN: Final = {
-    errno.ENOSPC: "the disk is full; free space or choose another store",
-    errno.EDQUOT: "the disk quota is used up; free space or choose another store",
-    errno.EROFS: "the file system is read-only; choose a store that can be written",
-    errno.EACCES: "writing is not permitted; choose a store that can be written or correct its permissions",
-    errno.EPERM: "writing is not permitted; choose a store that can be written or correct its permissions",
-    errno.ENOTDIR: "a part of the path is a file, not a folder; choose another store",
+    errno.ENOSPC: "the disk is full. Free space or choose another store.",
+    errno.EDQUOT: "the disk quota is used up. Free space or choose another store.",
+    errno.EROFS: "the file system is read-only. Choose a writable store.",
+    errno.EACCES: "writing is not permitted. Choose a writable store or correct the permissions.",
+    errno.EPERM: "writing is not permitted. Choose a writable store or correct the permissions.",
+    errno.ENOTDIR: "a part of the path is a file, not a folder. Choose another store.",
 }
 _NOT_READ: Final = {
-    errno.EACCES: "reading is not permitted; correct its permissions, or the credentials of this process",
-    errno.EPERM: "reading is not permitted; correct its permissions, or the credentials of this process",
+    errno.EACCES: "reading is not permitted. Correct the permissions, or the credentials of this process.",
+    errno.EPERM: "reading is not permitted. Correct the permissions, or the credentials of this process.",
 }
 
 
 def reading(where: object) -> AbstractContextManager[None]:
-    """Turn a refusal to read into an error with a remedy; a missing file is not a refusal.
+    """Turn a refusal to read into an error with a remedy; a missing file passes unchanged.
 
     Raises:
         StoreReadError: names the location and the remedy.
@@ -45,7 +45,7 @@ def writing(where: object) -> AbstractContextManager[None]:
     """Turn a refusal to write into an error with a remedy.
 
     Raises:
-        StoreWriteError: names the location and the remedy. Earlier published artifacts are unchanged.
+        StoreWriteError: names the location and the remedy. Published artifacts are unchanged.
     """
     return _explained(f"cannot write to {where}", StoreWriteError, _NOT_WRITTEN, "be reached", (StorageError,))
 
@@ -60,13 +60,13 @@ def _explained(
         raise
     except Exception as error:
         reason = str(error).strip() or type(error).__name__
-        cause = known.get(_number_of(error), f"{reason}; check that the store can {should}")
+        cause = known.get(_number_of(error), f"{reason}. Check that the store can {should}.")
         raise kind(f"{what}: {cause}") from error
 
 
 @contextmanager
-def full_disk_named(where: object) -> Iterator[None]:
-    """Report a full or read-only disk, whichever library raised the error; other errors pass unchanged."""
+def explain_full_disk(where: object) -> Iterator[None]:
+    """Turn any library's error about a full or read-only disk into a `StoreWriteError`; other errors pass unchanged."""
     try:
         yield
     except StoreWriteError:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HIDDEN: Final = "…"
 # After `user:` a password may contain "/"; digits and "/" are a port and a path, and "::" chains URLs.
 _PASSWORD: Final = re.compile(r"(://)[^/:\[\s]*:(?!:|\d+/)\S*(@)")
-_USER: Final = re.compile(r"(https?://)[^/\s]+(@)", re.IGNORECASE)  # a token; in other schemes a user or container
+_USER: Final = re.compile(r"(https?://)[^/\s]+(@)", re.IGNORECASE)  # a token; in other schemes a user or a container
 _SIGNATURE: Final = re.compile(
     r"(://\S*?[?&](?:[\w-]*(?:signature|token|secret|password|credential)|sig|key|api_?key)=)"
     rf"(?!{HIDDEN})[^&#'\"\s]+()",
@@ -27,8 +27,8 @@ _SECRETS: Final = (_PASSWORD, _USER, _SIGNATURE)
 
 
 @contextmanager
-def reachable(place: str | None) -> Iterator[None]:
-    """Turn a client's error about a URL into a `SourceError`, because each client has its own kinds of errors.
+def reachable(address: str | None) -> Iterator[None]:
+    """Turn a client's error about a URL into a `SourceError`, because each client has its own error classes.
 
     Raises:
         SourceError: names the URL and the reason.
@@ -39,14 +39,14 @@ def reachable(place: str | None) -> Iterator[None]:
         raise
     except Exception as error:
         reason = str(error).strip() or type(error).__name__
-        raise SourceError(f"{place}: cannot be looked at ({reason}); correct the address or its access") from error
+        raise SourceError(f"{address}: cannot be read ({reason}). Correct the address or its permissions.") from error
 
 
 def without_password(address: str) -> str:
-    """Return the URL if it can be shown: it contains no password, token or signature.
+    """Return the URL unchanged if it contains no password, token or signature.
 
-    URLs reach consoles, logs, the Prefect UI, its database and reports. Clients accept credentials from other places,
-    which are not shown.
+    URLs reach consoles, logs, the Prefect UI, its database and reports. Clients also accept credentials from the
+    environment or their own files.
 
     Raises:
         ValueError: it contains one; the message does not repeat it.
@@ -55,21 +55,21 @@ def without_password(address: str) -> str:
         return address
     protocol = address.partition("://")[0].rpartition("::")[2]
     web = protocol.lower() in {"http", "https"}
-    elsewhere = f"""FSSPEC_{protocol.upper()}='{{"client_kwargs": {{"headers": {{"Authorization": "…"}}}}}}'"""
+    setting = f"""FSSPEC_{protocol.upper()}='{{"client_kwargs": {{"headers": {{"Authorization": "…"}}}}}}'"""
     remedy = (
-        f"give a token as {elsewhere} in the environment; what a signed address names, fetch first, and give its path"
+        f"Set a token as {setting} in the environment. For a signed address, download the file and use its path."
         if web
-        else f"give the password as FSSPEC_{protocol.upper()}_PASSWORD in the environment (fsspec's settings, also in "
-        "~/.config/fsspec), or as the client's own, such as AWS_SECRET_ACCESS_KEY"
+        else f"Set the password as FSSPEC_{protocol.upper()}_PASSWORD in the environment or in ~/.config/fsspec, or as "
+        "the client's own setting, such as AWS_SECRET_ACCESS_KEY."
     )
     raise ValueError(
-        f"an address {protocol}://… contains a password, token or signature, which logs and artifacts would "
-        f"show; expected an address without; {remedy}"
+        f"an address {protocol}://… contains a password, token or signature, which would appear in logs and artifacts; "
+        f"expected an address without one. {remedy}"
     )
 
 
 def shown(text: str) -> str:
-    """Remove everything that looks like a password, token or signature in a URL from a text."""
+    """Replace passwords, tokens and signatures of URLs in a text by `HIDDEN`."""
     for secret in _SECRETS:
         while (cleaner := secret.sub(rf"\1{HIDDEN}\2", text)) != text:  # a URL may contain several
             text = cleaner
@@ -78,12 +78,12 @@ def shown(text: str) -> str:
 
 def _without_nul(address: str) -> str:
     if "\0" in address:
-        raise ValueError("an address contains NUL, which no file system takes; correct it")
+        raise ValueError("an address contains NUL, which no file system accepts. Correct it.")
     return address
 
 
 def at_home(address: str) -> str:
-    """Return the address with `~` expanded: shells do not expand it inside settings and settings files."""
+    """Return the address with `~` expanded; shells do not expand it in settings and settings files."""
     return str(Path(address).expanduser()) if address.startswith("~") else address
 
 

@@ -1,11 +1,11 @@
 """Read Hub datasets by `datasets.load_dataset`, as memory-mapped Arrow files in its cache, or from an archive.
 
 Design choices
-- A prepared configuration at a commit is complete or absent. So the cache is searched first, without asking the Hub,
-  for copies prepared by any program. Raw files are fetched and checked before `datasets` reads them.
+- A prepared configuration at a commit is complete or absent. So the cache is searched first, without a request to the
+  Hub, also for copies that other programs prepared. Raw files are fetched and checked before `datasets` reads them.
 - No code of a repository runs: only the formats below are read.
-- An archive is fetched once, and the wanted files are unpacked in the same cache. A file is written under the requested
-  name, never under the archive's, so no archive can write elsewhere.
+- An archive is fetched once, and the required files are unpacked into the same cache. A file gets the requested name,
+  never the archive's, so no archive can write elsewhere.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class HubTable(Record):
     revision: str | None = None
     """Commit, tag or branch; the newest commit if None."""
     archive: str | None = None
-    """File of the repository that contains the split's original files."""
+    """Archive in the repository with the split's original files."""
     members: tuple[str, ...] = ()
     """The split's files, by their paths in the archive."""
     beside: tuple[str, ...] = ()
-    """Further files of the archive that readers expect in the same folder."""
+    """More files of the archive that readers expect in the same folder."""
     home: Annotated[Path | None, NotInKey] = None
     """Folder to use instead of HF_HOME; HF_HOME if None."""
 
@@ -75,8 +75,8 @@ def table_files(table: HubTable) -> tuple[str, ...]:
     """Return local files with a table's rows, in order; they are fetched and prepared if the cache lacks them.
 
     Raises:
-        SourceError: the Hub has no such commit, configuration or split, has it only in an unsupported format, or does
-            not deliver it.
+        SourceError: the Hub has no such commit, configuration or split, or only in an unsupported format, or does not
+            deliver it.
     """
     if table.archive is not None:
         return tuple(map(str, _unpacked_files(table)[: len(table.members)]))
@@ -114,16 +114,16 @@ def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
     Raises:
         HubError: the configuration does not exist, has no files, or has files of an unsupported format.
     """
-    # Ask even if the listing is known: without a Hub this fails in a second, and `datasets` only after minutes.
+    # Ask even if the listing is cached: without a Hub this fails within a second, `datasets` only after minutes.
     listed = _sources(table).ask(str(table.revision))
     address = f"{table.hub_id}@{listed.commit[:12]}"
-    # Do this first, because `datasets` does not report why a repository was refused.
+    # Fetch first, because `datasets` does not report why a repository was refused.
     _sources(table).fetch(listed, [name for name in ("README.md",) if name in listed.files])
     builder = retried(address, lambda: _explained(table, lambda: _load(table, listed.commit)))
     if builder.name not in _FORMATS:
         raise HubError(
-            f"{table.address}: its files are of the kind {builder.name}, expected one of {', '.join(_FORMATS)}",
-            "convert them and give their `path`",
+            f"{table.address}: its files have the format {builder.name}, expected one of {', '.join(_FORMATS)}",
+            "convert them and set `path`",
         )
     if builder.name == "csv":
         builder = retried(address, lambda: _explained(table, lambda: _load(table, listed.commit, **_AS_WRITTEN)))
@@ -144,7 +144,7 @@ def _explained(table: HubTable, call: Callable[[], T]) -> T:
     """Return the result of a call of `datasets`, with its errors explained.
 
     Raises:
-        HubError: `datasets` cannot read the repository as asked. Errors of the Hub itself pass unchanged.
+        HubError: `datasets` cannot read the repository. Errors of the Hub itself pass unchanged.
     """
     from datasets.exceptions import DatasetGenerationError, DatasetsError
 
@@ -155,16 +155,16 @@ def _explained(table: HubTable, call: Callable[[], T]) -> T:
             raise
         reason = " ".join((str(inner).strip() or type(inner).__name__).splitlines()[:2])
         if isinstance(error, DatasetGenerationError):
-            remedy = "see its page on the Hub, or give its files by `path`"
+            remedy = "see its page on the Hub, or download its files and set `path`"
         else:
-            remedy = "set `hub_config`" if "onfig" in reason else "fetch what it has and give its `path`"
+            remedy = "set `hub_config`" if "onfig" in reason else "download its files and set `path`"
         raise HubError(f"{table.address}: datasets cannot read the repository ({reason:.300})", remedy) from error
 
 
 def _check_splits(table: HubTable, known: Sequence[str]) -> None:
-    if lacking := [split for split in table.split.split("+") if split not in known]:
+    if missing := [split for split in table.split.split("+") if split not in known]:
         raise HubError(
-            f"{table.address}: the Hub's repository has no such split ({lacking[0]}), it has {', '.join(known)}",
+            f"{table.address}: the Hub's repository has no split {missing[0]!r}, expected one of {', '.join(known)}",
             "correct `split`",
         )
 
@@ -218,16 +218,16 @@ def _cache(table: HubTable) -> str | None:
 
 
 def _unpacked_files(table: HubTable) -> tuple[Path, ...]:
-    """Return local copies of the files that a table needs from its archive; fetch and unpack them if needed."""
+    """Return local copies of a table's files from its archive; fetch and unpack them if needed."""
     listed = table.repository.listing(table.revision)
     address = f"{table.hub_id}@{listed.commit[:12]}: {table.archive}"
     if table.archive not in listed.files:
-        raise HubError(f"{address}: the repository has no such file", "give the set's own files by a mirror")
+        raise HubError(f"{address}: the repository has no such file", "put the set's original files into the mirror")
     folder = _unpacked(table)
-    lacking = [name for name in table.packed if not (folder / name).is_file()]
-    if lacking:
+    missing = [name for name in table.packed if not (folder / name).is_file()]
+    if missing:
         table.repository.fetch(listed, [table.archive])
-        _unpack(_archive(table), lacking, folder, address)
+        _unpack(_archive(table), missing, folder, address)
     return tuple(folder / name for name in table.packed)
 
 
@@ -245,11 +245,13 @@ def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> 
         with tarfile.open(packed) as tar:
             members = {member.name.removeprefix("./"): member for member in tar if member.isfile()}
             for name in wanted:
-                # Archives contain either the folder or only its contents.
-                held = [member for known, member in members.items() if f"/{known}".endswith(f"/{name}")]
-                content = tar.extractfile(held[0]) if held else None
+                # Some archives contain the folder, others only its contents.
+                matching = [member for known, member in members.items() if f"/{known}".endswith(f"/{name}")]
+                content = tar.extractfile(matching[0]) if matching else None
                 if content is None:
-                    raise SourceError(f"{address} holds {len(members)} files but no {name}", "give it by a mirror")
+                    raise SourceError(
+                        f"{address} contains {len(members)} files but no {name}", "put it into the mirror"
+                    )
                 with content, whole(folder / name) as path, path.open("wb") as file:
                     shutil.copyfileobj(content, file)
     except (tarfile.TarError, EOFError) as error:

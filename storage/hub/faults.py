@@ -1,8 +1,8 @@
 """Handle errors of the Hub: retry the temporary ones, and explain each with a message and a remedy.
 
-`HubError`: the Hub lacks, hides or refuses a repository. `HubSilentError`: the Hub is busy, broken or out of reach.
-`SourceError` itself: HF_HUB_OFFLINE forbids the request. Waits vary at random, so that many workers stopped by one
-fault do not return at once. A dead endpoint is not asked again for a minute, because a run looks up dozens of datasets.
+`HubError`: the Hub lacks, hides or refuses a repository. `HubSilentError`: the Hub is busy, broken or unreachable.
+`SourceError` itself: HF_HUB_OFFLINE forbids the request. Waits have a random part, so that many workers do not retry at
+the same time. A dead endpoint gets no request for a minute, because a run looks up dozens of datasets.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_TRIES: Final = (1.0, 2.0, 4.0)  # waits between four tries
-SECONDS_TO_CONNECT: Final = (0.5, 0.5)  # waits if a connection is refused, for example while a proxy restarts
+SECONDS_TO_CONNECT: Final = (0.5, 0.5)  # the same if a connection is refused, for example while a proxy restarts
 LONGEST_WAIT: Final = 60.0  # maximum wait that a busy Hub may request
 SECONDS_SILENT: Final = 60.0
-_CARRIED: Final = "set HF_HOME to a cache that has it (`bsl mirror FOLDER` fills one on a connected machine)"
-OFFLINE: Final = f"unset HF_HUB_OFFLINE, or {_CARRIED}"
-SILENT: Final = f"run again when it does, {_CARRIED}, or set HF_HUB_OFFLINE=1 to do without what only the Hub has"
-CHANGED: Final = f"look for a proxy that changes what it passes on, run again, or {_CARRIED}"
+_COPY: Final = "set HF_HOME to a cache that contains it (`bsl mirror FOLDER` fills one on a connected machine)"
+OFFLINE: Final = f"unset HF_HUB_OFFLINE, or {_COPY}"
+SILENT: Final = f"run again later, {_COPY}, or set HF_HUB_OFFLINE=1 to skip datasets that only the Hub has"
+CHANGED: Final = f"check whether a proxy changes downloads, run again, or {_COPY}"
 _TIMED_OUT: Final = frozenset({"ConnectTimeout"})  # the system has already tried several times
-_UNCONNECTED: Final = _TIMED_OUT | {"ConnectError", "ProxyError"}  # classes of httpx and of httpx2
+_UNCONNECTED: Final = _TIMED_OUT | {"ConnectError", "ProxyError"}  # classes of httpx and httpx2
 _BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _FILE: Final = re.compile(r"/resolve/[^/]+/([^?]+)")
 
@@ -64,7 +64,7 @@ def retried(address: str, call: Callable[[], T]) -> T:
             return call()
         except Exception as raised:  # transport errors have no common base with the client's errors
             error = cause(raised)
-            fault = judged(address, error)
+            fault = as_source_error(address, error)
             silence = _is_silence(error)
             timed_out = _is_silence(error, _TIMED_OUT)
             wait = None if timed_out else next(refused if silence else waits, None)
@@ -72,12 +72,12 @@ def retried(address: str, call: Callable[[], T]) -> T:
                 _silent[constants.ENDPOINT] = time.monotonic(), _line(error)
             if wait is None or not isinstance(fault, HubSilentError) or fault.wait > LONGEST_WAIT:
                 raise fault from error
-            logger.warning("%s; trying again", fault.finding)
+            logger.warning("%s; retrying", fault.finding)
             time.sleep(fault.wait + wait * _chance.uniform(0.5, 1.5))
 
 
 def cause(error: Exception) -> Exception:
-    """Return the first error of the Hub or its transport in an error's chain, else its direct cause or the error."""
+    """Return the first error of the Hub or its transport in a chain of causes, else the direct cause or the error."""
     from huggingface_hub import errors
 
     inner: BaseException | None = error
@@ -89,25 +89,25 @@ def cause(error: Exception) -> Exception:
     return error.__cause__ if isinstance(error.__cause__, Exception) else error
 
 
-def judged(address: str, error: Exception) -> SourceError:
-    """Return a client's error as an error of this package."""
+def as_source_error(address: str, error: Exception) -> SourceError:
+    """Convert a client's error to an error of this package."""
     from huggingface_hub import errors
 
     if isinstance(error, SourceError):
         return error
     if isinstance(error, errors.OfflineModeIsEnabled):
-        return SourceError(f"{address} is not in the cache and HF_HUB_OFFLINE forbids asking the Hub", OFFLINE)
+        return SourceError(f"{address} is not in the cache, and HF_HUB_OFFLINE forbids requests to the Hub", OFFLINE)
     if isinstance(error, errors.HFValidationError):
-        return HubError(f"{address}: no repository can have this name ({_line(error)})", "correct the name")
+        return HubError(f"{address}: not a valid repository name ({_line(error)})", "correct the name")
     if isinstance(error, errors.HfHubHTTPError):
         return _answered(address, error)
     if _is_silence(error):
         return HubSilentError(f"{address}: the Hub does not answer ({_line(error)})", SILENT)
-    return HubSilentError(f"{address}: the Hub broke off ({_line(error)})", SILENT)
+    return HubSilentError(f"{address}: the request to the Hub failed ({_line(error)})", SILENT)
 
 
 def _answered(address: str, error: errors.HfHubHTTPError) -> SourceError:
-    """Return an HTTP error response as an error of this package."""
+    """Convert an HTTP error response to an error of this package."""
     from huggingface_hub import constants, errors
 
     status = error.response.status_code
@@ -119,29 +119,29 @@ def _answered(address: str, error: errors.HfHubHTTPError) -> SourceError:
         return HubError(f"{address}: the repository has no such commit, tag or branch ({status})", "correct it")
     if isinstance(error, errors.RepositoryNotFoundError):
         return HubError(
-            f"{address}: the Hub has no such repository, or a private one ({status})",
-            "correct the name, or set HF_TOKEN to a token that may read it",
+            f"{address}: the Hub has no such repository, or it is private ({status})",
+            "correct the name, or set HF_TOKEN to a token with access",
         )
     where = f"{address}{_file(error)}"
     if isinstance(error, errors.RemoteEntryNotFoundError):
-        return HubError(f"{where}: the repository has no such file ({status})", "report it to its authors")
+        return HubError(f"{where}: the repository has no such file ({status})", "report this to the authors")
     if status in _BUSY:
         after = error.response.headers.get("Retry-After", "")
         wait = float(after) if after.replace(".", "", 1).isdigit() else 0.0
         if status != 429:
-            return HubSilentError(f"{where}: the Hub fails ({status})", SILENT, wait)
+            return HubSilentError(f"{where}: the Hub returned an error ({status})", SILENT, wait)
         remedy = f"wait {wait:.0f} s and run again" if wait else "run again later"
-        return HubSilentError(f"{where}: the Hub takes no more requests (429)", f"{remedy}, or set HF_TOKEN", wait)
-    return HubError(f"{where}: the Hub refuses it ({status}: {_line(error)})", "see its page on the Hub")
+        return HubSilentError(f"{where}: too many requests to the Hub (429)", f"{remedy}, or set HF_TOKEN", wait)
+    return HubError(f"{where}: the Hub refused the request ({status}: {_line(error)})", "see its page on the Hub")
 
 
 def _is_silence(error: BaseException, kinds: frozenset[str] = _UNCONNECTED) -> bool:
-    """Return whether no connection was made; another repository would fail in the same way."""
+    """Return whether no connection was made; requests for other repositories would fail too."""
     return not kinds.isdisjoint(kind.__name__ for kind in type(error).__mro__)
 
 
 def _file(error: errors.HfHubHTTPError) -> str:
-    """Return the file that a response is about; empty if it is about none."""
+    """Return `: <file>` if a response is about a file, else ""."""
     found = _FILE.search(str(error.response.url))
     return f": {shown(unquote(found[1]))}" if found else ""
 

@@ -1,4 +1,4 @@
-"""Fetch models from the Hub: the necessary files of one, by `snapshot_download`."""
+"""Fetch a model's necessary files from the Hub, by `snapshot_download`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PICKLES: Final = re.compile(r"^pytorch_model(-\d+-of-\d+)?\.bin$")
 _GRAPH: Final = re.compile(r"\.onnx(_data)?$")  # ONNX, with weights in the same file or a separate one
 _MODULE: Final = re.compile(r"[1-9]\d*_")  # a head's folder, numbered after the transformer's
 _OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "gguf", ".cache"})
-_LIGHT: Final = 1 << 20  # bytes; smaller weights belong to a head, not to a network
+_LIGHT: Final = 1 << 20  # bytes; smaller files of weights belong to a head, not to a network
 
 
 class HubModel(Record):
@@ -32,7 +32,7 @@ class HubModel(Record):
     commit: str
     """Full commit."""
     cache: Annotated[Path | None, NotInKey] = None
-    """The Hub's cache to use instead of that in HF_HOME."""
+    """The Hub's cache; that in HF_HOME if None."""
 
     def fetched(self, *, settings_only: bool = False) -> Path:
         """Return a local folder with settings, tokenizer and, unless `settings_only`, weights.
@@ -45,7 +45,7 @@ class HubModel(Record):
             return self._snapshot
         names = model_files(listed.files)
         if settings_only:
-            # Weights too small to be a network's belong to a head, whose width is a setting.
+            # The weights of a head are included, because its width is a setting.
             names = tuple(n for n in names if not _is_weights(n) or (listed.files[n].size or _LIGHT) < _LIGHT)
         return self._repository.fetch(listed, names)
 
@@ -63,7 +63,7 @@ class HubModel(Record):
         return self._repository.snapshot(self.commit)
 
     def _listed(self) -> Listing | None:
-        """Return the files of the commit; None if only another program's copy with settings and weights exists."""
+        """Return the files of the commit; None if unknown, but another program cached settings and weights."""
         try:
             return self._repository.listing(self.commit)
         except SourceError:
@@ -74,7 +74,7 @@ class HubModel(Record):
 
 
 def model_files(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the files of a repository's model: settings, tokenizer, and the weights of each folder in one format."""
+    """Return the necessary files of a model: settings, tokenizer, and the weights of each folder in one format."""
     names = tuple(names)
     own = [name for name in names if not _OTHER_RUNTIMES & set(PurePosixPath(name).parts[:-1])]
     safe = {PurePosixPath(name).parent for name in own if name.endswith(_TENSORS)}
@@ -88,7 +88,7 @@ def model_files(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _graphs(names: Sequence[str]) -> list[str]:
-    """Return the ONNX graphs to use if a transformer has no weights: `model.onnx` if it exists, else all."""
+    """Return the ONNX graphs of a transformer without weights: `model.onnx` if it exists, else all."""
     found = [name for name in names if str(PurePosixPath(name).parent) in {".", "onnx"} and _GRAPH.search(name)]
     if any(_is_weights(name) and not _GRAPH.search(name) and not _MODULE.match(name) for name in names):
         return []

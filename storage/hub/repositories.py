@@ -1,8 +1,8 @@
 """Hub repositories: resolve a revision to a commit, list its files, and fetch them into the Hub's own cache.
 
 Design choices
-- A commit's listing never changes, so it is cached in the place of `snapshot_download` (`trees/<commit>.json`), as is a
-  branch's commit (`refs/`). With both, a second run or a copied cache needs no Hub.
+- A commit's listing never changes, so it is cached where `snapshot_download` caches it (`trees/<commit>.json`), as is a
+  branch's commit (`refs/`). So a second run, or a run with a copied cache, needs no Hub.
 - Every file is compared with its listed digest: a proxy's error page has the right name, and often the right size.
 """
 
@@ -46,7 +46,7 @@ class Listing(NamedTuple):
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository on the Hub, and its files in the Hub's cache.
+    """A repository on the Hub, and its folder in the Hub's cache.
 
     Attributes:
         kind: `model` or `dataset`.
@@ -70,14 +70,15 @@ class Repository:
         return self.folder / "snapshots" / commit
 
     def pinned(self, revision: str | None) -> str:
-        """Return the commit of a revision; without the Hub, the commit that it meant last, by any program's cache.
+        """Return the commit of a revision; if the Hub does not answer, the last commit in the cache.
 
         Args:
             revision: commit, branch or tag; `main` if None. A full commit is returned unchanged.
 
         Raises:
-            HubError: it has no such repository or commit, refuses it, or does not answer and the cache has none.
-            SourceError: HF_HUB_OFFLINE forbids the request, and the cache has none.
+            HubError: the Hub has no such repository or commit, or refuses access, or does not answer and the cache has
+                no commit.
+            SourceError: HF_HUB_OFFLINE forbids the request, and the cache has no commit.
         """
         wanted = revision or "main"
         if COMMIT.fullmatch(wanted):
@@ -89,7 +90,7 @@ class Repository:
             if not ref.is_file() or (isinstance(error, HubError) and not isinstance(error, HubSilentError)):
                 raise
             commit = ref.read_text().strip()
-            logger.warning("%s@%s is taken as %s, which it meant last: %s", self.name, wanted, commit, error.finding)
+            logger.warning("%s@%s: using commit %s from the cache: %s", self.name, wanted, commit, error.finding)
             return commit
         with whole(ref) as made:
             made.write_text(commit, encoding="utf-8")
@@ -107,7 +108,7 @@ class Repository:
         """Ask the Hub for the files at a revision, and cache the answer.
 
         Raises:
-            HubError: it has no such repository or commit, refuses it, or does not answer.
+            HubError: the Hub has no such repository or commit, refuses access, or does not answer.
             SourceError: HF_HUB_OFFLINE forbids the request.
         """
         from huggingface_hub import HfApi
@@ -132,7 +133,7 @@ class Repository:
         return Listing(str(info.sha), entries)
 
     def fetch(self, listed: Listing, wanted: Sequence[str]) -> Path:
-        """Download the wanted files of a commit that are not in the cache.
+        """Download the files of a commit that are not in the cache.
 
         Returns:
             The folder with the files.
@@ -142,9 +143,9 @@ class Repository:
             SourceError: HF_HUB_OFFLINE forbids the request.
         """
         folder = self.snapshot(listed.commit)
-        lacking = [path for path in wanted if not (folder / path).exists()]  # before any retry, so that all are checked
-        if lacking:
-            retried(f"{self.name}@{listed.commit[:12]}", lambda: self._download(listed, lacking))
+        missing = [path for path in wanted if not (folder / path).exists()]  # before any retry, so that all are checked
+        if missing:
+            retried(f"{self.name}@{listed.commit[:12]}", lambda: self._download(listed, missing))
         return folder
 
     def _download(self, listed: Listing, wanted: Sequence[str]) -> None:
@@ -161,17 +162,17 @@ class Repository:
         else:
             snapshot_download(self.name, allow_patterns=[glob.escape(path) for path in wanted], **settings)
         folder = self.snapshot(listed.commit)
-        broken = [path for path in wanted if not _fits(listed.files[path], folder / path)]
+        broken = [path for path in wanted if not _matches(listed.files[path], folder / path)]
         for path in broken:
-            for left in {(folder / path).resolve(), folder / path}:
-                left.unlink()
+            for file in {(folder / path).resolve(), folder / path}:
+                file.unlink()
         if broken:
             raise HubSilentError(
-                f"{self.name}@{listed.commit[:12]}: {broken[0]} came with other bytes than the Hub lists", CHANGED
+                f"{self.name}@{listed.commit[:12]}: the download of {broken[0]} differs from the Hub's listing", CHANGED
             )
 
 
-def _fits(listed: TreeCacheEntry, path: Path) -> bool:
+def _matches(listed: TreeCacheEntry, path: Path) -> bool:
     """Return whether a file has the listed digest: sha256 for LFS files, git's blob id for others."""
     from huggingface_hub.utils.sha import git_hash
 

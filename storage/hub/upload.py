@@ -1,4 +1,4 @@
-"""Upload a folder to the Hub as a new model repository, by HF_TOKEN or the Hub client's own login."""
+"""Upload a folder to the Hub as a new model repository, with HF_TOKEN or the Hub client's login."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import HubError, SourceError
-from storage.hub.faults import cause, judged
+from storage.hub.faults import as_source_error, cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_EXISTS: Final = 409
 _REMEDIES: Final = {
-    401: "set HF_TOKEN to a token that may write, or log in with `hf auth login`",
-    403: "set HF_TOKEN to a token that may write there, or name an organisation of your own",
-    409: "name a new repository, for nothing is overwritten",
+    401: "set HF_TOKEN to a token with write access, or log in with `hf auth login`",
+    403: "set HF_TOKEN to a token with write access there, or name your own organisation",
+    _EXISTS: "name a new repository, because existing ones are not overwritten",
 }
 
 
@@ -31,39 +32,43 @@ def check_repository(name: str) -> None:
     try:
         validate_repo_id(name)
     except HFValidationError as error:
-        raise ValueError(f"{name!r} names no repository, expected ORG/NAME as the Hub has them: {error}") from error
+        raise ValueError(f"{name!r} is not a valid repository name, expected ORG/NAME: {error}") from error
     if name.count("/") != 1:
-        raise ValueError(f"{name!r} names no repository, expected ORG/NAME; put your own or an organisation's first")
+        raise ValueError(f"{name!r} has no owner, expected ORG/NAME. Put your user name or organisation first.")
 
 
 def push(folder: Path, name: str, *, public: bool) -> str:
     """Upload a folder in one commit.
 
     Args:
-        folder: its README.md is the model card.
+        folder: folder with the files; its README.md is the model card.
         name: ORG/NAME of a repository that does not exist yet.
-        public: whether everyone can read it, or only members of ORG.
+        public: whether everyone can read the repository, or only members of ORG.
 
     Returns:
         The URL of the commit.
 
     Raises:
-        HubError: the Hub refuses it, or does not answer.
+        HubError: the Hub refuses the upload, or does not answer.
         SourceError: HF_HUB_OFFLINE forbids the request.
     """
     from huggingface_hub import HfApi  # slow to import
 
     api = HfApi()
-    later = f"the exported folder is still there: hf upload {name} {folder}{'' if public else ' --private'}"
-    with _explained(name, later):
+    with _explained(name, f"{folder}{'' if public else ' --private'}"):
         api.create_repo(name, private=not public)
         made = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Exported by bsl")
     return str(made.commit_url)
 
 
 @contextmanager
-def _explained(name: str, later: str) -> Iterator[None]:
-    """Turn an error of the client, which retries by itself, into one with a remedy."""
+def _explained(name: str, arguments: str) -> Iterator[None]:
+    """Turn an error of the client, which retries by itself, into one with a remedy.
+
+    Args:
+        name: the repository.
+        arguments: arguments of `hf upload` after the repository.
+    """
     from huggingface_hub import errors
 
     try:
@@ -71,12 +76,19 @@ def _explained(name: str, later: str) -> Iterator[None]:
     except Exception as error:  # as in `faults`
         inner = cause(error)
         if isinstance(inner, errors.OfflineModeIsEnabled):
-            fault = SourceError(f"{name}: HF_HUB_OFFLINE forbids asking the Hub", f"unset it; {later}")
+            fault = SourceError(
+                f"{name}: HF_HUB_OFFLINE forbids requests to the Hub", f"unset it, {_command(name, arguments)}"
+            )
         elif isinstance(inner, errors.HfHubHTTPError) and (status := inner.response.status_code) in _REMEDIES:
             why = (inner.server_message or str(inner)).strip().splitlines()[0]
-            finding = f"{name}: the Hub refuses the upload ({status}: {why})"
-            fault = HubError(finding, f"{_REMEDIES[status]}; {later}")
+            finding = f"{name}: the Hub refused the upload ({status}: {why})"
+            target = "ORG/NEW-NAME" if status == _EXISTS else name  # `hf upload` would overwrite the existing files
+            fault = HubError(finding, f"{_REMEDIES[status]}, {_command(target, arguments)}")
         else:
-            judgement = judged(name, inner)
-            fault = type(judgement)(judgement.finding, f"see whether it is a fault of the moment; {later}")
+            known = as_source_error(name, inner)
+            fault = type(known)(known.finding, f"wait a few minutes, {_command(name, arguments)}")
         raise fault from error
+
+
+def _command(repository: str, arguments: str) -> str:
+    return f"then upload the exported folder: `hf upload {repository} {arguments}`"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from storage.readers.read_report import ReadReport
 
-BLOCK_BYTES: Final = 16 << 20  # the parsed frame takes about as much memory; 64 MiB was no faster
+BLOCK_BYTES: Final = 16 << 20  # the parsed frame needs about as much memory; 64 MiB was no faster
 MAX_LINE_BYTES: Final = 64 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _PACKED: Final = {
@@ -32,19 +32,19 @@ _PACKED: Final = {
     b"\x78\x9c": "zlib",
     b"\x78\xda": "zlib",
     b"\xfd7zXZ\x00": "xz",
-    b"PK\x03\x04": "zip (or a spreadsheet's)",
+    b"PK\x03\x04": "zip or spreadsheet",
     b"PAR1": "Parquet",
 }
-_LOOKED_AT: Final = 4096  # bytes
-_ENOUGH_TO_TELL: Final = 16  # bytes
+_PEEK_BYTES: Final = 4096
+_MIN_PEEK_BYTES: Final = 16
 
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines, each ending in a line feed except perhaps the last of the file.
+    """Complete lines, each ending in a line feed except perhaps the last of the file.
 
     Attributes:
-        content: the bytes.
+        content: the bytes of the lines.
         first_line: 1-based number of the first line.
     """
 
@@ -57,8 +57,8 @@ def open_bytes(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Open any fsspec address for reading.
 
     Yields:
-        The content, decompressed according to the suffix (`.gz`, `.zst`, `.zip` of one file), and the raw file, whose
-        position measures progress.
+        The content, decompressed by the suffix (`.gz`, `.zst`, `.zip` with one file), and the raw file, whose position
+        measures progress.
 
     Raises:
         SourceError: it does not exist, is not a file or cannot be read, or its compressed data is damaged.
@@ -68,23 +68,23 @@ def open_bytes(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         with fsspec.open(path, "rb") as raw:
             yield _decompressed(path, raw), raw
     except FileNotFoundError as error:
-        raise SourceError(f"{path}: no such file; correct its path") from error
+        raise SourceError(f"{path}: no such file. Correct its path.") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise SourceError(f"{path}: damaged gzip data ({error}); copy the file again") from error
+        raise SourceError(f"{path}: damaged gzip data ({error}). Copy the file again.") from error
     except zipfile.BadZipFile as error:
-        raise SourceError(f"{path}: the zip archive cannot be read ({error}); copy it again, or unpack it") from error
+        raise SourceError(f"{path}: the zip archive cannot be read ({error}). Copy it again, or unpack it.") from error
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
+        raise SourceError(f"{path}: cannot be read ({error}). Check the file and its permissions.") from error
 
 
 def read_bytes(path: str) -> bytes:
-    """Return the whole content of a file, decompressed by its suffix."""
+    """Return the content of a file, decompressed by its suffix."""
     with open_bytes(path) as (stream, _):
         return stream.read()
 
 
 def read_text(path: str) -> str:
-    """Return a whole file as text, without a byte order mark.
+    """Return a file as text, without a byte order mark.
 
     Raises:
         SourceError: as for `open_bytes`, or the file is not UTF-8.
@@ -92,45 +92,45 @@ def read_text(path: str) -> str:
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not UTF-8 ({error}); copy it again") from error
+        raise SourceError(f"{path}: not UTF-8 ({error}). Copy it again.") from error
 
 
 def line_blocks(path: str, report: ReadReport | None, block_bytes: int | None = None) -> Iterator[Block]:
     """Yield the lines of a file in blocks of about `block_bytes`, without a UTF-8 byte order mark.
 
     Raises:
-        SourceError: as for `open_bytes`; or the file is packed or UTF-16; or a line exceeds `MAX_LINE_BYTES`.
+        SourceError: as for `open_bytes`; or the file is compressed or UTF-16; or a line exceeds `MAX_LINE_BYTES`.
     """
     with open_bytes(path) as (stream, raw):
         line, size, earlier = 1, 0, report.bytes_read if report else 0
-        waiting: list[bytes] = []  # pieces of an unfinished line; joined once, to avoid quadratic time on long lines
+        pending: list[bytes] = []  # pieces of an unfinished line; joined once, to avoid quadratic time on long lines
         while content := stream.read(block_bytes or BLOCK_BYTES):
-            if line == 1 and not waiting:
+            if line == 1 and not pending:
                 _require_text(path, content)
             if report is not None:
                 report.bytes_read = earlier + raw.tell()
             end = content.rfind(b"\n") + 1
             if end:
-                block = b"".join((*waiting, content[:end]))
+                block = b"".join((*pending, content[:end]))
                 yield _block(block, line)
                 line += block.count(b"\n")
-                waiting, size = [], 0
-            waiting.append(content[end:])
+                pending, size = [], 0
+            pending.append(content[end:])
             size += len(content) - end
             if size > MAX_LINE_BYTES:
                 raise SourceError(
                     f"{path}: line {line} is longer than {MAX_LINE_BYTES >> 20} MiB; "
-                    "expected one record per line; check the format of the source"
+                    "expected one record per line. Check the format of the file."
                 )
-        if size and (last := _block(b"".join(waiting), line)).content:
+        if size and (last := _block(b"".join(pending), line)).content:
             yield last
 
 
 def require_file(path: str) -> None:
-    """Refuse a named pipe, device or socket: it can be read only once, or would block.
+    """Refuse a named pipe, device or socket, which can be read only once or would block.
 
     Raises:
-        SourceError: the path is one of these.
+        SourceError: the path is one of them.
     """
     try:
         mode = Path(path.removeprefix("file://")).stat().st_mode
@@ -138,7 +138,7 @@ def require_file(path: str) -> None:
         return  # a URL, or a missing file: opening it raises the error
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise SourceError(
-            f"{path} is {kind_of(mode)}, expected a file or folder. Write its content to a file and give that: "
+            f"{path} is {kind_of(mode)}, expected a file or folder. Write its content to a file and use the file: "
             f"`cat {path} > text.txt`"
         )
 
@@ -147,22 +147,22 @@ def _require_text(path: str, content: bytes) -> None:
     """Refuse a file whose first bytes are not those of UTF-8 text.
 
     Raises:
-        SourceError: it is packed without a matching suffix, packed twice, or UTF-16.
+        SourceError: it is compressed without a matching suffix, compressed twice, or UTF-16.
     """
     packed = next((name for magic, name in _PACKED.items() if content.startswith(magic)), None)
     if packed is not None:
         raise SourceError(
-            f"{path}: holds {packed} data where text was expected; unpack it, or if it is packed once with gzip or "
-            "Zstandard, end its name in .gz or .zst, one file in a zip in .zip"
+            f"{path}: contains {packed} data, expected text. Unpack it, or if it is compressed once, give its name the "
+            "suffix .gz, .zst or .zip (a zip archive of one file)."
         )
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")) or _every_other_is_nul(content[:_LOOKED_AT]):
-        raise SourceError(f"{path}: is UTF-16 or UTF-32, expected UTF-8; save the file as UTF-8")
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")) or _every_other_is_nul(content[:_PEEK_BYTES]):
+        raise SourceError(f"{path}: UTF-16 or UTF-32, expected UTF-8. Save the file as UTF-8.")
 
 
 def _every_other_is_nul(content: bytes) -> bool:
-    """Return whether NULs are frequent at even offsets only or at odd ones only, as in UTF-16 Latin letters."""
+    """Return whether NULs are frequent, and only at even or only at odd offsets, as in UTF-16 Latin letters."""
     even, odd = content[::2].count(0), content[1::2].count(0)
-    return len(content) >= _ENOUGH_TO_TELL and min(even, odd) == 0 and max(even, odd) * 6 > len(content)
+    return len(content) >= _MIN_PEEK_BYTES and min(even, odd) == 0 and max(even, odd) * 6 > len(content)
 
 
 def _block(content: bytes, line: int) -> Block:
@@ -186,7 +186,7 @@ def _only_member(path: str, raw: IO[bytes]) -> IO[bytes]:
         archive = zipfile.ZipFile(raw)
         files = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")]
         if len(files) != 1:
-            raise SourceError(f"{path} holds {len(files)} files, expected one; unpack it and give the folder")
+            raise SourceError(f"{path} contains {len(files)} files, expected one. Unpack it and use the folder.")
         return io.BufferedReader(archive.open(files[0].filename))  # type: ignore[type-var]  # a raw stream in all but its type
     except RuntimeError as error:  # it has a password, or a version or compression that Python does not know
         raise zipfile.BadZipFile(str(error)) from error

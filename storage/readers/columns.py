@@ -1,4 +1,4 @@
-"""Choose the columns to read: named ones, or known shapes of NLI and STS sets."""
+"""Choose the columns to read: by name, or by the known shapes of NLI and STS sets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns to read, or a known set of column names.
+    """The columns to read, or a known combination of column names.
 
     Attributes:
         texts: string columns; a record that lacks one is rejected.
-        others: columns read as strings, null where absent: an NLI label, or the score of a scored pair.
+        others: columns read as strings, null where absent: the label of an NLI pair, or the score of a pair.
     """
 
     texts: tuple[str, ...]
@@ -32,7 +32,7 @@ class Columns:
 
     @property
     def label(self) -> str | None:
-        """The column of labels or scores, if any."""
+        """The column of labels or scores; None if there is none."""
         return self.others[0] if self.others else None
 
 
@@ -40,19 +40,19 @@ def require(path: str, found: Sequence[str], expected: Sequence[str], remedy: st
     """Check that columns exist.
 
     Args:
-        path: the source.
+        path: the source, for messages.
         found: its columns.
         expected: required columns.
-        remedy: the option by which the caller names other columns.
+        remedy: option or field that names other columns, for messages.
 
     Raises:
-        SourceError: lists the missing columns, those found and the nearest name to each.
+        SourceError: lists missing and existing columns, and suggests the nearest name for each.
     """
     missing = [name for name in expected if name not in found]
     if missing:
         raise SourceError(
             f"{path}: column {', '.join(map(repr, missing))} is missing; found {_listed(found)}, expected "
-            f"{_listed(expected)}{_hint(missing, found)}; name the right columns {remedy}"
+            f"{_listed(expected)}{_hint(missing, found)}. Name the right columns {remedy}."
         )
 
 
@@ -70,7 +70,7 @@ def _listed(names: Sequence[str], shown: int = 20) -> str:
 SHAPES: Final = (
     Columns(("sentence1", "sentence2"), ("gold_label",)),  # SNLI and MultiNLI as distributed
     Columns(("premise", "hypothesis"), ("label",)),  # the Hub's copies, all-nli/pair-class
-    Columns(("premise", "entailment", "contradiction")),  # triplets of the mirror; their `neutral` is not always known
+    Columns(("premise", "entailment", "contradiction")),  # triplets on a mirror; `neutral` is not always known
     Columns(("anchor", "positive", "negative")),  # all-nli/triplet
     Columns(("anchor", "positive")),  # all-nli/pair
     Columns(("sentence1", "sentence2")),  # STS sets
@@ -89,15 +89,15 @@ def known_shape(found: Sequence[str], *, texts_only: bool = False) -> Columns | 
 
     Args:
         found: the columns of a source.
-        texts_only: whether the other columns of a shape may be missing; they are left out of the result.
+        texts_only: ignore the other columns of a shape; they may be missing and are excluded from the result.
 
     Returns:
-        The shape with the column names as found.
+        The shape, with the spelling in `found`.
     """
-    for spelt in (str, str.lower):
-        held = {spelt(name): name for name in reversed(found)}
+    for spelling in (str, str.lower):
+        names = {spelling(name): name for name in reversed(found)}
         for shape in SHAPES:
             others = () if texts_only else shape.others
-            if {spelt(name) for name in (*shape.texts, *others)} <= held.keys():
-                return Columns(*(tuple(held[spelt(name)] for name in names) for names in (shape.texts, others)))
+            if {spelling(name) for name in (*shape.texts, *others)} <= names.keys():
+                return Columns(*(tuple(names[spelling(name)] for name in part) for part in (shape.texts, others)))
     return None

@@ -1,10 +1,10 @@
 """Read CSV and TSV files with a header line, by Python's csv module.
 
 Design choices
-- Fields may be quoted in CSV; in TSV a quote is an ordinary character. A CSV's header decides the separator: in much of
-  Europe Excel writes semicolons, and other programs write tabs or bars. `csv.Sniffer` is wrong more often.
+- Fields may be quoted in CSV; in TSV a quote is an ordinary character. A CSV's header determines the separator: in much
+  of Europe Excel writes semicolons, and other programs write tabs or bars. `csv.Sniffer` is wrong more often.
 - The csv module accepts a quote inside an unquoted field and knows line numbers. Polars' parser is five times as fast,
-  but refuses such files without naming the line; using both would require that they agree on every file.
+  but refuses such files without a line number. Both parsers could be combined only if they agreed on every file.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _ROWS: Final = 50_000
 _MAX_LINES: Final = 1000  # lines of one record; more means an unclosed quote
 _LONE_RETURN: Final = re.compile(r"\r(?!\n)")
-# Replaces a carriage return within a line, which the csv module rejects; no decoded byte becomes this character.
+# Replaces a carriage return within a line, which the csv module rejects; no decoded text contains it.
 _RETURN: Final = "\udc0d"
-_SEPARATORS: Final = (";", "\t", "|")  # of a header without a comma
+_SEPARATORS: Final = (";", "\t", "|")  # candidates if the header has no comma
 _QUOTED: Final = re.compile('"[^"]*"')
 
 
@@ -41,14 +41,14 @@ def columns(path: str, *, quoted: bool) -> tuple[str, ...]:
 
     Args:
         path: the file.
-        quoted: whether it is CSV, where `"` encloses fields and the header decides the separator; otherwise TSV.
+        quoted: read CSV (`"` encloses fields, the header determines the separator); otherwise TSV.
 
     Raises:
         SourceError: the file is empty, or its header is not UTF-8, blank, badly quoted or has duplicate names.
     """
     first = next(line_blocks(path, None, 1 << 20), None)
     if first is None:
-        raise SourceError(f"{path} is empty; expected a header line with the names of the columns")
+        raise SourceError(f"{path} is empty, expected a header line with column names")
     return _header(path, first, quoted=quoted)[0]
 
 
@@ -65,13 +65,13 @@ def read(path: str, wanted: Columns, report: ReadReport, *, quoted: bool) -> Ite
     if first is None:
         return
     names, separator, body = _header(path, first, quoted=quoted)
-    places = [names.index(name) for name in wanted.names]
+    positions = [names.index(name) for name in wanted.names]
     after = itertools.chain([body], blocks)
     records = _records(path, after, body.first_line, separator, len(names), report, quoted=quoted)
     while True:
         rows = list(itertools.islice(records, _ROWS))
         report.records += len(rows)
-        columns = {name: [row[place] for row in rows] for name, place in zip(wanted.names, places, strict=True)}
+        columns = {name: [row[at] for row in rows] for name, at in zip(wanted.names, positions, strict=True)}
         yield pl.DataFrame(columns, schema=dict.fromkeys(wanted.names, pl.String))
         if len(rows) < _ROWS:
             return
@@ -83,25 +83,26 @@ def _header(path: str, block: Block, *, quoted: bool) -> tuple[tuple[str, ...], 
     try:
         line = block.content[:end].decode()
     except UnicodeDecodeError as error:
-        raise SourceError(f"{path}: the header is not UTF-8 ({error}); save the file as UTF-8") from error
+        raise SourceError(f"{path}: the header is not UTF-8 ({error}). Save the file as UTF-8.") from error
     if _LONE_RETURN.search(line):
         raise SourceError(
-            f"{path}: the header has a carriage return within ({line[:40]!r}), as if lines ended in one alone; "
-            "expected line feeds; save the file with Unix or Windows line ends"
+            f"{path}: the header contains a carriage return ({line[:40]!r}), as if lines ended in carriage returns; "
+            "expected line feeds. Save the file with Unix or Windows line endings."
         )
     separator = _separator(line) if quoted else "\t"
     try:
         names = tuple(name.strip() for name in next(_reader([line], separator, quoted=quoted), []))
     except csv.Error as error:
         raise SourceError(
-            f"{path}: the header cannot be read ({_csv_fault(error, 1)}): {line[:100]!r}; quote its names in pairs"
+            f"{path}: the header cannot be read ({_csv_fault(error, 1)}): {line[:100]!r}. Quote each name at both ends "
+            "or not at all."
         ) from error
     if not any(names):
-        raise SourceError(f"{path}: line 1 is blank; expected a header with the names of the columns")
+        raise SourceError(f"{path}: line 1 is blank, expected a header line with column names")
     if len(set(names)) < len(names):
         raise SourceError(
-            f"{path}: the header names a column twice ({line.strip()!r}); give each a unique name, or add a header "
-            "line if this one is data"
+            f"{path}: the header has a column twice ({line.strip()!r}). Rename one of them, or add a header line if "
+            "this line is data."
         )
     return names, separator, Block(block.content[end:], block.first_line + 1)
 
@@ -122,7 +123,7 @@ def _reader(lines: Iterable[str], separator: str, *, quoted: bool) -> _csv.Reade
 def _records(
     path: str, blocks: Iterable[Block], number: int, separator: str, width: int, report: ReadReport, *, quoted: bool
 ) -> Iterator[list[str]]:
-    """Yield the fields of every valid record; reject others with their lines, and continue after them.
+    """Yield the fields of every valid record; reject the others and continue after them.
 
     Undecodable bytes become surrogates, which `_fault` finds. Blank lines are skipped.
     """
@@ -144,8 +145,8 @@ def _records(
         except csv.Error as error:
             if "limit" in str(error):
                 raise SourceError(
-                    f"{path}, line {number}: {error}; expected fields below {MAX_LINE_BYTES >> 20} MiB; look for a "
-                    "quote that is never closed"
+                    f"{path}, line {number}: {error}, expected fields below {MAX_LINE_BYTES >> 20} MiB. Look for an "
+                    "unclosed quote."
                 ) from error
             fields, fault = [], _csv_fault(error, len(record))
         else:
@@ -161,9 +162,9 @@ def _records(
 
 
 def _csv_fault(error: csv.Error, span: int) -> str:
-    """Return the meaning of a csv error, for a record that spans this many lines."""
+    """Explain a csv error in a record that spans this many lines."""
     if "end of data" in str(error):
-        return f"one record spans {span} lines, as if a quote were never closed"
+        return f"one record spans {span} lines, probably because a quote is not closed"
     return "text follows a closing quote" if "expected after" in str(error) else str(error)
 
 
@@ -172,7 +173,7 @@ def _fault(fields: list[str], span: int, width: int) -> str:
     if fields and len(fields) != width:
         return f"{len(fields)} fields, expected {width}"
     if span > _MAX_LINES:
-        return f"one record spans {span} lines, as if a quote were never closed"
+        return f"one record spans {span} lines, probably because a quote is not closed"
     try:
         "".join(fields).encode()
     except UnicodeEncodeError:

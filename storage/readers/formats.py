@@ -26,13 +26,13 @@ _COMPRESSIONS: Final = (".gz", ".zst", ".zip")
 
 @dataclass(frozen=True)
 class FileFormat:
-    """Functions and properties of one file format.
+    """Functions and properties of a file format.
 
     Attributes:
         columns: the column names, or a function that returns a file's column names or schema.
         read: yields the wanted columns, in frames of bounded size.
-        suffixes: file suffixes of the format; none if only a dataset's declaration selects it.
-        headed: whether the first line names the columns, so that a missing header must be detected.
+        suffixes: file suffixes of the format; empty if only a dataset's declaration selects it.
+        headed: whether the first line has the column names, so that a missing header must be detected.
     """
 
     columns: tuple[str, ...] | Callable[[str], tuple[str, ...] | pa.Schema]
@@ -66,22 +66,21 @@ else:
 
 
 def is_readable(path: str) -> bool:
-    """Return whether a file's suffix, without a compression suffix, names a format."""
+    """Return whether a file's suffix, ignoring a compression suffix, is known."""
     return _suffix(path) in SUFFIXES
 
 
 def format_of(path: str) -> Format:
-    """Return the format that a file's suffix names, ignoring a compression suffix.
+    """Return the format of a file by its suffix, ignoring a compression suffix.
 
     Raises:
-        SourceError: the suffix names no format.
+        SourceError: the suffix is unknown.
     """
     if is_readable(path):
         return SUFFIXES[_suffix(path)]
     raise SourceError(
-        f"{path}: its suffix names no known format; known are {', '.join(SUFFIXES)}, each also with "
-        f"{' or '.join(_COMPRESSIONS)}; rename the file, or in a recipe set `ingest.sources[].format` to one of "
-        f"{', '.join(FORMATS)}"
+        f"{path}: unknown file suffix, expected one of {', '.join(SUFFIXES)}, which {' or '.join(_COMPRESSIONS)} may "
+        f"follow. Rename the file, or in a recipe set `ingest.sources[].format` to one of {', '.join(FORMATS)}."
     )
 
 
@@ -103,7 +102,7 @@ def columns_of(path: str, kind: Format) -> tuple[str, ...]:
 
 
 def readable_columns(path: str, kind: Format) -> tuple[str, ...]:
-    """Return the columns of strings or numbers; in a format without types, all columns."""
+    """Return the columns of strings or numbers; all columns in a format without types."""
     found = _columns(path, kind)
     if not isinstance(found, pa.Schema):
         return found

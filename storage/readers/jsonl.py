@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from storage.readers.read_report import ReadReport
 
 _PIECE_BYTES: Final = 32 << 10
-_KEYS_OF_FIRST: Final = 100  # objects whose combined keys are the columns
+_KEY_OBJECTS: Final = 100  # first objects, whose combined keys are the columns
 _PEEK_BYTES: Final = 1 << 20
-_SEEN_BYTES: Final = 16 << 20  # stop collecting keys after so many bytes, even with fewer objects
+_SEEN_BYTES: Final = 16 << 20  # stop collecting keys after this many bytes, even with fewer objects
 _NOT_A_STRING: Final = r"(?s)^(-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})$"
 _ESCAPE_IN_KEY: Final = re.compile(rb'\\[^"\\]*"\s*:')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_UNPACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+_LIKE_COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 """First bytes that Polars mistakes for compressed data; `x^` is among them."""
 _NUL: Final = "\x00"  # Polars replaces half a surrogate pair by this character
 
@@ -49,18 +49,18 @@ def columns(path: str) -> tuple[str, ...]:
             except ValueError:
                 continue
             objects, seen = objects + 1, seen + len(line)
-            if objects == _KEYS_OF_FIRST or seen > _SEEN_BYTES:
+            if objects == _KEY_OBJECTS or seen > _SEEN_BYTES:
                 return tuple(names)
     if not objects:
-        raise SourceError(f"{path}: no line is a JSON object; expected JSON lines; check the file and its format")
+        raise SourceError(f"{path}: no line is a JSON object, expected JSON lines. Check the file and its suffix.")
     return tuple(names)
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield frames of the wanted columns, all strings.
 
-    Rejected: lines that are not UTF-8 or not one JSON object, and objects without a string for each text column.
-    Blank lines are skipped.
+    Lines that are not UTF-8 or not a JSON object are rejected, and objects without a string for each text column. Blank
+    lines are skipped.
     """
     for block in line_blocks(path, report):
         frame = pl.concat(_pieces(block, path, wanted, report))
@@ -85,23 +85,23 @@ def _pieces(block: Block, path: str, wanted: Columns, report: ReadReport) -> lis
 
 def _fast(content: bytes, wanted: Columns) -> pl.DataFrame | None:
     """Parse a block by Polars; None if a line of it must be parsed by `json`."""
-    if content.startswith(_UNPACKED):
+    if content.startswith(_LIKE_COMPRESSED):
         return None
     try:
         frame = pl.read_ndjson(content, schema=_schema(wanted))
-    except pl.exceptions.PolarsError:  # one of several; `_slow` finds the reason
+    except pl.exceptions.PolarsError:  # `_slow` finds the reason
         return None
     suspect = [pl.col(name).is_null().any() for name in wanted.texts]
     suspect += [pl.col(name).str.contains(_NUL, literal=True).any() for name in wanted.names]
     if frame.select(pl.any_horizontal(pl.lit(False), *suspect)).item():
         return None
-    return None if _holds_non_strings(frame, content, wanted) else frame
+    return None if _has_non_strings(frame, content, wanted) else frame
 
 
-def _holds_non_strings(frame: pl.DataFrame, content: bytes, wanted: Columns) -> bool:
-    """Return whether a text is a number, a list … in the source. As "7" is a valid string, the raw bytes decide.
+def _has_non_strings(frame: pl.DataFrame, content: bytes, wanted: Columns) -> bool:
+    """Return whether a text may be a number, a list … in the source; the raw bytes decide, because "7" is a string.
 
-    Keys may contain escapes; if a key does, the answer is True, and the lines are parsed by `json`.
+    If a key contains escapes, return True, so that the lines are parsed by `json`.
     """
     suspects = [name for name in wanted.texts if frame.select(pl.col(name).str.contains(_NOT_A_STRING).any()).item()]
     if not suspects:
@@ -171,7 +171,7 @@ def _kind(value: object) -> str:
 
 
 def _other(record: dict[str, object], name: str) -> str | None:
-    """Return a label or score as Polars spells it: 1.0 as 1, so that both parsers agree."""
+    """Return a label or score as Polars writes it (1.0 as 1), so that both parsers agree."""
     value = record.get(name)
     if value is None:
         return None

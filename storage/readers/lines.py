@@ -35,7 +35,7 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
 
 
 def read_view_pairs(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield frames of `text` and `view`, as wanted; lines that are not UTF-8 or have one field are rejected."""
+    """Yield frames of the wanted columns; lines that are not UTF-8 or have only one field are rejected."""
     for block in line_blocks(path, report):
         rows = []
         for number, line in _decoded(block, path, report):
@@ -43,7 +43,7 @@ def read_view_pairs(path: str, wanted: Columns, report: ReadReport) -> Iterator[
             if len(fields) == len(VIEW_COLUMNS):
                 rows.append(fields)
             else:
-                report.reject(path, number, "1 field, expected 2 or more between tabs", line.encode())
+                report.reject(path, number, "1 field, expected at least 2, separated by tabs", line.encode())
         report.records += len(rows)
         yield pl.DataFrame(rows, schema=dict.fromkeys(VIEW_COLUMNS, pl.String), orient="row").select(wanted.names)
 

@@ -30,9 +30,9 @@ def schema(path: str, kind: Kind) -> pa.Schema:
     Raises:
         SourceError: it is not a file of that kind.
     """
-    with open_bytes(path) as (stream, _), damage_named(path, kind):
+    with open_bytes(path) as (stream, _), explain_damage(path, kind):
         found, _ = batches_of(path, stream, kind)
-        return pa.schema(list(zip(found.names, found.types, strict=True)))  # a damaged name would raise an error later
+        return pa.schema(list(zip(found.names, found.types, strict=True)))  # check the names now
 
 
 def read(path: str, wanted: Columns, report: ReadReport, kind: Kind) -> Iterator[pl.DataFrame]:
@@ -43,28 +43,28 @@ def read(path: str, wanted: Columns, report: ReadReport, kind: Kind) -> Iterator
     """
     before, done = report.bytes_read, 0
     with open_bytes(path) as (stream, raw):
-        with damage_named(path, kind):
+        with explain_damage(path, kind):
             _, batches = batches_of(path, stream, kind, wanted.names)
         for batch in _joined(_sound(batches, path, wanted, kind)):
             frame = cast("pl.DataFrame", pl.from_arrow(batch))
             frame.columns = list(wanted.names)
             frame = frame.with_columns(pl.col(wanted.texts).cast(pl.String))
-            whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
-            for row in (~whole).arg_true().to_list():
+            complete = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
+            for row in (~complete).arg_true().to_list():
                 missing = [name for name in wanted.texts if frame[name][row] is None]
                 report.reject(path, done + row + 1, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
-            report.records += int(whole.sum())
+            report.records += int(complete.sum())
             done += batch.num_rows
             report.bytes_read = before + raw.tell()
-            yield frame if whole.all() else frame.filter(whole)
+            yield frame if complete.all() else frame.filter(complete)
 
 
 def batches_of(
     path: str, stream: IO[bytes], kind: Kind, columns: Sequence[str] | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return schema and batches of an open file; of Parquet, only the named columns are read.
+    """Return schema and batches of an open file; only the named columns of a Parquet file are read.
 
-    An Arrow file has either of Arrow's formats: `datasets` writes streams, Polars and pandas files.
+    Arrow has two formats: `datasets` writes the stream format, Polars and pandas the file format.
     """
     if kind == "Parquet":
         table = pq.ParquetFile(stream)
@@ -80,44 +80,46 @@ def batches_of(
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches of about `BATCH_ROWS` rows: `datasets` writes batches of 1,000."""
-    waiting: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     for batch in batches:
-        waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= BATCH_ROWS:
-            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
-            waiting = []
-    if waiting:
-        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+        pending.append(batch)
+        if sum(one.num_rows for one in pending) >= BATCH_ROWS:
+            yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
+            pending = []
+    if pending:
+        yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
 
 
 def _sound(batches: Iterator[pa.RecordBatch], path: str, wanted: Columns, kind: Kind) -> Iterator[pa.RecordBatch]:
     """Yield the wanted columns of each batch, checked: some types and damaged values make Arrow or Polars crash."""
     while True:
-        with damage_named(path, kind):
+        with explain_damage(path, kind):
             batch = next(batches, None)
         if batch is None:
             return
         columns = [_column(batch, name, path, is_text=name in wanted.texts) for name in wanted.names]
         try:
-            # Without the schema's metadata, which makes Polars crash if damaged, and the names: Polars renames an
-            # empty one.
-            chosen = pa.RecordBatch.from_arrays(columns, names=[str(place) for place in range(len(columns))])
+            # Drop the schema's metadata, because damaged metadata makes Polars crash, and the names, because Polars
+            # renames an empty name.
+            chosen = pa.RecordBatch.from_arrays(columns, names=[str(number) for number in range(len(columns))])
             chosen.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise SourceError(f"{path}: a value is damaged or not UTF-8 ({error}); write the file again") from error
+            raise SourceError(f"{path}: a value is damaged or not UTF-8 ({error}). Write the file again.") from error
         yield chosen
 
 
 def _column(batch: pa.RecordBatch, name: str, path: str, *, is_text: bool) -> pa.Array:
-    places = batch.schema.get_all_field_indices(name)
-    if len(places) != 1:
-        raise SourceError(f"{path}: {len(places)} columns are called {name!r}, expected one; give each a unique name")
-    dtype = batch.schema.field(places[0]).type
+    indices = batch.schema.get_all_field_indices(name)
+    if len(indices) != 1:
+        raise SourceError(f"{path}: {len(indices)} columns have the name {name!r}, expected one. Rename the others.")
+    dtype = batch.schema.field(indices[0]).type
     if is_text and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):
-        raise SourceError(f"{path}: column {name!r} holds {dtype}, expected strings; name another column")
+        raise SourceError(f"{path}: column {name!r} has type {dtype}, expected strings. Name another column.")
     if not is_readable(dtype):
-        raise SourceError(f"{path}: column {name!r} holds {dtype}, expected strings or numbers; name another column")
-    return batch.column(places[0])
+        raise SourceError(
+            f"{path}: column {name!r} has type {dtype}, expected strings or numbers. Name another column."
+        )
+    return batch.column(indices[0])
 
 
 def _value(dtype: pa.DataType) -> pa.DataType:
@@ -136,8 +138,8 @@ def _is_text(dtype: pa.DataType) -> bool:
 
 
 @contextmanager
-def damage_named(path: str, kind: Kind) -> Iterator[None]:
-    """Turn any error about a damaged file into a `SourceError`: Arrow and Parquet readers raise many kinds.
+def explain_damage(path: str, kind: Kind) -> Iterator[None]:
+    """Turn any error into a `SourceError` about a damaged file: Arrow and Parquet readers raise many kinds.
 
     Raises:
         SourceError: names the file.
@@ -147,5 +149,6 @@ def damage_named(path: str, kind: Kind) -> Iterator[None]:
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise SourceError(
-            f"{path} is no whole {kind} file ({reason:.200}); copy it again, or delete its folder if that is a cache's"
+            f"{path} is not a complete {kind} file ({reason:.200}). Copy it again, or if it is in a cache, delete its "
+            "folder."
         ) from error

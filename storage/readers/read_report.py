@@ -1,4 +1,4 @@
-"""Count the records read from a source, and those that could not be read, with line and reason."""
+"""Count the records of a source that were read, and those rejected, with line and reason."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 from storage.errors import SourceError
 from storage.record import Record
 
-NAME_COLUMNS: Final = "(`--columns`; in embed, search and pairs `--column`; in a recipe `ingest.sources[].columns`)"
-"""The options that name the columns of text."""
+NAME_COLUMNS: Final = "with `--columns` (embed, search, pairs: `--column`; recipes: `ingest.sources[].columns`)"
+"""The options that name the text columns, for messages."""
 KEPT_EXAMPLES: Final = 20
 SHOWN_EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 100
@@ -22,10 +22,10 @@ class BadRecord(Record):
     file: str
     """Path of the file, or Hub id."""
     line: int
-    """1-based line (or row, in a table without lines)."""
+    """1-based line, or row of a table without lines."""
     reason: str
     example: str
-    """Its first bytes, with undecodable ones replaced."""
+    """The first bytes of the record, with undecodable bytes replaced."""
 
     def __str__(self) -> str:
         return f"{self.file}, line {self.line}: {self.reason}: {self.example!r}"
@@ -38,7 +38,7 @@ class ReadReport:
     Attributes:
         name: name of the source in messages.
         records: records read, unlabelled ones included.
-        unlabelled: labelled pairs without a gold label (−1, "-", blank), which were dropped after reading.
+        unlabelled: pairs without a gold label (−1, "-", blank), which were dropped after reading.
         rejected: records that could not be read.
         bad: the first `KEPT_EXAMPLES` rejected records.
         bytes_read: position in the files, for a progress bar.
@@ -52,7 +52,7 @@ class ReadReport:
     bytes_read: int = 0
 
     def reject(self, file: str, line: int, reason: str, example: bytes, lost: int = 1) -> None:
-        """Count a record that cannot be read, and its `lost` lines."""
+        """Count a record that cannot be read; it spans `lost` lines."""
         self.rejected += lost
         if len(self.bad) < KEPT_EXAMPLES:
             shown = example[:_EXAMPLE_BYTES].decode("utf-8", errors="replace")
@@ -66,21 +66,23 @@ class ReadReport:
         """
         total = self.records + self.rejected
         if total == 0:
-            raise SourceError(f"{self.name} contains no record; give a source with at least one, or leave it out")
+            raise SourceError(
+                f"{self.name} contains no records, expected at least one. Correct the source, or remove it."
+            )
         if self.rejected > max_bad_share * total:
             raise SourceError(
                 f"{self.name}: {self.rejected:,} of {total:,} records ({self.rejected / total:.2%}) cannot be read, "
                 f"more than max_bad_share = {max_bad_share:.2%} allows: "
                 f"{'; '.join(map(str, self.bad[:SHOWN_EXAMPLES]))}"
-                f"{'; …' if self.rejected > SHOWN_EXAMPLES else ''}; {self._remedy()}"
+                f"{'; …' if self.rejected > SHOWN_EXAMPLES else ''}. {self._remedy()}"
             )
 
     def _remedy(self) -> str:
         """Return the remedy for the first bad record."""
         if self.bad and self.bad[0].reason.startswith("not UTF-8"):
             name = shlex.quote(self.bad[0].file)
-            return f"convert the file, from Latin-1 for example by `iconv -f latin1 -t utf-8 {name} > utf8.txt`"
+            return f"Convert the file to UTF-8, for example from Latin-1: `iconv -f latin1 -t utf-8 {name} > utf8.txt`."
         return (
-            f"correct them, name the right columns {NAME_COLUMNS}, or in a recipe give `ingest.sources[].format` or "
-            "raise `ingest.max_bad_share`"
+            f"Correct them, name the right columns {NAME_COLUMNS}, or in a recipe set `ingest.sources[].format` or "
+            "raise `ingest.max_bad_share`."
         )

@@ -1,4 +1,4 @@
-"""Find the columns of text in a file, and names that are data, from its first records."""
+"""Guess the text columns of a file, and whether its header is data, from the first records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from storage.readers.formats import Format
 
 SAMPLE: Final = 200  # records used for a guess
-PROSE_WORDS: Final = 3.0  # a text column has more words per record
+PROSE_WORDS: Final = 3.0  # mean words per record; a text column has more
 _PROSE_UNIQUE: Final = 0.2
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")  # Thai, Japanese, Chinese
@@ -49,12 +49,12 @@ def first_records(path: str, kind: Format) -> pl.DataFrame:
     if first is None or first.is_empty():
         if report.rejected:
             report.check(0.0)  # raises an error that lists the first unreadable lines
-        raise SourceError(f"{path} contains no record; give a file with at least one, or leave it out")
+        raise SourceError(f"{path} contains no records, expected at least one. Correct the file, or remove it.")
     return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).cast(pl.String)
 
 
 def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
-    """Refuse column names that are data, in formats whose first line is the header.
+    """Refuse a first line that is data instead of a header, in formats with a header.
 
     Args:
         path: the file, for the message.
@@ -62,7 +62,7 @@ def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
         sample: its first records.
 
     Raises:
-        SourceError: a name reads like a text, is a number, or is also a value in its column.
+        SourceError: a name looks like text, is a number, or is also a value in its column.
     """
     # pandas numbers the columns of a table without names, after a blank name for the index.
     named = [name for name in sample.columns if name]
@@ -71,17 +71,17 @@ def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
     for name in sample.columns:
         why = _why_no_name(name, sample)
         if why:
-            lines = ", or name the file .txt, which is read a sentence a line" if sample.width == 1 else ""
+            lines = ", or give the file the suffix .txt to read one sentence per line" if sample.width == 1 else ""
             raise SourceError(
-                f"{path}: line 1 would be taken as the header, but {name[:60]!r} {why}; expected a name such "
-                f"as 'text'; add a header line{lines}; if it is the header, name the column of text {NAME_COLUMNS}"
+                f"{path}: line 1 should be a header, but {name[:60]!r} {why}, expected a column name such as 'text'. "
+                f"Add a header line{lines}. If line 1 is the header, name the text column {NAME_COLUMNS}."
             )
 
 
 def _why_no_name(name: str, sample: pl.DataFrame) -> str:
-    """Return why a name is a value of the first record; empty if it may be a name."""
+    """Return why a name is data and not a column name; empty if it may be a name."""
     if len(name.split()) > _NAME_WORDS or len(name) > _NAME_CHARS or _SENTENCE_END.search(name):
-        return "reads like a text"
+        return "looks like text"
     if _NUMBER.fullmatch(name):
         return "is a number or a date"
     # In concatenated tables the header appears again as a record, which does not make it data.

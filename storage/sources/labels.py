@@ -1,4 +1,4 @@
-"""Labelled text of the user: sentence pairs with a score, or sentences with a class, guessed from a file's columns."""
+"""Read the user's labelled text: sentence pairs with a score, or sentences with a class, guessed from the columns."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 _SCORES: Final = ("score", "similarity", "rating", "gold", "relatedness_score", "label")
 _CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
 _MOST_CLASSES: Final = 100
-_MAX_BAD_SHARE: Final = 0.01  # of the records; above it the file is refused
-_BESIDE: Final = (*TITLES, "name", "summary")  # columns next to a text that are not the second side of a pair
+_MAX_BAD_SHARE: Final = 0.01  # maximum share of unreadable records
+_NOT_A_SIDE: Final = (*TITLES, "name", "summary")  # text columns that are never one side of a pair
 _MISSING: Final = (
     "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA",
 )  # fmt: skip
-"""Spellings of a missing value by pandas, Python's json, R, SQL and spreadsheets; `none` counts as a class."""
+"""Missing values as pandas, Python's json, R, SQL and spreadsheets write them; `none` counts as a class."""
 _INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
 """A missing value in a column of classes; an error in a column of scores."""
 _LARGEST_SCORE: Final = 1e6
-"""Above any scale of similarity; a larger value is a mistake or an id."""
+"""Above every scale of similarity; a larger value is a mistake or an id."""
 
 
 class LabelSource(Record):
@@ -48,7 +48,7 @@ class LabelSource(Record):
     label: str
     """Column of scores or classes."""
     rule: Literal[3] = 3
-    """Version of the rule that distinguishes labels from missing values; a new version gives new keys."""
+    """Version of the rule that distinguishes labels from missing values; part of keys."""
     path: Annotated[str, NotInKey]
     left_out: Annotated[int, NotInKey] = 0
     """Rows without a label or a text."""
@@ -58,8 +58,8 @@ class LabelSource(Record):
         """The guessed columns in one sentence."""
         texts = " and ".join(f"`{text}`" for text in self.texts)
         what = "scored pairs" if self.kind == "pairs" else "classes"
-        which = f"labels: {what}, text in {texts}, {'score' if self.kind == 'pairs' else 'class'} in `{self.label}`"
-        return which + (f"; {self.left_out:,} rows without are left out" if self.left_out else "")
+        columns = f"labels: {what}, text in {texts}, {'score' if self.kind == 'pairs' else 'class'} in `{self.label}`"
+        return columns + (f"; {self.left_out:,} rows without text or label are excluded" if self.left_out else "")
 
 
 def label_source(path: str) -> LabelSource:
@@ -69,29 +69,30 @@ def label_source(path: str) -> LabelSource:
         SourceError: the file is missing, or its columns are neither scored pairs nor classes.
     """
     form = format_of(path)
-    held = columns_of(path, form)
+    columns = columns_of(path, form)
     table = _table(path, form, readable_columns(path, form))
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
-    # Look at unique values as well: 300 questions may share 15 answers.
-    repeated = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
+    # Also consider unique values: 300 questions may share 15 answers.
+    prose_once = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
     shape = known_shape(table.columns)
     known = [*shape.texts] if shape else []  # even if the texts are short
-    found = _taken(table, prose) or _taken(table, repeated) or _taken(table, known)
+    found = _guess(table, prose) or _guess(table, prose_once) or _guess(table, known)
     if found is not None:
         kind, texts, label = found
         if kind == "pairs":
             _require_scores(path, table[label])
-        place = path if "://" in path else str(Path(path).expanduser().absolute())  # for workers, who stand elsewhere
+        # Workers have other working directories.
+        address = path if "://" in path else str(Path(path).expanduser().absolute())
         source = LabelSource(
-            digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=place
+            digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=address
         )
         return source.model_copy(update={"left_out": table.height - _labelled(source, table).height})
     require_header(path, form, table.head(SAMPLE))
     raise SourceError(
-        f"{path} has the columns {', '.join(map(repr, held))}, of which {', '.join(map(repr, repeated)) or 'none'} "
-        f"hold text{_hindrance(table, repeated or known)}; expected two of text and a number "
-        f"({', '.join(_SCORES)}), or one of text and 2 to {_MOST_CLASSES} classes ({', '.join(_CLASSES)}); "
-        "rename the columns or correct their values"
+        f"{path}: no labels found in the columns {', '.join(map(repr, columns))} (text columns: "
+        f"{', '.join(map(repr, prose_once)) or 'none'}{_obstacle(table, prose_once or known)}), expected two text "
+        f"columns and a number ({', '.join(_SCORES)}), or one text column and 2 to {_MOST_CLASSES} classes "
+        f"({', '.join(_CLASSES)}). Rename the columns or correct their values."
     )
 
 
@@ -104,10 +105,10 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
     return _labelled(source, _table(source.path, source.format, (*source.texts, source.label)))
 
 
-def _taken(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "classes"], list[str], str] | None:
-    """Return the kind of labels, the text columns and the label column; None if the columns do not fit."""
+def _guess(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "classes"], list[str], str] | None:
+    """Return the kind of labels, the text columns and the label column; None if the columns are not labels."""
     texts = _without_titles(prose)
-    score = next((name for name in _named(table, prose, _SCORES) if _strange(table[name]) is None), None)
+    score = next((name for name in _named(table, prose, _SCORES) if _non_number(table[name]) is None), None)
     if len(texts) == 2 and len(prose) == 2 and score is not None and table[score].drop_nulls().n_unique() > 1:
         return "pairs", texts, score
     chosen = next(_named(table, prose, _CLASSES), None)
@@ -116,15 +117,15 @@ def _taken(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "cla
     return None
 
 
-def _hindrance(table: pl.DataFrame, prose: list[str]) -> str:
-    """Return why well-named columns cannot be labels; empty if no name fits."""
+def _obstacle(table: pl.DataFrame, prose: list[str]) -> str:
+    """Return why a column with a label's name cannot be the label; empty if no column has such a name."""
     texts = _without_titles(prose)
     chosen = next(_named(table, prose, _SCORES if len(texts) == 2 else _CLASSES), None)
     if chosen is None or len(prose) > 2:
         return ""
-    if len(texts) == 2 and (strange := _strange(table[chosen])) is not None:
-        return f", and {chosen!r} has {strange!r}, which is no number"
-    return f", and {chosen!r} has {_classes(table[chosen]).n_unique():,} different values"
+    if len(texts) == 2 and (value := _non_number(table[chosen])) is not None:
+        return f"; {chosen!r} contains {value!r}, which is not a number"
+    return f"; {chosen!r} has {_classes(table[chosen]).n_unique():,} different values"
 
 
 def _named(table: pl.DataFrame, prose: list[str], names: Sequence[str]) -> Iterator[str]:
@@ -135,7 +136,7 @@ def _named(table: pl.DataFrame, prose: list[str], names: Sequence[str]) -> Itera
 
 def _without_titles(prose: list[str]) -> list[str]:
     """Return the text columns without titles and names, unless nothing is left."""
-    return [name for name in prose if name.lower() not in _BESIDE] or prose
+    return [name for name in prose if name.lower() not in _NOT_A_SIDE] or prose
 
 
 def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
@@ -150,9 +151,9 @@ def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
     report = ReadReport(path)
     frames = list(read_table(path, kind, Columns((), tuple(columns)), report))
     if not frames:
-        raise SourceError(f"{path} contains no record; give labelled text, or leave --labels out")
+        raise SourceError(f"{path} contains no records, expected labelled text. Correct the file, or remove --labels.")
     report.check(_MAX_BAD_SHARE)
-    # CSV has no null: a blank cell counts as missing, as null does in other formats.
+    # CSV has no null, so a blank cell counts as missing, like null in other formats.
     table = pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))
     labels = [name for name in table.columns if name.lower() in (*_SCORES, *_CLASSES)]
     return table.with_columns(pl.col(labels).replace(list(_MISSING), None))
@@ -164,7 +165,7 @@ def _classes(values: pl.Series) -> pl.Series:
     return known.filter(~known.str.contains(_INFINITE))
 
 
-def _strange(values: pl.Series) -> str | None:
+def _non_number(values: pl.Series) -> str | None:
     """Return the first value that is not a number; None if all are numbers."""
     known = values.drop_nulls()
     return next(iter(known.filter(known.cast(pl.Float64, strict=False).is_null())), None)
@@ -180,6 +181,6 @@ def _require_scores(path: str, values: pl.Series) -> None:
     if len(wrong):
         row = int(wrong[0])
         raise SourceError(
-            f"{path}: row {row + 1} has the score {values[row]!r} in column {values.name!r}, which is not finite or "
-            f"beyond ±{_LARGEST_SCORE:,.0f}, expected a similarity; correct it, or leave it blank for none"
+            f"{path}: row {row + 1} has the score {values[row]!r} in column {values.name!r}, expected a finite "
+            f"similarity within ±{_LARGEST_SCORE:,.0f}. Correct it, or leave the cell blank."
         )

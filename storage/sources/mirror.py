@@ -1,4 +1,4 @@
-"""Fill a folder as a Hub cache, for machines without the Hub: they use it by `HF_HOME=FOLDER HF_HUB_OFFLINE=1`."""
+"""Fill a folder as a Hub cache for offline machines, which set `HF_HOME=FOLDER HF_HUB_OFFLINE=1`."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ def fill_cache(folder: Path, wanted: str | SourceSpec, own: str | None = None) -
 
     Args:
         folder: HF_HOME of the machines that use it.
-        wanted: a declared dataset `<name>` or `<name>/<split>`, another of the Hub `<hub id>[@<revision>][/<split>]`,
-            a model `model:<hub id>[@<revision>]`, or a recipe's source, which may name a configuration.
-        own: the user's folder of files (BSL_DATA_MIRROR); its files are not fetched.
+        wanted: a declared dataset `<name>` or `<name>/<split>`, another Hub dataset
+            `<hub id>[@<revision>][/<split>]`, a model `model:<hub id>[@<revision>]`, or a recipe's source, which may
+            name a configuration.
+        own: the user's folder of files (BSL_DATA_MIRROR); sets in it are not fetched.
 
     Yields:
         The name with its commit, and the outcome.
@@ -69,23 +70,23 @@ def _model(cache: Path, wanted: str, own: str | None) -> Outcome:
 
 
 def _tables(name: str) -> Iterator[SourceSpec]:
-    """Yield the splits that a name stands for, each as a source."""
+    """Yield the splits of a named dataset, each as a source."""
     spec = spec_of(name)
     if spec is None:
         raise SourceError(
-            f"{name!r} is not declared; expected {MODEL}<hub id>, <hub id>[@<revision>][/<split>] or one of "
-            f"{', '.join(DATASETS)}"
+            f"unknown dataset {name!r}, expected {MODEL}<hub id>, <hub id>[@<revision>][/<split>] "
+            f"or one of {', '.join(DATASETS)}"
         )
     declared = DATASETS.get(str(spec.dataset))
-    for one in declared.splits if declared and spec.split is None else [spec.split]:
-        yield spec.model_copy(update={"split": one})
+    for split in declared.splits if declared and spec.split is None else [spec.split]:
+        yield spec.model_copy(update={"split": split})
 
 
 def _check_declared(spec: SourceSpec, source: ResolvedSource) -> None:
-    """Check a dataset by reading it as a run does, so that an error appears here and not on the machine that scores it.
+    """Read a dataset as a run does, so that an error appears here and not on the offline machine.
 
     Raises:
-        SourceError: it differs from the set in the papers, or has no column of text.
+        SourceError: it differs from the set in the papers, or has no text column.
     """
     declared = DATASETS.get(str(spec.dataset))
     split = spec.split or "train"

@@ -1,4 +1,4 @@
-"""Find pretrained models: their local folder, and an identity that is equal on every machine."""
+"""Find pretrained models: a local folder, and an identity that is equal on every machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MirroredModel(Record):
     digest: str
     """sha256 of the files' names and contents."""
     names: tuple[str, ...]
-    """The files, relative to the address; none leads out of it."""
+    """The files, relative to the address and below it."""
     cache: Path | None = None
     """Folder of the copy; `~/.cache/bsl` if None."""
 
@@ -57,7 +57,7 @@ class MirroredModel(Record):
                     (made / name).parent.mkdir(parents=True, exist_ok=True)
                     fs.get_file(f"{root}/{name}", str(made / name))
                 if content_sha256(folder_sha256s(fsspec.filesystem("file"), str(made))) != self.digest:
-                    raise SourceError(f"{self.address} has changed since it was found; run again")
+                    raise SourceError(f"{self.address} has changed since it was found. Run again.")
         return self._copy
 
     def check(self) -> bool:
@@ -70,7 +70,7 @@ class MirroredModel(Record):
 
 
 class ResolvedModel(Record):
-    """A model that was found, whether its files are local or not."""
+    """A model that was found; its files may not be local yet."""
 
     identity: str
     """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`; part of artifact keys."""
@@ -88,7 +88,7 @@ class ResolvedModel(Record):
 
     @property
     def described(self) -> Path:
-        """As `folder`, but a Hub model may come without its network's weights."""
+        """As `folder`, but without the weights of a Hub model's network."""
         return self.location.fetched(settings_only=True) if isinstance(self.location, HubModel) else self.folder
 
 
@@ -98,7 +98,7 @@ def resolve_model(
     """Find a model; its files are fetched only when its folder is read.
 
     Args:
-        spec: a local folder, an ONNX graph in one, `embedded:<name>` or a Hub id.
+        spec: a local folder, an ONNX graph, `embedded:<name>` or a Hub id.
         revision: commit, tag or branch of a Hub model.
         mirror: folder or fsspec address that may contain `models/<hub id>/`.
         cache: folder for copies of an object store's files; `~/.cache/bsl` if None.
@@ -107,7 +107,7 @@ def resolve_model(
         SourceError: the model was found nowhere.
         AssetError: no such embedded asset.
     """
-    if (found := _here(spec, revision, mirror, cache)) is not None:
+    if (found := _without_hub(spec, revision, mirror, cache)) is not None:
         return found
     model = HubModel(hub_id=spec, commit=Repository("model", spec).pinned(revision))
     try:
@@ -115,25 +115,27 @@ def resolve_model(
     except SourceError as error:
         if isinstance(error, HubError) and not isinstance(error, HubSilentError):
             raise
-        # Perhaps no stage needs the model; a stage that does raises the error again.
-        logger.warning("%s may be had or not: %s", spec, error.finding)
+        # Perhaps no stage needs the model; a stage that needs it raises the error again.
+        logger.warning("%s may not be available: %s", spec, error.finding)
     return ResolvedModel(identity=f"{spec}@{model.commit}", location=model)
 
 
-def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | None) -> ResolvedModel | None:
-    """Return the model from the package, a folder or the mirror; None if only the Hub may have it."""
+def _without_hub(spec: str, revision: str | None, mirror: str | None, cache: Path | None) -> ResolvedModel | None:
+    """Return the model of the package, a folder or the mirror; None if only the Hub may have it."""
     if spec.startswith(EMBEDDED):
         name = spec.removeprefix(EMBEDDED)
         return ResolvedModel(identity=f"{spec}@{embedded_manifest(name).digest}", location=embedded_path(name))
-    place = Path(at_home(spec))
+    path = Path(at_home(spec))
     try:
-        if place.is_dir():
-            return _local(place)
-        if spec.endswith(GRAPH) and place.is_file():  # the folder around it contributes the settings
-            identity = f"{_local(settings_of(place)).identity}/{place.name}"
-            return ResolvedModel(identity=identity, location=place.resolve())
+        if path.is_dir():
+            return _local(path)
+        if spec.endswith(GRAPH) and path.is_file():  # its folder has the settings
+            identity = f"{_local(settings_of(path)).identity}/{path.name}"
+            return ResolvedModel(identity=identity, location=path.resolve())
     except OSError as error:  # an invalid file name, or an unreadable folder
-        raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
+        raise SourceError(
+            f"{spec:.200}: cannot be read ({error.strerror}). Correct the path or its permissions."
+        ) from error
     if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
         return ResolvedModel(identity=f"sha256:{copy.digest}", location=copy)
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
@@ -147,11 +149,11 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
     Args:
         mirror: folder or fsspec address.
         hub_id: `organisation/name`.
-        revision: requested commit; not checked, because the copy does not record its commit.
+        revision: requested commit; cannot be checked, because a mirror does not record it.
         cache: folder for a copy of an object store's files.
 
     Raises:
-        SourceError: the mirror cannot be read, its folder contains no model, or a file name points outside the folder.
+        SourceError: the mirror cannot be read, its folder contains no model, or a file name leads out of the folder.
     """
     with reachable(mirror):
         fs, root = fsspec.url_to_fs(mirror)
@@ -163,35 +165,35 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
     _check_model(address, files)
     if outside := [name for name in files if not is_inside(name)]:  # an object store accepts any name
         raise SourceError(
-            f"{address}: the name {outside[0]!r:.80} of a file leads out of the folder, expected a relative one "
-            "without empty parts, . and ..; delete the file, and ask who wrote it"
+            f"{address}: the file name {outside[0]!r:.80} leads out of the folder, expected a relative path "
+            "without empty parts, `.` or `..`. Delete the file, and ask the person who wrote it."
         )
     if revision is not None:
-        logger.warning("%s is taken on trust as revision %s", address, revision)
+        logger.warning("%s is assumed to be revision %s, because a mirror does not record revisions", address, revision)
     return MirroredModel(address=address, digest=content_sha256(files), names=tuple(files), cache=cache)
 
 
 def _check_model(address: str, names: Iterable[str]) -> None:
-    """Refuse a folder whose relative file names are not those of a model."""
+    """Refuse a folder without a model's settings, by its relative file names."""
     tops = {name.partition("/")[0] for name in names}
     if not tops.intersection(SETTINGS):
         found = ", ".join(sorted(tops)[:10]) or "nothing"
         raise SourceError(
-            f"{address} is not a model: it contains {found}, expected {' or '.join(SETTINGS)}; give the folder of a "
-            "saved model"
+            f"{address} is not a model: it contains {found}, expected {' or '.join(SETTINGS)}. Give the folder of a "
+            "saved model."
         )
 
 
 def check_model_name(spec: str, mirror: str | None = None) -> None:
-    """Refuse a model name that is neither in the package nor on this machine; the Hub is not asked.
+    """Refuse a path or embedded name without a model, without a request to the Hub.
 
     Args:
         spec: as for `resolve_model`.
         mirror: folder or address that may contain the model.
 
     Raises:
-        SourceError: no such folder; the message names the nearest.
-        AssetError: no such embedded asset; the message names the nearest.
+        SourceError: no such folder; the message suggests the nearest.
+        AssetError: no such embedded asset; the message suggests the nearest.
     """
     if spec.startswith(EMBEDDED):
         embedded_manifest(spec.removeprefix(EMBEDDED))
@@ -203,7 +205,9 @@ def check_model_name(spec: str, mirror: str | None = None) -> None:
 
 def _no_folder(spec: str) -> SourceError:
     hint = perhaps_path(spec)
-    return SourceError(f"{spec}: no such folder{hint}; expected a model with {' or '.join(SETTINGS)}; correct the path")
+    return SourceError(
+        f"{spec}: no such folder{hint}, expected a model's folder with {' or '.join(SETTINGS)}. Correct the path."
+    )
 
 
 def _local(folder: Path) -> ResolvedModel:
@@ -212,16 +216,16 @@ def _local(folder: Path) -> ResolvedModel:
     return ResolvedModel(identity=f"sha256:{content_sha256(files)}", location=folder.resolve())
 
 
-def settings_of(place: Path) -> Path:
-    """Return the folder of a model's settings: `place`, or the folder above an ONNX graph (above `onnx/` too)."""
-    if place.suffix != GRAPH:
-        return place
-    return place.parent.parent if place.parent.name == GRAPH.removeprefix(".") else place.parent
+def settings_of(path: Path) -> Path:
+    """Return the folder with a model's settings: the model's folder, or the folder of an ONNX graph or of `onnx/`."""
+    if path.suffix != GRAPH:
+        return path
+    return path.parent.parent if path.parent.name == GRAPH.removeprefix(".") else path.parent
 
 
-def is_graph(place: Path) -> bool:
-    """Return whether a model is an ONNX graph: the path names one, or its folder contains one and no weights."""
-    if place.suffix == GRAPH:
+def is_graph(path: Path) -> bool:
+    """Return whether a path is an ONNX graph, or a folder that contains one and no other weights."""
+    if path.suffix == GRAPH:
         return True
-    weights = (path for kind in _WEIGHTS for path in (*place.glob(kind), *place.glob(f"0_*/{kind}")))
-    return not any(weights) and any(place.glob(f"**/*{GRAPH}"))
+    weights = (file for kind in _WEIGHTS for file in (*path.glob(kind), *path.glob(f"0_*/{kind}")))
+    return not any(weights) and any(path.glob(f"**/*{GRAPH}"))

@@ -1,7 +1,7 @@
-"""The user's own text: files of several formats, and a guess at the meaning of their columns.
+"""Find the user's own text: files of several formats, with a guess at the role of each column.
 
-The guess uses column names first, then the first records. It is shown to the user (`TextSource.summary`), who may
-overrule it; only the columns shown are read.
+The guess uses column names first, then the first records. The user sees it (`TextSource.summary`) and may overrule it;
+only the columns shown are read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose, r
 from storage.record import Record
 from storage.sources.paths import listed
 from storage.sources.read import local_files
-from storage.sources.sources import SourceSpec, mirrored_place, perhaps_meant, resolve_source, spec_of, stem_of
+from storage.sources.sources import SourceSpec, mirrored_path, perhaps_meant, resolve_source, spec_of, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ _TEXTS: Final = (
 )  # fmt: skip
 _END: Final = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
 _PAGE: Final = 120  # characters; a longer line was not wrapped at a page's width
-_MANY: Final = 20  # from so many text files on, each is a document with ordered lines; fewer may be lists
+_MANY: Final = 20  # with this many text files, each is a document with ordered lines; fewer may be lists
 
 
 class TextSource(Record):
@@ -57,9 +57,9 @@ class TextSource(Record):
     format: Format
     texts: tuple[str, ...] = Field(min_length=1)
     title: str | None = None
-    """Column with the title of a record's document."""
+    """Column with the title of the document."""
     document: str | None = None
-    """Column whose equal values group a file's records into documents; None if the documents are unknown."""
+    """Column whose equal values group a file's records into documents; None if there is none."""
     wrapped: bool = False
     """Whether lines are parts of paragraphs separated by blank lines; otherwise each line is a text."""
     lang: str = "en"
@@ -75,60 +75,60 @@ class TextSource(Record):
 
     @property
     def summary(self) -> dict[str, str]:
-        """The guess as a row of a table."""
-        left = [name for name in self.found if name not in (*self.texts, self.title, self.document)]
+        """The guess, as a row of a table."""
+        unread = [name for name in self.found if name not in (*self.texts, self.title, self.document)]
         files = f"{len(self.files)} files" if len(self.files) > 1 else self.files[0].rsplit("/", 1)[-1]
-        line = "paragraphs of wrapped lines" if self.wrapped else "a text a line"
+        line = "paragraphs of wrapped lines" if self.wrapped else "one text per line"
         return {
             "files": f"{self.name}: {files}",
             "format": self.format,
             "text": line if self.format == "txt" else ", ".join(self.texts),
             "title": self.title or "",
-            "document": self.document or ("a file" if self.ordered else ""),
-            "not read": ", ".join(left),
+            "document": self.document or ("one per file" if self.ordered else ""),
+            "not read": ", ".join(unread),
         }
 
 
 class ReadingConfig(Record):
-    """Columns of the user's files, where the guess is wrong, and the language of the text."""
+    """Columns of the user's files, to overrule the guess, and the language of the text."""
 
     columns: tuple[str, ...] = ()
     """Text columns; overrides the guess."""
     title: str | None = None
     """Title column; overrides the guess. "" for none."""
     document: str | None = None
-    """Column whose equal values form a document, such as the source, to hold out whole sources; overrides the guess. ""
-    for none."""
+    """Column whose equal values form a document (a column of sources holds out complete sources); overrides the guess.
+    "" for none."""
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """ISO 639 code of the text."""
 
     def sources(self, paths: Sequence[str], mirror: str | None = None) -> tuple[TextSource, ...]:
-        """Find files and guess what their columns hold. A file uses the named columns that it has.
+        """Find files and guess the role of their columns. In each file, the named columns that exist are used.
 
         Args:
-            paths: Files, folders (all readable files below them, none hidden), patterns with `*`, datasets: embedded,
-                declared (`snli`, `stsb/test`), on the Hub or mirror (`<hub id>[@<revision>][/<split>]`); formats may be
-                mixed.
+            paths: Files, folders (all readable files below them, except hidden ones), patterns with `*`, or datasets:
+                embedded, declared (`snli`, `stsb/test`), on the Hub or mirror (`<hub id>[@<revision>][/<split>]`).
+                Formats may be mixed.
             mirror: Folder that may contain datasets.
 
         Returns:
-            One source for each path and each set of columns among its files; show the `summary` of each to the user.
+            One source for each path and each set of columns among its files.
 
         Raises:
-            SourceError: A path has no files, no file has a named column, or no column of a file contains text.
+            SourceError: A path has no files, no file has a named column, or a file has no text column.
             ValueError: An address contains a password.
         """
         found: list[TextSource] = []
         located = [_files(without_password(path), mirror) for path in paths]
-        held = {file: columns_of(file, format_of(file)) for _, files in located for file in files}
-        every = tuple(dict.fromkeys(name for names in held.values() for name in names))
+        columns = {file: columns_of(file, format_of(file)) for _, files in located for file in files}
+        every = tuple(dict.fromkeys(name for names in columns.values() for name in names))
         named = (("--columns", self.columns), ("--title", [self.title]), ("--document", [self.document]))
         for option, names in named:
             require(", ".join(paths), every, [name for name in names if name], f"with `{option}`")
         for name, files in located:
             groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
             for file in files:
-                guess = _guess(file, held[file], self)
+                guess = _guess(file, columns[file], self)
                 groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
             for same in groups.values():
                 own = tuple(guess.files[0] for guess in same)
@@ -145,9 +145,9 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
         report: counts what is read and rejected.
 
     Yields:
-        For each file, `text`, `title` and `document` (strings; the latter two may be null), `file` and `record`
-        (UInt32, numbers). A record with several text columns becomes several rows. With wrapped lines, a paragraph is
-        a record.
+        For each file, `text`, `title` and `document` (strings; title and document may be null), `file` and `record`
+        (UInt32, numbers). A record with several text columns becomes several rows. If lines are wrapped, a record is a
+        paragraph.
     """
     others = tuple(name for name in (source.title, source.document) if name is not None and name not in source.texts)
     for number, path in enumerate(source.files):
@@ -169,14 +169,14 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
 
 
 def check_named(path: str, mirror: str | None = None) -> None:
-    """Check that files or a dataset of this name exist, without reading or fetching them.
+    """Check that a file, folder or dataset of this name exists, without reading or fetching it.
 
     Args:
         path: as for `ReadingConfig.sources`.
         mirror: folder that may contain datasets.
 
     Raises:
-        SourceError: nothing has this name; the message names the nearest.
+        SourceError: nothing has this name; the message suggests the nearest.
         AssetError: no such embedded asset.
         ValueError: an address contains a password.
     """
@@ -186,7 +186,7 @@ def check_named(path: str, mirror: str | None = None) -> None:
     elif path.startswith(EMBEDDED):
         embedded_manifest(path.removeprefix(EMBEDDED))
     else:
-        mirrored_place(spec)  # raises if a declared dataset has no such split
+        mirrored_path(spec)  # raises if a declared dataset has no such split
 
 
 def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
@@ -199,7 +199,7 @@ def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
     spec = None if is_readable(path) else spec_of(path) or _on_mirror(path, mirror)
     if spec is None:
         hint = perhaps_path(path) or perhaps_meant(path)
-        raise SourceError(f"{path}: no such file or folder, and no data set{hint}; correct it")
+        raise SourceError(f"{path}: no such file, folder or dataset{hint}. Correct the name.")
     return spec
 
 
@@ -207,39 +207,42 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
     spec = _dataset_of(path, mirror)
     if spec is None:
         return stem_of(path), listed(path)
-    resolved = resolve_source(spec, mirror)  # its error lists the places tried
+    resolved = resolve_source(spec, mirror)  # its error lists the locations tried
     return resolved.name, local_files(resolved)
 
 
 def _on_mirror(name: str, mirror: str | None) -> SourceSpec | None:
-    """Return the dataset that the mirror has under a name; None if it has none."""
+    """Return the dataset with this name on the mirror; None if there is none."""
     if mirror is None or "/" in name:
         return None
     spec = SourceSpec(dataset=name)
     with reachable(mirror):
-        fs, root = fsspec.url_to_fs(f"{mirror.rstrip('/')}/{mirrored_place(spec)}")
+        fs, root = fsspec.url_to_fs(f"{mirror.rstrip('/')}/{mirrored_path(spec)}")
         return spec if fs.isfile(root) else None
 
 
-def _guess(path: str, held: tuple[str, ...], reading: ReadingConfig) -> TextSource:
-    """Guess a file's columns: the named ones that it has, otherwise by column names and the first records."""
+def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSource:
+    """Guess the columns to read: the named ones that exist, else by column names and the first records."""
     kind = format_of(path)
-    columns = [name for name in reading.columns if name in held]
-    title, document = (name if name in ("", *held) else None for name in (reading.title, reading.document))
+    columns = [name for name in reading.columns if name in found]
+    title, document = (name if name in ("", *found) else None for name in (reading.title, reading.document))
     sample = first_records(path, kind)
-    if not columns and known_shape(held) is None:
+    if not columns and known_shape(found) is None:
         require_header(path, kind, sample)
-    plain = TextSource(name=path, digest="", format=kind, texts=held[:1], lang=reading.lang, files=(path,), found=held)
+    plain = TextSource(
+        name=path, digest="", format=kind, texts=found[:1], lang=reading.lang, files=(path,), found=found
+    )
     if kind == "txt":
-        return plain.model_copy(update={"wrapped": _is_wrapped(sample[held[0]])})
-    lower = {name.lower(): name for name in held}
+        return plain.model_copy(update={"wrapped": _is_wrapped(sample[found[0]])})
+    lower = {name.lower(): name for name in found}
     if title is None:
         title = next((lower[name] for name in TITLES if name in lower and lower[name] not in columns), None)
     title = title or None
     texts = tuple(columns) or _texts(sample, lower, title)
     if not texts:
         raise SourceError(
-            f"{path}: none of {', '.join(map(repr, held))} has over {PROSE_WORDS:g} words a record; name --columns"
+            f"{path}: no text column in {', '.join(map(repr, found))}, expected more than {PROSE_WORDS:g} words per "
+            "record. Name the text columns with --columns."
         )
     if document is None:
         document = next((lower[name] for name in _DOCUMENTS if lower.get(name, texts[0]) not in texts), None)
@@ -249,7 +252,7 @@ def _guess(path: str, held: tuple[str, ...], reading: ReadingConfig) -> TextSour
 
 
 def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:
-    """Return the text columns of a known shape, else a well-named column of prose, else all prose without titles."""
+    """Return the text columns: a known shape, else a prose column with a usual name, else all prose except titles."""
     prose = [name for name in sample.columns if name != title and is_prose(sample[name])]
     if (shape := known_shape(sample.columns, texts_only=True)) is not None:
         return shape.texts
@@ -260,12 +263,12 @@ def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tu
 
 
 def _is_wrapped(lines: pl.Series) -> bool:
-    """Return whether lines are wrapped: blank lines separate paragraphs, and most others do not end a sentence."""
-    full = [line for line in lines if line.strip()]
-    if len(full) == len(lines) or len(full) < 4:
+    """Return whether lines are wrapped: blank lines separate paragraphs, and most lines do not end a sentence."""
+    filled = [line for line in lines if line.strip()]
+    if len(filled) == len(lines) or len(filled) < 4:
         return False
-    ended = sum(_END.search(line) is not None for line in full) / len(full)
-    short = sum(len(line) <= _PAGE for line in full) / len(full)
+    ended = sum(_END.search(line) is not None for line in filled) / len(filled)
+    short = sum(len(line) <= _PAGE for line in filled) / len(filled)
     return ended < 0.6 and short > 0.9
 
 

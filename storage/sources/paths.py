@@ -1,6 +1,6 @@
-"""List the text files that a path names; all commands and recipes use this rule.
+"""List the text files of a path, by one rule for all commands and recipes.
 
-A folder means all readable files in it and below it. Names that begin with "." are skipped, as shells do: virtual
+A folder means all readable files in it and below it. Names that begin with "." are skipped, as in shells: virtual
 environments, version control, and the store that a run creates next to the text.
 """
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def listed(path: str) -> tuple[str, ...]:
     """Return the file at a path, or the readable files below a folder or matching a pattern, sorted by name.
 
-    Hidden files and files in hidden folders (names that begin with ".") are skipped, unless a pattern itself names
-    a hidden part.
+    Hidden files and files in hidden folders (names that begin with ".") are skipped, unless the pattern has a
+    hidden part.
 
     Args:
         path: a file, folder or pattern with `*` at any fsspec address.
@@ -39,30 +39,30 @@ def listed(path: str) -> tuple[str, ...]:
         _require_utf8(path)
         return (path,)
     if not fs.isdir(root) and "*" not in root:
-        raise SourceError(f"{path}: no such file or folder{perhaps_path(path)}; correct the path")
+        raise SourceError(f"{path}: no such file or folder{perhaps_path(path)}. Correct the path.")
     try:
         names = sorted(files_below(fs, root.rstrip("/")) if fs.isdir(root) else _matches(fs, root))
     except OSError as error:
-        raise SourceError(f"{path}: cannot be listed ({error}); check its permissions, or name its files") from error
+        raise SourceError(f"{path}: cannot be listed ({error}). Check its permissions, or name the files.") from error
     found = tuple(name for name in names if is_readable(name))
     for name in found:
         _require_utf8(name)
         require_file(name)
     if not found:
-        none = f"{'holds' if fs.isdir(root) else 'matches'} no file"
-        unread = f"holds {len(names)} files, none of a known format ({', '.join(SUFFIXES)})"
-        raise SourceError(f"{path} {unread if names else none}; correct the path")
+        unknown = f"{len(names)} files, none in a known format ({', '.join(SUFFIXES)})"
+        has = "contains" if fs.isdir(root) else "matches"
+        raise SourceError(f"{path} {has} {unknown if names else 'no files'}. Correct the path.")
     return tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in found)
 
 
 def _matches(fs: fsspec.AbstractFileSystem, pattern: str) -> Iterator[str]:
     """Yield the files matching a pattern; unlike a shell, fsspec's `*` also matches hidden files."""
     folder = pattern.partition("*")[0].rpartition("/")[0]
-    says_hidden = is_hidden(pattern[len(folder) :].lstrip("/"))
+    includes_hidden = is_hidden(pattern[len(folder) :].lstrip("/"))
     for found in fs.glob(_literal_folder(fs, pattern)):
         name = str(found)
         below = "/".join(name.split("/")[folder.count("/") + 1 :])
-        if (says_hidden or not is_hidden(below)) and fs.isfile(name):
+        if (includes_hidden or not is_hidden(below)) and fs.isfile(name):
             yield name
 
 
@@ -70,7 +70,7 @@ def _require_utf8(name: str) -> None:
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise SourceError(f"{name!r}: its name is not UTF-8, in which records say what was read; rename it") from error
+        raise SourceError(f"{name!r}: its name is not UTF-8, so it cannot be recorded. Rename it.") from error
 
 
 def _literal_folder(fs: fsspec.AbstractFileSystem, pattern: str) -> str:

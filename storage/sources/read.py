@@ -1,6 +1,6 @@
 """Read a resolved source as frames, from files or from the Hub; check its labels and scores.
 
-Pairs without a gold label ("-" in the original files, −1 on the Hub; 785 in SNLI's training split) are dropped from
+Pairs without a gold label ("-" in the original files, −1 on the Hub; 785 in SNLI's training split) are dropped from the
 labelled pairs and counted. Their sentences remain in the corpus, which is read without labels.
 """
 
@@ -32,7 +32,7 @@ STS: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2"
 
 
 def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
-    """Yield a source's sentences as frames of its text columns, with or without labels in the source.
+    """Yield a source's sentences, as frames of its text columns.
 
     Args:
         source: from `resolve_source`.
@@ -56,7 +56,10 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
     for path, kind in _files(source):
         shape = _shape(source, path, kind)
         if shape.label is None or len(shape.texts) != 2:
-            raise SourceError(f"{report.name} contains no labelled pairs, only the columns {', '.join(shape.names)}")
+            raise SourceError(
+                f"{report.name} contains no labelled pairs, only the columns {', '.join(shape.names)}. Name "
+                "two `columns` and the `label` of the source."
+            )
         for frame in read_table(path, kind, shape, report):
             yield _labelled(frame, *shape.texts, shape.label, report)
     report.check(max_bad_share)
@@ -70,7 +73,7 @@ def _labelled(frame: pl.DataFrame, premise: str, hypothesis: str, label: str, re
     if len(unknown):
         raise SourceError(
             f"{report.name}: {len(unknown):,} rows have a label such as {unknown[0]!r} in column {label!r}; "
-            f"expected {', '.join(LABELS)} or 0, 1, 2, and '-' or -1 for none; name another column or none"
+            f"expected {', '.join(LABELS)} or 0, 1, 2, and '-' or -1 for none. Set or remove `label` of the source."
         )
     report.unlabelled += int(unlabelled.sum())
     return frame.select(premise=premise, hypothesis=hypothesis, label=codes).filter(~unlabelled)
@@ -79,7 +82,7 @@ def _labelled(frame: pl.DataFrame, premise: str, hypothesis: str, label: str, re
 def read_beside(
     source: ResolvedSource, column: str, report: ReadReport, max_bad_share: float
 ) -> Iterator[pl.DataFrame]:
-    """Yield a source's sentences with another column of it: `text`, `view`.
+    """Yield a source's sentences and another of its columns: `text`, `view`.
 
     Raises:
         SourceError: as for `read_source`, or the source has several columns of sentences.
@@ -88,8 +91,8 @@ def read_beside(
         texts = _shape(source, path, kind).texts
         if len(texts) != 1 or column in texts:
             raise SourceError(
-                f"{path} has sentences in {', '.join(map(repr, texts))}, expected one column of them beside the views "
-                f"in {column!r}; name it {NAME_COLUMNS}"
+                f"{path} has sentences in {', '.join(map(repr, texts))}, expected one text column next to the views in "
+                f"{column!r}. Name it {NAME_COLUMNS}."
             )
         for frame in read_table(path, kind, Columns((*texts, column)), report):
             yield frame.rename({texts[0]: "text", column: "view"})
@@ -97,7 +100,7 @@ def read_beside(
 
 
 def is_nli(source: ResolvedSource) -> bool:
-    """Return whether a source has labelled NLI pairs, judged by the columns of its first file.
+    """Return whether a source has labelled NLI pairs, by the columns of its first file.
 
     Raises:
         SourceError: a column that the source names is missing, or the columns have no known shape.
@@ -109,13 +112,13 @@ def is_nli(source: ResolvedSource) -> bool:
 def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0, high: float = 5) -> pl.DataFrame:
     """Return a source's STS pairs in order: `subset` ("" if it has none), `sentence1`, `sentence2`, `score`.
 
-    Pairs without a gold score are dropped and counted as unlabelled, as in the tasks' own scorers.
+    Pairs without a gold score are dropped, as in the tasks' own scorers, and counted as unlabelled.
 
     Args:
         source: from `resolve_source`.
         report: counts the dropped pairs.
-        low: smallest score that the set declares.
-        high: largest score that it declares.
+        low: smallest declared score.
+        high: largest declared score.
 
     Raises:
         SourceError: a column is missing, a record cannot be read, or a score is not a number or outside its range.
@@ -134,8 +137,8 @@ def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0
     if outside.any():
         row = int(outside.arg_true()[0])
         raise SourceError(
-            f"{report.name}: row {row + 1} has the score {spelled[row]!r}, expected a number from {low:g} to {high:g}; "
-            "correct it or declare the set's range"
+            f"{report.name}: row {row + 1} has the score {spelled[row]!r}, expected a number from {low:g} to {high:g}. "
+            "Correct it or declare the set's range."
         )
     report.unlabelled += int((spelled == "").sum())
     own = pl.col("subset").fill_null("") if subset else pl.lit("")
@@ -143,7 +146,7 @@ def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0
 
 
 def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield chosen columns of a source, in order, for readers of other shapes (STS pairs, labelled NLI).
+    """Yield the given columns of a source, in order.
 
     Raises:
         SourceError: a file or column is missing, or a record cannot be read.
@@ -178,7 +181,7 @@ def _files(source: ResolvedSource) -> list[tuple[str, Format]]:
 
 
 def _shape(source: ResolvedSource, path: str, kind: Format) -> Columns:
-    """Return the columns to read of a file: those the source names, a known shape, or the only column of prose."""
+    """Return the columns to read: those that the source names, else a known shape, else the only prose column."""
     found = columns_of(path, kind)
     if source.columns:
         shape = Columns(source.columns, (source.label,) if source.label else ())
@@ -193,6 +196,6 @@ def _shape(source: ResolvedSource, path: str, kind: Format) -> Columns:
         return Columns(prose)
     sets = "; ".join(", ".join(shape.names) for shape in SHAPES)
     raise SourceError(
-        f"{path} has the columns {', '.join(map(repr, found))}, none of the known sets ({sets}), and not one alone "
-        f"that holds text; name the columns that hold text {NAME_COLUMNS}"
+        f"{path} has the columns {', '.join(map(repr, found))}, expected one of the known sets ({sets}) or exactly one "
+        f"text column. Name the text columns {NAME_COLUMNS}."
     )

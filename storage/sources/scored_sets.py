@@ -1,11 +1,11 @@
 """Read declared datasets and check their row counts: scored pairs, and SentEval's texts with class numbers.
 
-Where the Hub's copy mixes parts of a task, digests of the task's original files separate them:
+Some copies on the Hub mix the parts of a task. Digests of the task's original files separate them:
 - STS 2012 to 2016: the Hub has the pairs of all subsets in one list, but means over subsets (as in SentEval and
   SimCSE) need the subset. `subsets.parquet` has a digest and the subset of every pair.
 - SICK-R: the Hub has train, trial and test in one list; `sick_test.parquet` has a digest of every test pair.
 
-SentEval's folds depend on the order of its rows. GLUE's copy of MRPC has another order, and the original row numbers.
+SentEval's folds depend on the order of rows. GLUE's copy of MRPC has another order, but also the original row numbers.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ logger = logging.getLogger(__name__)
 CLASS: Final = "class"
 TABLE: Final = Path(__file__).with_name("subsets.parquet")
 SICK_TEST: Final = Path(__file__).with_name("sick_test.parquet")
-_NO_LETTER: Final = r"[^\p{L}\p{N}]"  # so that tokenised and raw text, straight and curly quotes are equal
+_NO_LETTER: Final = r"[^\p{L}\p{N}]"  # removed, so that tokenised and raw text, straight and curly quotes are equal
 
 
 def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.DataFrame:
-    """Return the pairs in order: `subset` ("" if the copy has none), `sentence1`, `sentence2`, `score`.
+    """Return a declared set's pairs in order: `subset` ("" if unknown), `sentence1`, `sentence2`, `score`.
 
     Raises:
         SourceError: a record cannot be read, a column or score differs from the declaration, or the row count differs
@@ -65,7 +65,7 @@ def with_subsets(dataset: str, pairs: pl.DataFrame) -> pl.DataFrame:
     found = digests(pairs).to_frame().join(known, on="digest", how="left", maintain_order="left")["subset"]
     if found.has_nulls():
         logger.warning(
-            "%s: %d of %d pairs are none of the task's, so there are no subsets and no means over them",
+            "%s: %d of %d pairs are not in the task's files, so subsets and means over subsets are not available",
             dataset,
             found.null_count(),
             len(found),
@@ -78,8 +78,8 @@ def sick_test(pairs: pl.DataFrame) -> pl.DataFrame:
     """Return the pairs of SICK's test set, in the order of the copy; all pairs if some test pairs are missing.
 
     Args:
-        pairs: `sentence1`, `sentence2`, `score`. Ten test pairs are also in train or trial, with the same score; only
-            the first of each is used.
+        pairs: `sentence1`, `sentence2`, `score`. Ten test pairs are also in train or trial, with the same score; their
+            first copy is used.
     """
     known = pl.read_parquet(SICK_TEST)["digest"]
     test = pairs.with_columns(digests(pairs, scored=True)).filter(pl.col("digest").is_in(known.implode()))
@@ -102,17 +102,17 @@ def digests(pairs: pl.DataFrame, *, scored: bool = False) -> pl.Series:
 
 
 def read_transfer_table(name: str, split: str, source: ResolvedSource) -> pl.DataFrame:
-    """Return a split: its texts ("" for a blank line of SentEval's file), and `class` (Int64).
+    """Return a split of a transfer set: texts ("" for a blank line of SentEval's file), and `class` (Int64).
 
     Raises:
-        SourceError: a column is missing, a line has another form, a label is not one of the set's, or the row count
-            differs from the papers'.
+        SourceError: a column is missing, a line has another format, a label is unknown, or the row count differs from
+            the papers'.
     """
     report = ReadReport(f"{name} {split}")
     label, order = TRANSFER_SETS[name].label, DATASETS[name].order
-    placed = (order,) if order in source_columns(source) else ()
-    frames = list(read_columns(source, Columns(DATASETS[name].texts, (label, *placed)), report))
-    table = pl.concat(frames).sort(placed) if placed else pl.concat(frames)
+    sort_by = (order,) if order in source_columns(source) else ()
+    frames = list(read_columns(source, Columns(DATASETS[name].texts, (label, *sort_by)), report))
+    table = pl.concat(frames).sort(sort_by) if sort_by else pl.concat(frames)
     require_rows(name, split, table.height)
     classes, spelled = TRANSFER_SETS[name].classes, table[label].cast(pl.String)
     number = spelled.replace_strict(list(classes), list(range(len(classes))), default=None, return_dtype=pl.Int64)
@@ -122,6 +122,6 @@ def read_transfer_table(name: str, split: str, source: ResolvedSource) -> pl.Dat
         row = int(unknown[0])
         raise SourceError(
             f"{name} {split}: row {row + 1} has the label {spelled[row]!r}, expected one of "
-            f"{', '.join(classes)}; correct it, or name the right column"
+            f"{', '.join(classes)}. Correct it, or name the right column."
         )
     return numbered

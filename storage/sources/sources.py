@@ -1,6 +1,6 @@
 """Resolve the source of sentences that a user or recipe names: find its files and fingerprint them.
 
-Places are tried in this order: the source's `path`, embedded assets, the mirror, the Hub.
+Locations are tried in this order: the source's `path`, embedded assets, the mirror, the Hub.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from storage.datasets.declaration import Dataset
 
 _HUB_SET: Final = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?:@([\w.-]+))?(?:/([^/\\\x00]+))?")  # not `./x`, a path
-_REMEDY: Final = "set BSL_DATA_MIRROR, give a `path` or a Hub id, or let `bsl doctor` say what is within reach"
+_REMEDY: Final = "set BSL_DATA_MIRROR, or use a `path` or a Hub id; `bsl doctor` shows what is available"
 
 
 class SourceSpec(Record):
-    """A source of sentences as a recipe or user names it."""
+    """A source of sentences, as named in a recipe or by the user."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
     dataset: str | None = Field(None, min_length=1, pattern=r"^[^\x00]*$")
     """A declared dataset (`snli`), an embedded one (`embedded:nli`) or a Hub id (`organisation/name`)."""
     path: Address | None = None
-    """File, folder (all below it that is not hidden) or pattern with `*` at any fsspec address; read instead of
+    """File, folder (all files below it, except hidden ones) or pattern with `*` at any fsspec address; read instead of
     `dataset`."""
     split: str | None = Field(None, pattern=r"^[^/\\\x00]+$")
     """Split of a dataset; `train` or the only split by default."""
@@ -61,8 +61,8 @@ class SourceSpec(Record):
     revision: str | None = None
     """Commit, tag or branch of a Hub dataset; by default the declared commit, or the newest."""
     limit: int | None = Field(None, ge=1, lt=2**63)
-    """Maximum number of sentences, counting only those that no earlier source has. The sentences with the smallest ids
-    stay, which is a random sample. None keeps all."""
+    """Maximum number of sentences, not counting those of earlier sources. The sentences with the smallest ids are used,
+    which is a random sample. None: all."""
 
     @model_validator(mode="after")
     def _names_something(self) -> SourceSpec:
@@ -70,14 +70,14 @@ class SourceSpec(Record):
             raise ValueError("a source needs a `dataset` or a `path`")
         named = (*self.columns, *((self.label,) if self.label else ()))
         if len(set(named)) < len(named):
-            raise ValueError("`columns` and `label` of a source name a column twice; name each once")
+            raise ValueError("`columns` and `label` of a source contain a column twice. Name each column once.")
         if ".." in (self.dataset or "").split("/"):
-            raise ValueError("a `dataset` is a name, not a path; give a file as `path`")
+            raise ValueError("a `dataset` is a name, not a path. Set `path` for a file.")
         return self
 
 
 class ResolvedSource(Record):
-    """A source that was found: its content (in artifact keys) and its location (not in them)."""
+    """A source that was found: its content, which is part of keys, and its location, which is not."""
 
     name: str
     """Value of the corpus's column `source`."""
@@ -126,14 +126,16 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | Non
     first, *others = resolve_sources(spec, mirror, home)
     if others:
         kinds = " and ".join(str(source.format) for source in (first, *others))
-        raise SourceError(f"{spec.path}: files of {kinds}, expected one format; name those of one by a pattern with *")
+        raise SourceError(
+            f"{spec.path}: files of {kinds}, expected one format. Select one by a pattern, such as *.csv."
+        )
     return first
 
 
 def resolve_sources(
     spec: SourceSpec, mirror: str | None = None, home: Path | None = None
 ) -> tuple[ResolvedSource, ...]:
-    """Find a source and fingerprint it; files of several formats become a source each, all with one name.
+    """Find a source and fingerprint it; each file format becomes a source, all with the same name.
 
     Args:
         spec: the source to find.
@@ -141,7 +143,7 @@ def resolve_sources(
         home: folder to use instead of HF_HOME; HF_HOME if None.
 
     Raises:
-        SourceError: it was found nowhere; the message lists the places tried.
+        SourceError: it was found nowhere; the message lists the locations tried.
     """
     declared = DATASETS.get(spec.dataset or "")
     with reachable(spec.path or mirror):
@@ -183,12 +185,12 @@ def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
         return _embedded(name.removeprefix(EMBEDDED), spec.split)
     if mirror is None:
         return ()
-    path = f"{mirror.rstrip('/')}/{mirrored_place(spec)}"
+    path = f"{mirror.rstrip('/')}/{mirrored_path(spec)}"
     fs, root = fsspec.url_to_fs(path)
     return (path,) if fs.isfile(root) else ()
 
 
-def mirrored_place(spec: SourceSpec) -> str:
+def mirrored_path(spec: SourceSpec) -> str:
     """Return the path of a dataset's table relative to a mirror; a non-default Hub configuration adds a folder.
 
     Raises:
@@ -201,7 +203,11 @@ def mirrored_place(spec: SourceSpec) -> str:
 
 
 def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
-    """Return the original distribution's files on a mirror, if it has all of them."""
+    """Return the files of the original distribution on a mirror; empty if it has none.
+
+    Raises:
+        SourceError: some files are missing, or a file is there twice.
+    """
     if mirror is None or declared is None:
         return ()
     fs, root = fsspec.url_to_fs(mirror)
@@ -211,11 +217,13 @@ def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
     ]
     several = [paths for paths in found if len(paths) > 1]
     if several:
-        raise SourceError(f"{declared.name}: {' and '.join(several[0][:2])} are one file twice; keep one of them")
+        raise SourceError(f"{declared.name}: {' and '.join(several[0][:2])} are the same file. Remove one of them.")
     paths = tuple(path for matches in found for path in matches)
     if paths and len(paths) < len(patterns):
-        lacking = [pattern for pattern, matches in zip(patterns, found, strict=True) if not matches]
-        raise SourceError(f"{declared.name}: {mirror} has a part of it but no {', '.join(lacking)}; copy all its files")
+        missing = [pattern for pattern, matches in zip(patterns, found, strict=True) if not matches]
+        raise SourceError(
+            f"{declared.name}: {mirror} has only some of its files, no {', '.join(missing)}. Copy all of them."
+        )
     return tuple(str(fs.unstrip_protocol(path)) for path in paths) if "://" in mirror else paths
 
 
@@ -223,15 +231,15 @@ def _embedded(name: str, split: str | None) -> tuple[str, ...]:
     folder = embedded_path(name)
     path = folder / f"{split or 'train'}.parquet"
     if not path.is_file():
-        held = ", ".join(sorted(file.stem for file in folder.glob("*.parquet")))
-        raise SourceError(f"{EMBEDDED}{name} has no split {path.stem!r}; it has {held}; name one of these")
+        splits = ", ".join(sorted(file.stem for file in folder.glob("*.parquet")))
+        raise SourceError(f"{EMBEDDED}{name} has no split {path.stem!r}, expected one of {splits}")
     return (str(path),)
 
 
 def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> HubTable:
     name = str(spec.dataset)
     split = _split(spec, declared)
-    tried = f"the mirror {mirror} has no {mirrored_place(spec)}" if mirror else "no mirror is set"
+    tried = f"the mirror {mirror} has no {mirrored_path(spec)}" if mirror else "no mirror is set"
     if declared is not None and declared.hub_id is not None:
         return HubTable(
             hub_id=declared.hub_id,
@@ -253,22 +261,22 @@ def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
         )
     if declared is None and "/" in name:
         return HubTable(hub_id=name, config=spec.hub_config, split=split, revision=spec.revision)
-    none = f"it is none of the declared data sets {', '.join(DATASETS)}{perhaps_meant(name)}"
-    known = "only mirrors hold it" if declared else none
+    unknown = f"it is not one of the declared datasets {', '.join(DATASETS)}{perhaps_meant(name)}"
+    reason = "the Hub has no copy" if declared else unknown
     remedy = f"{declared.remedy}, or " if declared and declared.remedy else ""
-    raise SourceError(f"data set {name!r} was not found: {tried}, and {known}", f"{remedy}{_REMEDY}")
+    raise SourceError(f"dataset {name!r} was not found: {tried}, and {reason}", f"{remedy}{_REMEDY}")
 
 
 def _split(spec: SourceSpec, declared: Dataset | None) -> str:
     if declared is None:
         return spec.split or "train"
-    only = next(iter(declared.splits)) if len(declared.splits) == 1 else "train"
-    split = spec.split or only
+    default = next(iter(declared.splits)) if len(declared.splits) == 1 else "train"
+    split = spec.split or default
     if split not in declared.splits:
         near = difflib.get_close_matches(split, declared.splits, n=1)
         hint = f" (did you mean '{declared.name}/{near[0]}'?)" if near else ""
-        held = ", ".join(declared.splits)
-        raise SourceError(f"data set {declared.name!r} has no split {split!r}; it has {held}{hint}; name one of these")
+        splits = ", ".join(declared.splits)
+        raise SourceError(f"dataset {declared.name!r} has no split {split!r}{hint}, expected one of {splits}")
     return split
 
 

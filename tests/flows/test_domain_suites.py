@@ -28,4 +28,4 @@ def test_two_encoders_on_the_domain_suites(tmp_path, capsys):
     assert "missing: scidocs: " in out
     assert "Paired differences × 100" in out
     assert "cqadupstack test, average precision" in out
-    assert "data-eval.zip and unpack it in the mirror" in out
+    assert "data-eval.zip and unpack it into the mirror" in out

@@ -75,7 +75,7 @@ def test_a_full_disk_fails_the_run_with_its_name_and_the_rerun_keeps_what_was_ma
     site = RunContext(store=str(place / "store"))
     state = both(site, return_state=True)
     assert state.is_failed()
-    assert "the disk is full; free space or choose another store" in state.message
+    assert "the disk is full. Free space or choose another store" in state.message
     store = site.open_store()
     (corpus,) = store.refs()
     made = store.manifest(corpus).created_at
@@ -95,7 +95,7 @@ def test_a_read_only_store_serves_what_is_there_and_says_what_it_cannot_take(dis
     disk("ro")
     state = both(site, return_state=True)
     assert state.is_failed()
-    assert "the file system is read-only; choose a store that can be written" in state.message
+    assert "the file system is read-only. Choose a writable store" in state.message
     disk("rw")
     assert both(site, return_state=True).is_completed()
     disk("ro")

@@ -55,7 +55,7 @@ def test_equal_files_are_one_artifact_and_a_missing_one_is_named(site, vectors, 
     copy = tmp_path / "elsewhere.txt"
     copy.write_bytes(vectors.read_bytes())
     assert candidate(site, str(copy), Reading()).encoder == candidate(site, str(vectors), Reading()).encoder
-    with pytest.raises(SourceError, match="no such file; expected word vectors"):
+    with pytest.raises(SourceError, match="no such file, expected word vectors"):
         candidate(site, "glove.6B.300d.txt", Reading())
 
 

@@ -93,7 +93,7 @@ def test_a_mrpc_without_its_validation_is_refused(hub):
     files = {"README.md": b"", "mrpc/train-0.parquet": parquet(mrpc_rows("train").head(3668))}
     hub.add("datasets", str(declared.hub_id), files, declared.revision, card=card)
     with pytest.raises(
-        SourceError, match=r"mrpc/train\+validation: .* no such split \(validation\), it has train; correct"
+        SourceError, match=r"mrpc/train\+validation: .* has no split 'validation', expected one of train\. Correct"
     ):
         table("mrpc", "train")
 
@@ -169,13 +169,13 @@ def test_what_the_archive_calls_its_folder_does_not_matter(hub, folder):
         (
             {"senteval.tar": packed({"MR/rt-polarity.neg": ""})},
             SourceError,
-            r"holds 1 files but no CR/custrev\.neg; give",
+            r"contains 1 files but no CR/custrev\.neg\. Put",
         ),
-        ({"senteval.tar": b"no archive"}, HubError, r"senteval\.tar cannot be unpacked \(.*; delete .* and run again"),
+        ({"senteval.tar": b"no archive"}, HubError, r"senteval\.tar cannot be unpacked \(.*\. Delete .* and run again"),
         (
             {"README.md": b""},
             HubError,
-            r"senteval\.tar: the repository has no such file; give the set's own files by a",
+            r"senteval\.tar: the repository has no such file\. Put the set's original files into",
         ),
     ],
 )
@@ -189,7 +189,7 @@ def test_an_archive_that_is_not_senteval_s_is_refused(hub, files, kind, line):
 
 def test_rows_are_counted(hub):
     publish(hub, CR)
-    with pytest.raises(SourceError, match="cr all holds 3 rows, expected the 3,775 that papers report"):
+    with pytest.raises(SourceError, match="cr all has 3 rows, expected the 3,775 that papers report"):
         table("cr", "all")
 
 
@@ -224,5 +224,5 @@ def test_a_copy_of_sick_without_all_of_the_test_is_refused(copy_of_sick, tmp_pat
     (tmp_path / "files" / "sickr").mkdir(parents=True)
     short.write_parquet(tmp_path / "files" / "sickr" / "test.parquet")
     source = resolve_source(SourceSpec(dataset="sickr"), str(tmp_path / "files"))
-    with pytest.raises(SourceError, match=r"sickr test holds 4,926 rows, expected the 4,927 .*; remove this copy"):
+    with pytest.raises(SourceError, match=r"sickr test has 4,926 rows, expected the 4,927 .*\. Remove this copy"):
         read_declared_pairs("sickr", "test", source)

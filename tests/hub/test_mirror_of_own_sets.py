@@ -64,7 +64,7 @@ def test_a_recipe_s_sources_and_models_are_mirrored_by_its_name(sets, hub, tmp_p
 def test_names_that_stand_for_nothing_are_told_what_would(hub, tmp_path):
     folder = tmp_path / "mirror"
     for name in ("snlli", "a/b/c/d", "../b", "a/b@c@d"):
-        with pytest.raises(SourceError, match=r"is not declared; expected model:<hub id>, <hub id>.*snli"):
+        with pytest.raises(SourceError, match=r"unknown dataset .*, expected model:<hub id>, <hub id>.*snli"):
             list(fill_cache(folder, name))
     with pytest.raises(SourceError, match="the Hub has no such repository"):
         list(fill_cache(folder, "sts21/test"))

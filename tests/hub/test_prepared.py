@@ -40,7 +40,7 @@ def test_another_commit_in_the_cache_is_never_taken(hub, monkeypatch):
     assert sentences() == ["Old."]
     second = publish(hub, "New.")
     offline(monkeypatch)
-    with pytest.raises(SourceError, match=f"{second} is not in the cache and HF_HUB_OFFLINE forbids"):
+    with pytest.raises(SourceError, match=f"{second} is not in the cache, and HF_HUB_OFFLINE forbids"):
         sentences(revision=second)
     assert sentences(revision=first) == ["Old."]
 
@@ -83,13 +83,13 @@ def test_columns_of_lists_are_named_but_not_readable(hub):
 @pytest.mark.parametrize("content", [b"", b"no stream", b"\xff\xff\xff\xff\x10\x00\x00\x00"])
 def test_a_damaged_stream_is_named(tmp_path, content):
     (tmp_path / "x.arrow").write_bytes(content)
-    with pytest.raises(SourceError, match=r"x\.arrow is no whole Arrow file"):
+    with pytest.raises(SourceError, match=r"x\.arrow is not a complete Arrow file"):
         columns_of(str(tmp_path / "x.arrow"), "arrow")
 
 
 def test_files_of_other_kinds_are_refused(hub):
     hub.add("datasets", SET, {"train/a.png": b"picture"})
-    with pytest.raises(HubError, match="expected one of parquet, json, csv, text, arrow; convert them"):
+    with pytest.raises(HubError, match=r"expected one of parquet, json, csv, text, arrow\. Convert them"):
         sentences()
 
 

@@ -35,7 +35,7 @@ def _token(monkeypatch):
 
 @pytest.mark.parametrize("name", ["encoder", "a/b/c", "org/na--me", "org/na..me", "org/-name", "org/name.git", "ö/ä"])
 def test_a_name_that_the_hub_refuses_is_refused_before_the_export(name):
-    with pytest.raises(ValueError, match="names no repository, expected ORG/NAME"):
+    with pytest.raises(ValueError, match="expected ORG/NAME"):
         check_repository(name)
 
 
@@ -54,7 +54,7 @@ def test_what_is_downloaded_is_what_was_uploaded(hub, folder, public):
 
 def test_without_a_token_nothing_is_uploaded(hub, folder):
     with pytest.raises(
-        HubError, match=rf"^{NAME}: the Hub refuses the upload \(401: .*set HF_TOKEN to a token that may"
+        HubError, match=rf"^{NAME}: the Hub refused the upload \(401: .*Set HF_TOKEN to a token with write access"
     ):
         push(folder, NAME, public=False)
     assert hub.repositories == {}
@@ -62,12 +62,15 @@ def test_without_a_token_nothing_is_uploaded(hub, folder):
 
 @pytest.mark.usefixtures("_token")
 def test_each_refusal_says_what_to_do(hub, folder):
-    kept = re.escape(f"the exported folder is still there: hf upload {NAME} {folder} --private")
     push(folder, NAME, public=False)
-    for status, remedy in ((403, "name an organisation of your own"), (409, "nothing is overwritten")):
+    for status, remedy, target in (
+        (403, "name your own organisation", NAME),
+        (409, "existing ones are not overwritten", "ORG/NEW-NAME"),
+    ):
+        command = re.escape(f"then upload the exported folder: `hf upload {target} {folder} --private`.")
         if status == 403:
             fault = hub.fail("POST /api/repos/create", 403)
-        with pytest.raises(HubError, match=rf"\({status}: .*{remedy}; {kept}$"):
+        with pytest.raises(HubError, match=rf"\({status}: .*{remedy}, {command}$"):
             push(folder, NAME, public=False)
         fault.times = 0
 
@@ -76,7 +79,8 @@ def test_each_refusal_says_what_to_do(hub, folder):
 def test_a_hub_that_is_not_there_or_not_to_be_asked(hub, folder, monkeypatch):
     hub.fail("POST /api/repos/create", 503)
     with pytest.raises(
-        HubError, match=r"the Hub fails \(503\); see whether it is .* the exported folder is still there: hf upload"
+        HubError,
+        match=r"the Hub returned an error \(503\)\. Wait a few minutes, then upload the exported folder: `hf upload",
     ):
         push(folder, NAME, public=False)
     hub.stop()
@@ -84,13 +88,13 @@ def test_a_hub_that_is_not_there_or_not_to_be_asked(hub, folder, monkeypatch):
     with pytest.raises(HubError, match="the Hub does not answer"):
         push(folder, "people/other", public=False)
     offline(monkeypatch)
-    with pytest.raises(SourceError, match="HF_HUB_OFFLINE forbids asking the Hub; unset it"):
+    with pytest.raises(SourceError, match=r"HF_HUB_OFFLINE forbids requests to the Hub\. Unset it"):
         push(folder, "people/third", public=False)
 
 
 def test_a_call_that_makes_no_sense_ends_before_anything_is_made(tmp_path, capsys):
     for words, said in (
-        (("--push-to-hub", "encoder"), "'encoder' names no repository, expected ORG/NAME"),
+        (("--push-to-hub", "encoder"), "'encoder' has no owner, expected ORG/NAME"),
         (("--public",), "add --push-to-hub ORG/NAME"),
     ):
         assert main(["export", "embedded:bert-mini", str(tmp_path / "out"), *words]) == 2

@@ -35,7 +35,7 @@ def read_afs(path: str, topic: str) -> pl.DataFrame:
     """Return a topic's pairs in order: `topic`, `score`, `sentence1`, `sentence2`.
 
     Raises:
-        SourceError: the file is empty or no CSV, a record has another number of columns, a sentence is blank, or a
+        SourceError: the file is empty or not CSV, a record has another number of columns, a sentence is blank, or a
             score is not a number from 0 to 5; the message names the line.
     """
     reader = csv.reader(io.StringIO(read_bytes(path).decode("iso-8859-1"), newline=""))
@@ -43,9 +43,9 @@ def read_afs(path: str, topic: str) -> pl.DataFrame:
         next(reader, None)
         rows = [_row(path, reader.line_num, topic, record) for record in reader if record]
     except csv.Error as error:
-        raise SourceError(f"{path}, line {reader.line_num}: {error}; copy the file again") from error
+        raise SourceError(f"{path}, line {reader.line_num}: {error}. Copy the file again.") from error
     if not rows:
-        raise SourceError(f"{path} contains no pairs, expected a header line and one record a pair; copy it again")
+        raise SourceError(f"{path} contains no pairs, expected a header line and one record per pair. Copy it again.")
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
@@ -59,18 +59,18 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
 def _row(path: str, line: int, topic: str, record: Sequence[str]) -> tuple[str, float, str, str]:
     if len(record) != COLUMNS:
         raise SourceError(
-            f"{path}, line {line}: {len(record)} columns, expected {COLUMNS} (score first, sentences last); give the "
-            "file as its authors distribute it"
+            f"{path}, line {line}: {len(record)} columns, expected {COLUMNS} (score first, sentences last). Use the "
+            "authors' original file."
         )
     one, two = record[-2].strip(), record[-1].strip()
     if not one or not two:
-        raise SourceError(f"{path}, line {line}: a sentence is blank, expected two; correct or delete the record")
+        raise SourceError(f"{path}, line {line}: a sentence is blank, expected two. Correct or delete the record.")
     try:
         score = float(record[0])
     except ValueError:
         score = float("nan")
     if not LOW <= score <= HIGH:
         raise SourceError(
-            f"{path}, line {line}: score {record[0]!r}, expected a number from {LOW:g} to {HIGH:g}; correct the record"
+            f"{path}, line {line}: score {record[0]!r}, expected a number from {LOW:g} to {HIGH:g}. Correct the record."
         )
     return topic, score, one, two

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
-from storage.readers.parquet import Kind, batches_of, damage_named
+from storage.readers.parquet import Kind, batches_of, explain_damage
 
 CLUSTERS: Final = pl.Schema({"subset": pl.String, "text": pl.String, "label": pl.String})
 """A text, its set (numbered from 0) and its group."""
@@ -18,10 +18,10 @@ _TYPES: Final = dict.fromkeys(CLUSTERS, pa.string()) | dict.fromkeys(_LISTS, pa.
 
 
 def read_clusters(path: str) -> pl.DataFrame:
-    """Return `CLUSTERS` from a Parquet or Arrow file, in MTEB's format or with the columns of `CLUSTERS`.
+    """Return the table `CLUSTERS` of a Parquet or Arrow file in MTEB's format, or with the columns of `CLUSTERS`.
 
     Raises:
-        SourceError: it has another form, or the numbers of labels and texts in a set differ.
+        SourceError: the format differs, or the numbers of labels and texts in a set differ.
     """
     table = _table(path)
     if set(CLUSTERS) <= set(table.columns):
@@ -38,20 +38,20 @@ def read_clusters(path: str) -> pl.DataFrame:
 def _table(path: str) -> pl.DataFrame:
     """Return the known columns of a file as strings; Arrow checks them, because damaged values make Polars crash."""
     kind: Kind = "Arrow" if path.endswith(".arrow") else "Parquet"
-    with open_bytes(path) as (stream, _), damage_named(path, kind):
+    with open_bytes(path) as (stream, _), explain_damage(path, kind):
         schema, batches = batches_of(path, stream, kind)
         table = pa.Table.from_batches(batches, schema)
         names = table.column_names
         known = table.select([name for name in names if name in _TYPES])
         known.validate(full=True)
     if known.num_rows == 0 or not any(set(form) <= set(names) for form in (CLUSTERS, _LISTS)):
-        raise _odd(path, f"it has {known.num_rows} sets and the columns {', '.join(names)}")
+        raise _odd(path, f"found {known.num_rows} sets and the columns {', '.join(names)}")
     try:
         plain = known.cast(pa.schema([(name, _TYPES[name]) for name in known.column_names]))
     except pa.ArrowException as error:
-        raise _odd(path, f"a column has another type ({error})") from error
+        raise _odd(path, f"a column has the wrong type ({error})") from error
     return cast("pl.DataFrame", pl.from_arrow(plain))
 
 
 def _odd(path: str, found: str) -> SourceError:
-    return SourceError(f"{path}: {found}; expected a set a line as MTEB has it; copy the file again")
+    return SourceError(f"{path}: {found}, expected MTEB's format, one set per row. Copy the file again.")

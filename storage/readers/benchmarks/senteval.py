@@ -1,4 +1,4 @@
-"""Read the files of SentEval's download script: each is a split of a transfer set, or a class of it.
+"""Read the files of SentEval's download script: each is a split or a class of a transfer set.
 
 Class numbers decide the classifier's initial weights, so their order is SentEval's: in SUBJ, objective is 1. In a file
 of a single class, a blank line counts as a row without words, as in SentEval.
@@ -28,8 +28,8 @@ class TransferFiles:
     """File format of one transfer set.
 
     Attributes:
-        classes: spelling of each label in a table, by class number.
-        files: by split, the original files, each with the label of all its lines ("" if each line has its own).
+        classes: each class's label in a table, by class number.
+        files: split → original files, each with the label of all its lines ("" if each line has its own).
         line: pattern of a line; its groups are the text columns, and `label` if each line has its own.
         header: whether the first line names columns.
         texts: text columns of a table.
@@ -46,7 +46,7 @@ class TransferFiles:
     f1: bool = False
 
 
-_WHOLE: Final = r"(?P<text>.*)"
+_TEXT: Final = r"(?P<text>.*)"
 _LABEL_LAST: Final = r"(?P<text>[^\t]*)\t(?P<label>[^\t]*)"
 _LABEL_FIRST: Final = r"(?P<label>[^ ]*) (?P<text>.*)"
 _QUESTION: Final = r"(?P<label>[^:]*):[^ ]* (?P<text>.*)"  # only the coarse class is a label
@@ -54,7 +54,7 @@ _PARAPHRASE: Final = r"(?P<label>[^\t]*)\t[^\t]*\t[^\t]*\t(?P<sentence1>[^\t]*)\
 
 
 def _polar(positive: str, negative: str, classes: tuple[str, str] = ("0", "1")) -> TransferFiles:
-    return TransferFiles(classes, {"all": ((negative, "0"), (positive, "1"))}, _WHOLE)
+    return TransferFiles(classes, {"all": ((negative, "0"), (positive, "1"))}, _TEXT)
 
 
 def _sst(folder: str, classes: tuple[str, ...], line: str) -> TransferFiles:
@@ -100,7 +100,7 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
     """Yield a file's rows, all strings, with "" for the text of a blank line.
 
     Raises:
-        SourceError: the file is not one of SentEval's, or a line has another form.
+        SourceError: the file is not one of SentEval's, or a line has another format.
     """
     files, label = _known(path)
     rows = _rows(path, label, files)
@@ -110,14 +110,14 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
 
 
 def _known(path: str) -> tuple[TransferFiles, str]:
-    """Return the set of a file, by the end of its path, and the label of all its lines."""
+    """Return the transfer set of a file, by the end of its path, and the label of all its lines."""
     for files in TRANSFER_SETS.values():
         for parts in files.files.values():
             for name, label in parts:
                 if path.endswith(f"/{name}"):
                     return files, label
     names = [name for files in TRANSFER_SETS.values() for parts in files.files.values() for name, _ in parts]
-    raise SourceError(f"{path}: none of SentEval's files; expected one whose path ends in {', '.join(names)}")
+    raise SourceError(f"{path}: not a file of SentEval, expected a path that ends in one of {', '.join(names)}")
 
 
 def _rows(path: str, label: str, declared: TransferFiles) -> list[tuple[str, ...]]:
@@ -130,8 +130,8 @@ def _rows(path: str, label: str, declared: TransferFiles) -> list[tuple[str, ...
         found = re.fullmatch(declared.line, line)
         if found is None:
             raise SourceError(
-                f"{path}, line {number}: {line[:100]!r} has not the form of this set's files; expected the file that "
-                "SentEval's download script makes; fetch it again"
+                f"{path}, line {number}: {line[:100]!r} does not have the format of this set, expected the file of "
+                "SentEval's download script. Fetch it again."
             )
         rows.append((*(found[name] for name in declared.texts), found.groupdict().get("label", label)))
     return rows

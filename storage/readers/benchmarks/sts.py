@@ -1,7 +1,7 @@
 """Read semantic textual similarity in the tasks' own formats.
 
-- `sts-task`: `STS.input.<subset>.txt` with two sentences a line, and `STS.gs.<subset>.txt` in the same folder with one
-  score a line, blank if the pair was not annotated. SemEval 2012-2017 and SentEval's copies.
+- `sts-task`: `STS.input.<subset>.txt` with two sentences per line, and `STS.gs.<subset>.txt` in the same folder with
+  one score per line, blank if the pair was not annotated. SemEval 2012-2017 and SentEval's copies.
 - `sts-benchmark`: `sts-<split>.csv`, tab-separated without quotes or header: genre, file, year, number, score, the two
   sentences, and on some lines their sources.
 """
@@ -40,7 +40,9 @@ def _gold_of(path: str) -> str:
     """
     folder, slash, name = path.rpartition("/")
     if not name.startswith(_INPUT):
-        raise SourceError(f"{path}: expected a file {_INPUT}<subset>.txt of a SemEval task; correct `path` or `format`")
+        raise SourceError(
+            f"{path}: expected a file {_INPUT}<subset>.txt of a SemEval task. Correct `path` or `format`."
+        )
     return f"{folder}{slash}{_GOLD}{name.removeprefix(_INPUT)}"
 
 
@@ -53,8 +55,8 @@ def read_task(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.Dat
     texts, gold = _lines(path), _lines(_gold_of(path))
     if len(texts) != len(gold):
         raise SourceError(
-            f"{path} has {len(texts)} lines and {_gold_of(path)} has {len(gold)}, expected a score line for each pair; "
-            "copy both again from one distribution"
+            f"{path} has {len(texts)} lines and {_gold_of(path)} has {len(gold)}, expected one score per pair. Copy "
+            "both again from the same distribution."
         )
     pairs = [_fields(path, line, text, 2) for line, text in enumerate(texts, start=1)]
     subset = _TRACK.sub("", path.rpartition("/")[2].removeprefix(_INPUT).removesuffix(".txt"))
@@ -80,8 +82,8 @@ def _fields(path: str, line: int, text: str, least: int) -> list[str]:
     fields = text.split("\t")
     if len(fields) < least or not all(fields[:least][-2:]):
         raise SourceError(
-            f"{path}, line {line}: {len(fields)} fields ({text[:60]!r}), expected {least} or more between tabs, the "
-            "sentences among them not empty; copy the file again"
+            f"{path}, line {line}: {len(fields)} fields ({text[:60]!r}), expected at least {least}, separated by tabs, "
+            "with non-empty sentences. Copy the file again."
         )
     return fields
 

@@ -29,11 +29,11 @@ RANKING: Final = pl.Schema(
         "relevant": pl.List(pl.String),  # for a query; null for a document
     }
 )
-"""Queries with their relevant documents, and documents in the order that breaks ties."""
+"""Queries with their relevant documents; documents in the order that breaks ties."""
 PARAPHRASES: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "votes": pl.Int64})
 """Pairs of tweets, with the number of judges who call them paraphrases."""
 FORUM_SPLITS: Final = {"dev": "valid", "test": "test"}
-WHOLE: Final = "all"
+NO_SUBSET: Final = "all"
 _VOTES: Final = re.compile(r"\((\d+), ?\d+\)")
 
 _Row = tuple[str, str | None, str | None, str, list[str] | None]
@@ -42,10 +42,10 @@ _Row = tuple[str, str | None, str | None, str, list[str] | None]
 def read_askubuntu(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa: ARG001 - the file is the split's
     """Return `RANKING` of text_tokenized.txt and dev.txt or test.txt: titles, with candidates in BM25 order.
 
-    Queries without a relevant candidate are left out, as in USEB.
+    Queries without a relevant candidate are excluded, as in USEB.
 
     Raises:
-        SourceError: a line has another form, or names a question without text.
+        SourceError: a line has another format, or refers to a question without text.
     """
     pool, listing = files
     titles = {fields[0].strip(): fields[1].strip() for _, fields in _fields(pool, 3)}
@@ -56,11 +56,12 @@ def read_askubuntu(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa: A
             continue
         try:
             ranked = sorted(zip(names, map(float, scores.split()), strict=True), key=lambda pair: -pair[1])
-            rows.append((WHOLE, query, None, titles[query], relevant))
-            rows += [(WHOLE, query, name, titles[name], None) for name, _ in ranked]
-        except (KeyError, ValueError) as error:
-            raise _odd(listing, f"line {number}", f"{error}: a question without text, or candidates and scores that "
-                       "are not as many") from error  # fmt: skip
+            rows.append((NO_SUBSET, query, None, titles[query], relevant))
+            rows += [(NO_SUBSET, query, name, titles[name], None) for name, _ in ranked]
+        except KeyError as error:
+            raise _odd(listing, f"line {number}", f"question {error} has no text") from error
+        except ValueError as error:
+            raise _odd(listing, f"line {number}", f"candidates and scores do not match ({error})") from error
     return _ranking(listing, rows)
 
 
@@ -68,7 +69,7 @@ def read_cqadupstack(files: Sequence[str], split: str) -> pl.DataFrame:
     """Return `RANKING` of corpus.json and retrieval_split.json: each forum's queries, and its other posts to rank.
 
     Raises:
-        SourceError: a file is not JSON of this form, or a query has no text.
+        SourceError: a file is not JSON of this structure, or a query has no text.
     """
     corpus, answers = _json(files[0]), _json(files[1])
     rows: list[_Row] = []
@@ -78,7 +79,7 @@ def read_cqadupstack(files: Sequence[str], split: str) -> pl.DataFrame:
             rows += [(forum, query, None, posts[query].strip(), list(found)) for query, found in queries.items()]
             rows += [(forum, None, name, text.strip(), None) for name, text in posts.items() if name not in queries]
     except (KeyError, AttributeError, TypeError) as error:
-        raise _odd(files[1], f"split {FORUM_SPLITS[split]}", f"no {error}") from error
+        raise _odd(files[1], f"split {FORUM_SPLITS[split]}", _structure(error)) from error
     return _ranking(files[1], rows)
 
 
@@ -86,7 +87,7 @@ def read_scidocs(files: Sequence[str], split: str) -> pl.DataFrame:
     """Return `RANKING` of data.json, by titles; papers without a title are not ranked but count as relevant.
 
     Raises:
-        SourceError: the file is not JSON of this form, or a judgement is neither 0 nor 1.
+        SourceError: the file is not JSON of this structure, or a judgement is neither 0 nor 1.
     """
     data = _json(files[0])
     rows: list[_Row] = []
@@ -103,7 +104,7 @@ def read_scidocs(files: Sequence[str], split: str) -> pl.DataFrame:
                 named = sorted((name for name in judged if titles.get(name)), reverse=True)
                 rows += [(task, query, name, titles[name], None) for name in named]
     except (KeyError, AttributeError, TypeError) as error:
-        raise _odd(files[0], f"split {FORUM_SPLITS[split]}", f"no {error}") from error
+        raise _odd(files[0], f"split {FORUM_SPLITS[split]}", _structure(error)) from error
     return _ranking(files[0], rows)
 
 
@@ -111,7 +112,7 @@ def read_twitterpara(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa:
     """Return `PARAPHRASES` of Twitter_URL_Corpus_test.txt (subset `twitterurl`) and test.data (`pit`).
 
     Raises:
-        SourceError: a line has another form.
+        SourceError: a line has another format.
     """
     rows = []
     for subset, path, texts, place, votes in (
@@ -121,7 +122,7 @@ def read_twitterpara(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa:
         for number, fields in _fields(path, place + 1, more=True):
             found = votes.fullmatch(fields[place])
             if found is None:
-                raise _odd(path, f"line {number}", f"{fields[place]!r} which contains the judges' votes")
+                raise _odd(path, f"line {number}", f"{fields[place]!r}, expected the judges' votes")
             rows.append((subset, *(text.strip() for text in fields[texts]), int(found[1])))
     return pl.DataFrame(rows, schema=PARAPHRASES, orient="row")
 
@@ -136,11 +137,11 @@ READERS: Final[Mapping[str, Callable[[Sequence[str], str], pl.DataFrame]]] = {
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield the texts of a file as a source of sentences; a file of judgements has none."""
+    """Yield the texts of a file as a source of sentences; files of judgements have none."""
     try:
         texts = list(dict.fromkeys(_texts(path, path.rpartition("/")[2])))
     except (KeyError, AttributeError, TypeError) as error:
-        raise _odd(path, "as a whole", f"no {error}") from error
+        raise _odd(path, "", _structure(error)) from error
     report.records += len(texts)
     yield pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(wanted.names)
 
@@ -158,7 +159,7 @@ def _texts(path: str, name: str) -> Iterator[str]:
 
 
 def _fields(path: str, count: int, *, more: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Yield number and tab-separated fields of each line; exactly `count` fields, or at least that with `more`."""
+    """Yield number and tab-separated fields of each line; exactly `count` fields, or at least `count` with `more`."""
     for number, line in enumerate(read_text(path).split("\n"), 1):
         fields = line.rstrip("\r").split("\t")
         if fields == [""]:
@@ -168,25 +169,30 @@ def _fields(path: str, count: int, *, more: bool = False) -> Iterator[tuple[int,
         yield number, fields
 
 
-def _json(path: str) -> Any:  # noqa: ANN401 - whatever the file holds
+def _json(path: str) -> Any:  # noqa: ANN401 - any JSON value
     try:
         return json.loads(read_text(path))
     except ValueError as error:
-        raise _odd(path, "as a whole", f"no JSON ({error})") from error
+        raise _odd(path, "", f"not JSON ({error})") from error
+
+
+def _structure(error: Exception) -> str:
+    return f"key {error} is missing" if isinstance(error, KeyError) else f"unexpected structure ({error})"
 
 
 def _ranking(path: str, rows: list[_Row]) -> pl.DataFrame:
     if not any(relevant for *_, relevant in rows):
-        raise _odd(path, "as a whole", "no query with an answer")
+        raise _odd(path, "", "no query has a relevant document")
     try:
         table = pl.DataFrame(rows, schema=RANKING, orient="row")
     except TypeError as error:
-        raise _odd(path, "as a whole", "a text or a name of another type than string") from error
+        raise _odd(path, "", "a text or a name is not a string") from error
     twice = table.filter(pl.col("document").is_null()).filter(pl.struct("subset", "query").is_duplicated())
     if twice.height:
-        raise _odd(path, f"query {twice['query'][0]}", "it is there twice")
+        raise _odd(path, f"query {twice['query'][0]}", "it appears twice")
     return table
 
 
 def _odd(path: str, place: str, found: str) -> SourceError:
-    return SourceError(f"{path}, {place}: {found}; expected the file of USEB's data-eval.zip; unpack it again")
+    where = f"{path}, {place}" if place else path
+    return SourceError(f"{where}: {found}. Unpack the file from USEB's data-eval.zip again.")

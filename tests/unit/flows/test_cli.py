@@ -130,7 +130,7 @@ def test_a_missing_source_is_said_alone_before_a_run_starts(store, capsys, monke
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
     assert main(["run", "tiny", "--set", 'ingest.sources=[{"path": "nowhere.txt"}]']) == 1
     out, err = capsys.readouterr()
-    assert (out, err) == ("", "bsl: nowhere.txt: no such file or folder; correct the path\n")
+    assert (out, err) == ("", "bsl: nowhere.txt: no such file or folder. Correct the path.\n")
 
 
 @pytest.mark.parametrize(

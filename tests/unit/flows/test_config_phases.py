@@ -68,7 +68,7 @@ def test_a_teacher_that_nobody_has_is_said_before_anything_is_made(tmp_path):
     """The teacher is checked even before the sources, which do not exist here."""
     changes = {"teacher": {"model": f"{tmp_path}/none"}, "ingest": {"sources": [{"path": f"{tmp_path}/none.txt"}]}}
     config = override(recipe("tiny-distil"), changes)
-    with pytest.raises(SourceError, match=r"/none: no such folder; expected a model"):
+    with pytest.raises(SourceError, match=r"/none: no such folder, expected a model"):
         run(config, RunContext(store=str(tmp_path / "store"), device="cpu"))
     with pytest.raises(SourceError, match=r"none\.txt: no such file"):
         run(

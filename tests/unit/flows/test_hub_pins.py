@@ -49,7 +49,7 @@ def test_what_became_of_a_pin_is_told_apart(hub):
     assert (unpinned.verdict, unpinned.newest, unpinned.detail) == ("unpinned", newest, "no source names one")
     gone = look(HubPin("model", "someone/gone", OLD))
     assert gone.verdict == "lacking"
-    assert "no such repository, or a private one (401)" in gone.detail
+    assert "no such repository, or it is private (401)" in gone.detail
 
 
 @pytest.mark.parametrize("how", [[], ["--check"]])

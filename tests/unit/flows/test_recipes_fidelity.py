@@ -55,7 +55,7 @@ def test_a_recipe_s_whole_table_has_what_the_page_leaves_out():
 @every(ROWS)
 def test_every_cell_of_a_source_names_its_place_or_says_that_there_is_none(row):
     for cell in (row.paper, row.code):
-        assert cell == "unsaid" or SOURCE.search(cell), cell
+        assert cell == "not stated" or SOURCE.search(cell), cell
 
 
 @every(CHECKED)

@@ -36,8 +36,8 @@ def test_a_misspelt_kind_is_named_with_the_nearest(store, capsys):
         said = capsys.readouterr()
         assert said.out == ""
         wrong, meant = ("view", "views") if words[-1] == "view/0" else ("chekpoint", "checkpoint")
-        assert f"bsl: '{wrong}' is no kind of artifact, expected one of asset, " in said.err
-        assert f"did you mean {meant}?" in said.err
+        assert f"bsl: unknown artifact kind '{wrong}'. " in said.err
+        assert f"Did you mean '{meant}'? Known kinds: asset, " in said.err
 
 
 def test_a_store_without_artifacts_is_said_with_its_address(store, tmp_path, capsys):
@@ -78,9 +78,9 @@ def test_verify_tells_newer_and_stale_from_damaged(store, capsys):
     assert main(["artifacts", "verify"]) == 0
     out = capsys.readouterr().out
     assert f"intact  {REF}\n" in out
-    assert "stale   pairs/000000000000: pairs/000000000000: views/000000000000 has been made again" in out
+    assert "stale   pairs/000000000000: pairs/000000000000: its input views/000000000000 was made again" in out
     assert "newer   corpus/000000000000: " in out
-    assert "upgrade bsl-pipeline" in out
+    assert "Upgrade bsl-pipeline" in out
 
 
 def test_a_kind_that_the_store_alone_knows_is_listed(store, capsys):
@@ -114,7 +114,7 @@ def test_names_are_whole_for_people_and_programs(store, capsys):
     assert main(["artifacts", "show", "views/latest"]) == 0
     assert f'"key": "{REF.key}"' in capsys.readouterr().out
     assert main(["artifacts", "show", "corpus/latest"]) == 1
-    assert "holds no corpus, so none is the latest" in capsys.readouterr().err
+    assert "contains no corpus, so there is no latest one" in capsys.readouterr().err
 
 
 def test_a_damaged_manifest_does_not_hide_the_others(store, capsys):
@@ -137,4 +137,4 @@ def test_export_and_its_refusals(store, tmp_path, capsys):
     assert (tmp_path / "out" / "manifest.json").exists()
     assert main(["artifacts", "export", "views/0", str(tmp_path / "out")]) == 1
     assert main(["artifacts", "export", "views/f", str(tmp_path / "other")]) == 1
-    assert "fits nothing" in capsys.readouterr().err
+    assert "matches nothing" in capsys.readouterr().err

@@ -20,20 +20,20 @@ for call in json.loads(sys.argv[1]):
 print(json.dumps(ended))
 """
 WRONG = [
-    (["adapt", "won.txt"], "no data set (did you mean 'own.txt'?)"),
-    (["adapt", "stsb/tets"], "it has train, dev, test (did you mean 'stsb/test'?)"),
+    (["adapt", "won.txt"], "no such file, folder or dataset (did you mean 'own.txt'?)"),
+    (["adapt", "stsb/tets"], "(did you mean 'stsb/test'?), expected one of train, dev, test"),
     (["adapt", "stsbb"], "(did you mean 'stsb'?)"),
-    (["adapt", "embedded:nli-sampel"], "(did you mean 'embedded:nli-sample'?)"),
-    (["adapt", "own.txt", "--encoder", "embedded:mini-sentnce"], "(did you mean 'embedded:mini-sentence'?)"),
+    (["adapt", "embedded:nli-sampel"], "Did you mean 'embedded:nli-sample'?"),
+    (["adapt", "own.txt", "--encoder", "embedded:mini-sentnce"], "Did you mean 'embedded:mini-sentence'?"),
     (["adapt", "own.txt", "--labels", "onw.txt"], "(did you mean 'own.txt'?)"),
     (["field", "own.txt", "--teacher", "./modls"], "(did you mean 'models'?)"),
-    (["field", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' fits nothing"),
-    (["evaluate", "embedded:bert-mni"], "(did you mean 'embedded:bert-mini'?)"),
-    (["evaluate", "./glove.300d.txt"], "no such file; expected word vectors"),
+    (["field", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' matches nothing"),
+    (["evaluate", "embedded:bert-mni"], "Did you mean 'embedded:bert-mini'?"),
+    (["evaluate", "./glove.300d.txt"], "no such file, expected word vectors"),
     (["search", "embedded:mini-sentence", "onw.txt", "a query"], "(did you mean 'own.txt'?)"),
-    (["embed", "embedded:mini-sentnce", "own.txt", "out.parquet"], "(did you mean 'embedded:mini-sentence'?)"),
+    (["embed", "embedded:mini-sentnce", "own.txt", "out.parquet"], "Did you mean 'embedded:mini-sentence'?"),
     (["pairs", "./modls", "own.txt"], "(did you mean 'models'?)"),
-    (["export", "embedded:bert-mni", "out"], "(did you mean 'embedded:bert-mini'?)"),
+    (["export", "embedded:bert-mni", "out"], "Did you mean 'embedded:bert-mini'?"),
     (["export", "embedded:bert-mini", "out", "--static", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
 ]
 
@@ -61,7 +61,7 @@ def test_a_wrong_name_is_refused_with_the_nearest(folder):
 def test_a_run_refuses_a_misspelt_encoder_before_it_starts(folder, capsys, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
     assert main(["run", "tiny", "--set", "encoder.model=embedded:bert-mni"]) == 1
-    assert "(did you mean 'embedded:bert-mini'?)" in capsys.readouterr().err
+    assert "Did you mean 'embedded:bert-mini'?" in capsys.readouterr().err
 
 
 def test_the_remedy_of_a_wrong_column_is_an_option_of_the_verb(folder, capsys, monkeypatch):
@@ -71,7 +71,7 @@ def test_the_remedy_of_a_wrong_column_is_an_option_of_the_verb(folder, capsys, m
         assert main(["adapt", "own.csv", option, name]) == 1
         said = capsys.readouterr().err
         assert f"column {name!r} is missing" in said
-        assert said.endswith(f"name the right columns with `{option}`\n")
+        assert said.endswith(f"Name the right columns with `{option}`.\n")
 
 
 def test_a_file_that_is_not_utf8_comes_with_the_command_that_converts_it(folder, capsys, monkeypatch):
@@ -86,4 +86,4 @@ def test_a_file_that_is_not_utf8_comes_with_the_command_that_converts_it(folder,
 
 def test_runs_to_compare_are_asked_for_by_a_command(folder, capsys):
     assert main(["compare", "report/latest"]) == 1  # the store is empty
-    assert "holds no report" in capsys.readouterr().err
+    assert "contains no report" in capsys.readouterr().err

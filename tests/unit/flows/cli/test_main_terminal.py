@@ -74,7 +74,7 @@ def test_own_files_that_are_not_there_are_no_data_sets(tmp_path, capsys, monkeyp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
     assert main([verb, path]) == 1
-    assert capsys.readouterr() == ("", f"bsl: {path}: no such file or folder, and no data set; correct it\n")
+    assert capsys.readouterr() == ("", f"bsl: {path}: no such file, folder or dataset. Correct the name.\n")
 
 
 @pytest.mark.parametrize(("width", "line"), [(60, "47.61"), (120, "47.61 [42.9, 51.7]")])

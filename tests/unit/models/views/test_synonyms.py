@@ -148,7 +148,7 @@ def test_no_wordnet_says_how_to_install_it(installed: Path) -> None:
     with pytest.raises(SourceError, match=r"no WordNet database .*apt-get install wordnet-base"):
         find_wordnet(FILES)
     (write_tiny_wordnet(installed) / "verb.exc").unlink()
-    with pytest.raises(SourceError, match=r"without verb\.exc; install"):
+    with pytest.raises(SourceError, match=r"without verb\.exc\. Install"):
         find_wordnet(FILES)
 
 

@@ -32,5 +32,5 @@ def test_frames_one_after_the_other_have_the_bytes_of_their_concatenation(tmp_pa
 
 def test_a_table_of_no_frames_is_refused(tmp_path):
     store = Store(str(tmp_path / "store"))
-    with pytest.raises(ValueError, match="no frame was given"), store.draft(ViewsRef(key="0" * 64), WHY) as draft:
+    with pytest.raises(ValueError, match="no frames"), store.draft(ViewsRef(key="0" * 64), WHY) as draft:
         draft.write_all([])

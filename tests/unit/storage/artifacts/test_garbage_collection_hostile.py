@@ -59,7 +59,7 @@ def test_collection_goes_by_folder(store):
     """A manifest that names another artifact deletes nothing, least of all the named artifact."""
     victim, liar = put(store, 1), put(store, 2)
     shutil.copy(folder_of(store, victim) / MANIFEST, folder_of(store, liar) / MANIFEST)
-    with pytest.raises(CorruptArtifactError, match="the manifest is of views/000000000000, expected"):
+    with pytest.raises(CorruptArtifactError, match="manifest of views/000000000000, expected"):
         gone(store)
     assert store.defect(victim) is None
 

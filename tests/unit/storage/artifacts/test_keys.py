@@ -50,7 +50,7 @@ def test_key_is_pinned():
 
 
 def test_frames_are_refused():
-    with pytest.raises(TypeError, match="pass a reference, a frozen config or a JSON value"):
+    with pytest.raises(TypeError, match="Pass a reference, a frozen config or a JSON value"):
         canonical({"frame": object()})
 
 

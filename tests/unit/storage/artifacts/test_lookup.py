@@ -25,7 +25,7 @@ def store(tmp_path):
 def test_the_latest_is_the_youngest_of_its_kind(store):
     assert find(store, "report/latest") == find(store, "latest") == find_report(store, "latest")
     assert find(store, "report/latest").path == SECOND.path
-    with pytest.raises(ArtifactMissingError, match="holds no corpus"):
+    with pytest.raises(ArtifactMissingError, match="contains no corpus"):
         find(store, "corpus/latest")
 
 

@@ -137,7 +137,7 @@ def test_a_file_that_goes_while_it_is_copied_is_a_damaged_artifact(s3, tmp_path)
     store.check(REF)
     broken.fail(broken.seen - requests, "404")
     with pytest.raises(
-        CorruptArtifactError, match="gone since it was looked for; delete the artifact or run its stage"
+        CorruptArtifactError, match=r"deleted since it was checked\. Delete the artifact or run its stage"
     ):
         store.fetch(REF)
 

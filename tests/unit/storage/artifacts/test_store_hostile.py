@@ -93,7 +93,7 @@ def test_rows_that_the_parts_do_not_have_are_noticed(store):
 def test_text_that_is_no_manifest_is_corrupt(store, text):
     ref = put(store)
     (folder_of(store, ref) / MANIFEST).write_text(text)
-    with pytest.raises(CorruptArtifactError, match="delete the artifact and run its stage again"):
+    with pytest.raises(CorruptArtifactError, match="Delete the artifact and run its stage again"):
         store.manifest(ref)
 
 
@@ -102,7 +102,7 @@ def test_two_artifacts_exchanged_whole_are_noticed_and_made_again(store):
     one, other, aside = folder_of(store, first), folder_of(store, second), store.local / "aside"
     one.rename(aside), other.rename(one), aside.rename(other)
     for ref in (first, second):
-        assert "the manifest is of views/" in damage(store, ref)
+        assert "manifest of views/" in damage(store, ref)
     put(store, 1)
     assert store.scan(first).collect().height == 2
 
@@ -160,7 +160,7 @@ def publish_a_link(store: Store) -> None:
 
 
 def test_a_stage_publishes_regular_files_alone(store):
-    with pytest.raises(CorruptArtifactError, match="neither file nor folder"):
+    with pytest.raises(CorruptArtifactError, match="neither a file nor a folder"):
         publish_a_link(store)
     assert store.refs() == []
 
@@ -185,7 +185,7 @@ def test_a_folder_that_may_not_be_read_is_an_error_not_an_empty_store(open_store
     place = open_store.local / closed
     place.chmod(0)
     try:
-        with as_nobody(), pytest.raises(StoreReadError, match="reading is not permitted; correct its permissions"):
+        with as_nobody(), pytest.raises(StoreReadError, match=r"reading is not permitted\. Correct the permissions"):
             [open_store.check(listed) for listed in open_store.refs()]
         with as_nobody(), pytest.raises(StorageError):
             put(open_store)

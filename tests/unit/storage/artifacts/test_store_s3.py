@@ -130,7 +130,7 @@ def test_changed_object_is_refused(store):
     content = bytearray(store.fs.cat_file(path))
     content[40] ^= 1
     store.fs.pipe_file(path, bytes(content))
-    with pytest.raises(CorruptArtifactError, match="manifest says"):
+    with pytest.raises(CorruptArtifactError, match="from the manifest"):
         store.scan(REF)
 
 
@@ -162,14 +162,14 @@ def test_what_an_object_claims_is_believed_until_it_is_read(store):
     rewritten(store, Metadata=claimed)
     assert store.defect(REF) is None
     assert "views-00000.parquet: sha256" in damage(store, REF)
-    with pytest.raises(CorruptArtifactError, match=r"views-00000.parquet: what came has sha256 .* delete bucket/"):
+    with pytest.raises(CorruptArtifactError, match=r"views-00000.parquet: the copy has sha256 .* Delete bucket/"):
         store.scan(REF)
 
 
 def test_an_object_that_claims_nothing_is_hashed(store, traffic):
     put(store)
     rewritten(store)
-    assert "manifest says" in store.defect(REF)
+    assert "from the manifest" in store.defect(REF)
     put(store)
     path = table_of(store)
     store.fs.pipe_file(path, store.fs.cat_file(path))  # as a program without checksum metadata writes it

@@ -64,7 +64,7 @@ def test_a_damaged_part_is_left_out_and_says_so(store: Store, caplog: pytest.Log
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     with caplog.at_level(logging.WARNING):
         assert held(store) == {"2": {2: "zwei"}}
-    assert "left out of the translation memory" in caplog.text
+    assert "excluded from the translation memory" in caplog.text
 
 
 def test_a_half_written_part_does_not_exist(store: Store) -> None:

@@ -55,7 +55,7 @@ SECRET = "planted"
 )
 def test_no_password_token_or_signature_is_taken_or_shown(address: str) -> None:
     with pytest.raises(
-        ValueError, match=r"contains a password, token or signature, .* expected an address without; give"
+        ValueError, match=r"contains a password, token or signature, .* expected an address without one\. Set"
     ) as why:
         SourceSpec(path=address)
     assert SECRET not in str(why.value)

@@ -50,8 +50,8 @@ def test_a_zip_of_one_file_is_read_without_what_macos_adds(tmp_path, report):
 @pytest.mark.parametrize(
     ("names", "changes", "why"),
     [
-        (["a.txt", "b.txt"], {}, "holds 2 files, expected one; unpack it and give the folder"),
-        ([], {}, "holds 0 files, expected one"),
+        (["a.txt", "b.txt"], {}, "contains 2 files, expected one. Unpack it and use the folder"),
+        ([], {}, "contains 0 files, expected one"),
         (["a.txt"], {"flag": 1}, r"the zip archive cannot be read \(File 'a.txt' is encrypted, password required"),
         (["a.txt"], {"method": 97}, r"the zip archive cannot be read \(That compression method is not supported"),
     ],
@@ -74,7 +74,7 @@ def test_an_error_of_the_code_that_reads_is_not_one_of_the_file(tmp_path, name):
         ("a.txt.gz", gzip.compress(LINE * 1000)[:-20], "damaged gzip data"),
         ("a.txt.gz", b"no gzip", "damaged gzip data"),
         ("a.txt.zip", b"PK\x03\x04 and no more", "the zip archive cannot be read"),
-        ("a.jsonl.gz", gzip.compress(PACKED["gzip"]), "holds gzip data"),
+        ("a.jsonl.gz", gzip.compress(PACKED["gzip"]), "contains gzip data"),
         ("a.txt.gz", gzip.compress(b"\0" * (96 << 20), 1), "longer than 64 MiB"),  # in bounded memory
     ],
     ids=["cut", "no gzip", "no zip", "packed twice", "bomb"],
@@ -87,14 +87,14 @@ def test_damaged_and_hostile_archives_are_refused(write, report, name, content, 
 @pytest.mark.parametrize("suffix", ["txt", "csv", "tsv", "jsonl"])
 @pytest.mark.parametrize("kind", PACKED)
 def test_packed_bytes_under_another_name_are_refused(write, report, kind, suffix):
-    with pytest.raises(SourceError, match=rf"holds {kind}.*end its name in \.gz or \.zst"):
+    with pytest.raises(SourceError, match=rf"contains {kind}.*give its name the suffix \.gz, \.zst"):
         texts(write(f"a.{suffix}", PACKED[kind]), report)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl"])
 def test_utf_16_is_refused(write, report, encoding, suffix):
-    with pytest.raises(SourceError, match="save the file as UTF-8"):
+    with pytest.raises(SourceError, match="Save the file as UTF-8"):
         texts(write(f"a.{suffix}", '{"text": "A cat sits on the mat."}\n'.encode(encoding)), report)
 
 
@@ -115,5 +115,5 @@ def test_a_line_is_joined_once(write, report):
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.parquet"])
 def test_missing_file(tmp_path, report, name):
-    with pytest.raises(SourceError, match=rf"{tmp_path}/{name}: no such file; correct its path"):
+    with pytest.raises(SourceError, match=rf"{tmp_path}/{name}: no such file\. Correct its path"):
         texts(str(tmp_path / name), report)

@@ -54,9 +54,9 @@ def test_the_only_column_of_prose_is_the_text(tmp_path, suffix):
 @pytest.mark.parametrize("columns", [{"review": TEXTS, "answer": TEXTS[::-1]}, {"id": range(8), "mood": ["good"] * 8}])
 def test_no_column_or_several_of_prose_want_a_name(tmp_path, columns):
     pl.DataFrame(columns).write_csv(tmp_path / "rev.csv")
-    with pytest.raises(SourceError, match="none of the known sets") as said:
+    with pytest.raises(SourceError, match="expected one of the known sets") as said:
         check_columns(source(tmp_path / "rev.csv"))
     assert str(said.value).endswith(
-        "not one alone that holds text; name the columns that hold text (`--columns`; in embed, search and pairs "
-        "`--column`; in a recipe `ingest.sources[].columns`)"
+        "or exactly one text column. Name the text columns with `--columns` (embed, search, pairs: `--column`; "
+        "recipes: `ingest.sources[].columns`)."
     )

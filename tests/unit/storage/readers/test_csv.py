@@ -57,7 +57,7 @@ BAD = {
     "an open quote": (
         b'id,text\n1,one\n2,"two\n3,three\n',
         ["one"],
-        [(3, "one record spans 2 lines, as if a quote were never closed")],
+        [(3, "one record spans 2 lines, probably because a quote is not closed")],
     ),
 }
 
@@ -71,7 +71,7 @@ def test_bad_records_are_counted_with_their_lines(write, report, content, read, 
 def test_a_quote_that_is_never_closed_costs_every_line_it_swallows(write, report):
     assert texts(write("a.csv", 'a,text\n1,one\n2,"open\n' + "3,x\n" * 2000), report) == ["one"]
     assert report.rejected == 2001
-    assert "quote were never closed" in report.bad[0].reason
+    assert "quote is not closed" in report.bad[0].reason
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
@@ -84,10 +84,10 @@ def test_a_carriage_return_within_a_line_is_text(write, report, suffix):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty; expected a header"),
+        (b"", "is empty, expected a header"),
         (b"\na,b\n", "line 1 is blank"),
-        (b"a,b\r1,2\r3,4\r", "the header has a carriage return within"),
-        (b"a,a\n1,2\n", "names a column twice"),
+        (b"a,b\r1,2\r3,4\r", "the header contains a carriage return"),
+        (b"a,a\n1,2\n", "has a column twice"),
         (b"\xff\n", "header is not UTF-8"),
         (b'id,"text\n1,one\n', "the header cannot be read"),
         (b'"id" x,text\n1,one\n', "the header cannot be read"),
@@ -152,18 +152,19 @@ def test_a_first_line_of_text_is_no_header(write, suffix):
     ):
         path = write(f"{number}.{suffix}", "\n".join([line, *LINES]))
         for read in (lambda path: check_columns(resolved(path)), lambda path: ReadingConfig().sources([path])):
-            with pytest.raises(
-                SourceError, match=r"line 1 would be taken as the header, but .* reads like a text"
-            ) as said:
+            with pytest.raises(SourceError, match=r"line 1 should be a header, but .* looks like text") as said:
                 read(path)
-            assert "expected a name such as 'text'; add a header line, or name the file .txt" in str(said.value)
-            assert "if it is the header, name the column of text (`--columns`; in embed, search" in str(said.value)
+            assert "expected a column name such as 'text'. Add a header line, or give the file the suffix .txt" in str(
+                said.value
+            )
+            assert "If line 1 is the header, name the text column with `--columns` (embed, search" in str(said.value)
 
 
 def test_a_first_line_of_text_among_columns_is_none_either(write):
     path = write("a.csv", f"1,{LINES[0]},5\n" + "".join(f"{n},{line},4\n" for n, line in enumerate(LINES)))
     with pytest.raises(
-        SourceError, match=r"'1' is a number or a date; expected a name such as 'text'; add a header line; if it is"
+        SourceError,
+        match=r"'1' is a number or a date, expected a column name such as 'text'\. Add a header line\. If line 1 is",
     ):
         check_columns(resolved(path))
 
@@ -172,7 +173,7 @@ def test_a_first_line_of_text_among_columns_is_none_either(write):
     ("first", "why"),
     [
         ("0,it beats apple on…,1,2024-01-01", "'0' is a number or a date"),
-        ("a,it beats apple on…,1,2024-01-01", "'it beats apple on…' reads like a text"),
+        ("a,it beats apple on…,1,2024-01-01", "'it beats apple on…' looks like text"),
         ("a,apple,good,x", "'good' is also a value in its column"),
         ("a,apple,x,2024-01-01", "'2024-01-01' is a number or a date"),
         ("a,apple,x,4.5", "'4.5' is a number or a date"),
@@ -182,7 +183,7 @@ def test_a_first_row_of_data_is_no_header_in_any_way_of_reading(write, first, wh
     rows = [f"{n},{line},{'good' if n % 2 else 'bad'},2024-01-0{n}" for n, line in enumerate(LINES * 3)]
     path = write("a.csv", "\n".join([first, *rows]))
     for read in (lambda: check_columns(resolved(path)), lambda: ReadingConfig().sources([path])):
-        with pytest.raises(SourceError, match=f"line 1 would be taken as the header, but {why}; .*; add a header line"):
+        with pytest.raises(SourceError, match=rf"line 1 should be a header, but {why}, .*\. Add a header line"):
             read()
 
 

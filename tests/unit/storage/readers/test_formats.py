@@ -16,12 +16,12 @@ def test_missing_column_names_what_is_there_and_what_is_near(write, report):
     said = str(caught.value)
     assert "column 'sentence' is missing; found 'gold_label', 'sentence1', 'sentence2', expected 'sentence'" in said
     assert "did you mean 'sentence" in said
-    assert said.endswith(f"name the right columns {NAME_COLUMNS}")
+    assert said.endswith(f"Name the right columns {NAME_COLUMNS}.")
 
 
 def test_unknown_suffix():
     with pytest.raises(
-        SourceError, match=r"no known format; known are \.txt.* in a recipe set `ingest.sources\[\].format`"
+        SourceError, match=r"unknown file suffix, expected one of \.txt.* in a recipe set `ingest.sources\[\].format`"
     ):
         format_of("corpus.docx")
 
@@ -36,7 +36,7 @@ def test_too_much_that_cannot_be_read(write, report):
         "3 of 100 records (3.00%) cannot be read, more than max_bad_share = 2.90% allows",
         f"{path}, line 98: not JSON",
         NAME_COLUMNS,
-        "or in a recipe give `ingest.sources[].format` or raise `ingest.max_bad_share`",
+        "or in a recipe set `ingest.sources[].format` or raise `ingest.max_bad_share`",
     ):
         assert said in str(caught.value)
 

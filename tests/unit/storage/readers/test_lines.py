@@ -45,7 +45,7 @@ def test_invalid_utf8_is_counted_with_its_line(write, report):
 
 def test_an_empty_file_has_no_record(write, report):
     assert list(lines.read(write("a.txt", b""), Columns(("text",)), report)) == []
-    with pytest.raises(SourceError, match="test contains no record"):
+    with pytest.raises(SourceError, match="test contains no records"):
         report.check(0.01)
 
 
@@ -78,7 +78,7 @@ def test_the_file_of_views_is_read_as_the_authors_give_it(tmp_path, report, pack
         "text": ["A dog runs.", 'He said "no"', "A cat."],
         "view": ["A dog is running.", "He said no.", "The cat."],
     }
-    assert where(report) == [(3, "1 field, expected 2 or more between tabs")]
+    assert where(report) == [(3, "1 field, expected at least 2, separated by tabs")]
     sentences = pl.concat(read_source(source, ReadReport("texts"), max_bad_share=0.5))
     assert sentences.columns == ["text"], "views are no sentences of the corpus"
 
@@ -88,10 +88,10 @@ def test_views_may_stand_in_any_column_beside_one_of_sentences(write, report):
     (frame,) = read_beside(resolve_source(SourceSpec(path=path)), "paraphrase", report, 0.0)
     assert frame.rows() == [("A dog runs.", "A dog is running.")]
     two = resolve_source(SourceSpec(path=write("two.csv", "sentence1,sentence2,view\na,b,c\n")))
-    with pytest.raises(SourceError, match="has sentences in 'sentence1', 'sentence2', expected one column of them"):
+    with pytest.raises(SourceError, match="has sentences in 'sentence1', 'sentence2', expected one text column"):
         list(read_beside(two, "view", report, 0.0))
 
 
 def test_who_has_no_file_of_views_is_told_where_it_is(tmp_path):
-    with pytest.raises(SourceError, match=r"download the authors' back-translated corpus, .*/ConGen"):
+    with pytest.raises(SourceError, match=r"Download the authors' back-translated corpus .*/ConGen"):
         resolve_source(SourceSpec(dataset="back_translated_nli"), str(tmp_path))

@@ -49,8 +49,8 @@ def test_frames_have_a_bounded_number_of_rows(path, report, monkeypatch):
 @pytest.mark.parametrize(
     ("columns", "why"),
     [
-        ({"text": pa.array([1, 2])}, "column 'text' holds int64, expected strings"),
-        ([TEXT, TEXT], "2 columns are called 'text'"),
+        ({"text": pa.array([1, 2])}, "column 'text' has type int64, expected strings"),
+        ([TEXT, TEXT], "2 columns have the name 'text'"),
     ],
 )
 def test_texts_are_strings_in_one_column(path, report, columns, why):
@@ -70,18 +70,18 @@ def test_a_type_that_is_neither_text_nor_number_is_named(path, report, odd):
     pq.write_table(pa.table({"text": TEXT, "label": ODD[odd]}), path)
     assert texts(path, report) == ["a", "b"]
     for wanted in (Columns(("text",), ("label",)), Columns(("label",))):
-        with pytest.raises(SourceError, match=r"column 'label' holds .*, expected strings"):
+        with pytest.raises(SourceError, match=r"column 'label' has type .*, expected strings"):
             table(path, wanted, report)
 
 
 def test_damaged_files_are_named(path, write, report):
-    with pytest.raises(SourceError, match=r"is no whole Parquet file"):
+    with pytest.raises(SourceError, match=r"is not a complete Parquet file"):
         texts(write("b.parquet", b"PAR1 this is not it"), report)
     pl.DataFrame({"text": [f"{number}" * 9 for number in range(5000)]}).write_parquet(path)
     with Path(path).open("rb+") as file:
         file.seek(200)
         file.write(bytes(200))
-    with pytest.raises(SourceError, match="is no whole Parquet file"):
+    with pytest.raises(SourceError, match="is not a complete Parquet file"):
         texts(path, report)
 
 
@@ -138,5 +138,5 @@ def test_a_cut_arrow_file_is_named(tmp_path, report):
     buffer = io.BytesIO()
     pl.DataFrame({"text": ["a"]}).write_ipc(buffer)
     (tmp_path / "a.arrow").write_bytes(buffer.getvalue()[:-9])
-    with pytest.raises(SourceError, match=r"a\.arrow is no whole Arrow file"):
+    with pytest.raises(SourceError, match=r"a\.arrow is not a complete Arrow file"):
         texts(str(tmp_path / "a.arrow"), report)

@@ -43,7 +43,7 @@ def test_one_text_and_a_class_are_classes_and_unlabelled_rows_are_left_out(tmp_p
 def test_anything_else_is_refused_with_what_is_expected(tmp_path: Path) -> None:
     path = tmp_path / "texts.csv"
     pl.DataFrame({"text": TEXTS}).write_csv(path)
-    with pytest.raises(SourceError, match="expected two of text and a number"):
+    with pytest.raises(SourceError, match="expected two text columns and a number"):
         label_source(str(path))
 
 
@@ -68,7 +68,7 @@ def test_what_is_blank_is_left_out_alike_in_all_formats(tmp_path: Path, suffix: 
     source = label_source(_written(rows, tmp_path / f"classes.{suffix}"))
     read = read_labels(source)
     assert read["label"].to_list() == list("xyxyxyxyxy")
-    assert source.summary.endswith("class in `label`; 3 rows without are left out")
+    assert source.summary.endswith("class in `label`; 3 rows without text or label are excluded")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
@@ -82,7 +82,9 @@ def test_pairs_without_a_score_or_a_text_are_left_out(tmp_path: Path, suffix: st
 
 def test_a_score_that_is_no_number_makes_no_pairs(tmp_path: Path) -> None:
     rows = pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["45%", *map(str, range(11))]})
-    with pytest.raises(SourceError, match="'score' has '45%', which is no number; expected two of text and a number"):
+    with pytest.raises(
+        SourceError, match=r"'score' contains '45%', which is not a number\), expected two text columns and a number"
+    ):
         label_source(_written(rows, tmp_path / "pairs.csv"))
 
 
@@ -97,7 +99,7 @@ def test_a_title_beside_its_text_is_no_pair_with_it(tmp_path: Path, title: str, 
 def test_more_classes_than_can_be_told_apart_are_named(tmp_path: Path) -> None:
     texts = [f"How long does delivery number {n} take?" for n in range(300)]
     rows = pl.DataFrame({"text": texts, "label": [str(n // 2) for n in range(300)]})
-    with pytest.raises(SourceError, match=r"'label' has 150 different values; expected .* 2 to 100 classes"):
+    with pytest.raises(SourceError, match=r"'label' has 150 different values\), expected .* 2 to 100 classes"):
         label_source(_written(rows, tmp_path / "intents.csv"))
 
 
@@ -141,7 +143,7 @@ def test_a_score_on_no_scale_is_refused_with_its_row(tmp_path: Path, score: str,
     first = f"{TEXTS[0]} Of two lines,\nand information about inf."
     rows = pl.DataFrame({"a": [first, *TEXTS[1:]], "b": TEXTS, "score": ["", *"1234", score, *"123456"]})
     path = _written(rows, tmp_path / f"pairs.{suffix}")
-    said = f"pairs.{suffix}: row 6 has the score '{score}' in column 'score', which is not finite"
+    said = f"pairs.{suffix}: row 6 has the score '{score}' in column 'score', expected a finite similarity within"
     with pytest.raises(SourceError, match=said):
         label_source(path)
 
@@ -149,7 +151,7 @@ def test_a_score_on_no_scale_is_refused_with_its_row(tmp_path: Path, score: str,
 def test_labels_without_a_header_are_told_so(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("".join(f'{n},"{text}",{n % 2 + 5}\n' for n, text in enumerate(TEXTS)))
-    with pytest.raises(SourceError, match="line 1 would be taken as the header, but '0' is a number"):
+    with pytest.raises(SourceError, match="line 1 should be a header, but '0' is a number"):
         label_source(str(path))
 
 

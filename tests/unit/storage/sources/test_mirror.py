@@ -49,7 +49,7 @@ def test_the_command_mirrors_the_revision_that_a_recipe_pins(stand_in, tmp_path,
     (stand_in / "models" / bert).mkdir(parents=True)
     (stand_in / "models" / bert / "config.json").write_text("{}")
     assert main(["mirror", str(tmp_path / "made"), f"model:{bert}", "--mirror", str(stand_in)]) == 0
-    assert f"is taken on trust as revision {recipe('nli').encoder.revision}" in caplog.text
+    assert f"is assumed to be revision {recipe('nli').encoder.revision}" in caplog.text
 
 
 def test_the_command_says_what_it_could_not_have(stand_in, tmp_path, capsys):

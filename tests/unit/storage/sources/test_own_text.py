@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 def test_formats_are_mixed_and_the_guess_is_told(folder: Path) -> None:
     found = ReadingConfig().sources([str(folder / "in"), str(folder / "posts.jsonl"), str(folder / "*.parquet")])
     told = {source.summary["files"]: source.summary for source in found}
-    assert told["lines: lines.txt"]["text"] == "a text a line"
+    assert told["lines: lines.txt"]["text"] == "one text per line"
     assert told["book: book.txt"]["text"] == "paragraphs of wrapped lines"
     assert told["tickets: tickets.csv"] == {
         "files": "tickets: tickets.csv", "format": "csv", "text": "body", "title": "subject", "document": "",
@@ -62,7 +62,7 @@ def test_a_path_that_is_not_there_is_told_as_one_without_asking_the_hub(
 ) -> None:
     with pytest.raises(SourceError) as refused:
         ReadingConfig().sources([name], mirror=str(tmp_path) if mirrored else None)
-    assert str(refused.value) == f"{name}: no such file or folder, and no data set; correct it"
+    assert str(refused.value) == f"{name}: no such file, folder or dataset. Correct the name."
 
 
 def test_a_set_of_a_mirror_s_own_is_found_by_its_name(folder: Path) -> None:
@@ -94,7 +94,7 @@ def test_columns_are_asked_of_the_files_that_have_them(folder: Path) -> None:
     found = {source.name: source for source in ReadingConfig(**named).sources(paths)}
     assert (found["tickets"].texts, found["tickets"].document) == (("subject",), "ticket_no")
     assert (found["posts"].texts, found["posts"].document) == (("comment",), "thread_id")
-    assert found["lines"].summary["text"] == "a text a line"
+    assert found["lines"].summary["text"] == "one text per line"
     with pytest.raises(SourceError, match=r"posts.jsonl: column 'bdy' is missing; .*did you mean 'body'"):
         ReadingConfig(columns=["bdy"]).sources(paths)
 
@@ -113,12 +113,12 @@ def test_wrapped_lines_are_joined_to_paragraphs(folder: Path) -> None:
 
 def test_lines_have_an_order_where_they_make_paragraphs_or_files_are_many(folder: Path, tmp_path: Path) -> None:
     (book,) = ReadingConfig().sources([str(folder / "in" / "book.txt")])
-    assert (book.ordered, book.summary["document"]) == (True, "a file")
+    assert (book.ordered, book.summary["document"]) == (True, "one per file")
     for number in range(20):
         (tmp_path / f"{number:02}.txt").write_text("A first line of text.\nA second line of text.\n")
     for files, ordered in (("0*.txt", False), ("*.txt", True)):
         (letters,) = ReadingConfig().sources([str(tmp_path / files)])
-        assert (letters.ordered, letters.summary["document"]) == (ordered, "a file" if ordered else "")
+        assert (letters.ordered, letters.summary["document"]) == (ordered, "one per file" if ordered else "")
 
 
 def test_the_guess_can_be_overruled(folder: Path) -> None:

@@ -76,4 +76,7 @@ def test_subsets_go_by_both_sentences_in_any_spelling(tmp_path, monkeypatch):
 def test_a_pair_of_another_task_is_said_and_nothing_is_restored(caplog):
     pairs = pl.DataFrame({"subset": [""], "sentence1": ["Not of any task."], "sentence2": ["Nor this one."]})
     assert with_subsets("sts12", pairs).equals(pairs)
-    assert "sts12: 1 of 1 pairs are none of the task's, so there are no subsets and no means over them" in caplog.text
+    assert (
+        "sts12: 1 of 1 pairs are not in the task's files, so subsets and means over subsets are not available"
+        in caplog.text
+    )

@@ -90,7 +90,7 @@ def test_bad_task_files_are_named_with_their_line(tmp_path, files, message):
 
 def test_a_part_of_the_files_is_not_the_set(tmp_path):
     lacking = {"STS.input.headlines.txt": None, "STS.input.OnWN.txt": None}
-    with pytest.raises(SourceError, match=r"no STS/STS13-en-test/STS\.input\.headlines\.txt, .*OnWN\.txt; copy all"):
+    with pytest.raises(SourceError, match=r"no STS/STS13-en-test/STS\.input\.headlines\.txt, .*OnWN\.txt\. Copy all"):
         pairs(write_files(tmp_path, task(**lacking)), "sts13-tok")
 
 
@@ -102,11 +102,11 @@ def test_sick_of_the_hub_is_refused_and_said_to_be_missing(tmp_path):
     (tmp_path / "sickr").mkdir()
     sick(9927).write_parquet(tmp_path / "sickr" / "test.parquet")
     site = RunContext(mirror=str(tmp_path))
-    with pytest.raises(SourceError, match=r"9,927 rows, expected the 4,927 .* digests choose the test"):
+    with pytest.raises(SourceError, match=r"9,927 rows, expected the 4,927 .* test pairs are then selected"):
         read_scored_set(resolve_scored_set(site, "sickr/test"))
     found = available(site, ["embedded:stsb/test", "sickr/test"])
     assert [scored.name for scored in found.embedded()] == ["stsb test"]
-    assert "remove this copy" in found.missing["sickr/test"]
+    assert "Remove this copy" in found.missing["sickr/test"]
     sick(4927).write_parquet(tmp_path / "sickr" / "test.parquet")
     assert read_scored_set(resolve_scored_set(site, "sickr/test")).height == 4927
 

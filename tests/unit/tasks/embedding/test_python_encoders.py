@@ -58,7 +58,7 @@ def test_vectors_of_another_corpus_or_of_none_are_refused(site, config):
         SourceError, match=r"vectors of corpus/.* \(expected corpus/0+5\)\. Embed this run's corpus with the teacher"
     ):
         check_teaching(site, other, teachers, DistilConfig())
-    with pytest.raises(ArtifactMissingError, match="fits nothing"):
+    with pytest.raises(ArtifactMissingError, match="matches nothing"):
         find_teachers(site, [EncoderConfig(model="embeddings/abcd")])
 
 

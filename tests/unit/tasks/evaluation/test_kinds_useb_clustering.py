@@ -192,11 +192,13 @@ def test_a_development_split_is_asked_for_by_name(site):
 
 
 def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
-    with pytest.raises(SourceError, match=r"download https://public.*data-eval\.zip and unpack it in the mirror"):
+    with pytest.raises(SourceError, match=r"Download https://public.*data-eval\.zip and unpack it into the mirror"):
         find_set(RunContext(mirror=str(tmp_path)), "scidocs")
     write_useb(tmp_path)
     (tmp_path / "data-eval" / "cqadupstack" / "corpus.json").unlink()
-    with pytest.raises(SourceError, match=r"has a part of it but no data-eval/cqadupstack/corpus.json; copy all"):
+    with pytest.raises(
+        SourceError, match=r"has only some of its files, no data-eval/cqadupstack/corpus.json\. Copy all"
+    ):
         find_set(RunContext(mirror=str(tmp_path)), "cqadupstack")
 
 
@@ -207,24 +209,24 @@ def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
             "askubuntu",
             "test.txt",
             "0\t1\t1 2\t0.5\n",
-            r"test.txt, line 1: .*candidates and scores that are not as many",
+            r"test.txt, line 1: candidates and scores do not match",
         ),
-        ("askubuntu", "test.txt", "0\t1\t1 99\t0.5 1\n", r"line 1: '99': a question without text"),
+        ("askubuntu", "test.txt", "0\t1\t1 99\t0.5 1\n", r"line 1: question '99' has no text"),
         (
             "askubuntu",
             "test.txt",
             "0\t1\t1\n",
-            "line 1: 3 fields, expected 4; expected the file of USEB's data-eval.zip",
+            "line 1: 3 fields, expected 4. Unpack the file from USEB's data-eval.zip",
         ),
-        ("askubuntu", "test.txt", "0\t1\t1\t1\n0\t2\t2\t1\n", "query 0: it is there twice"),
-        ("askubuntu", "test.txt", "0\t\t1\t1\n", "no query with an answer"),
-        ("cqadupstack", "corpus.json", '{"android": {}}', "split test: no '00'"),
-        ("cqadupstack", "retrieval_split.json", "{", "no JSON"),
+        ("askubuntu", "test.txt", "0\t1\t1\t1\n0\t2\t2\t1\n", "query 0: it appears twice"),
+        ("askubuntu", "test.txt", "0\t\t1\t1\n", "no query has a relevant document"),
+        ("cqadupstack", "corpus.json", '{"android": {}}', "split test: key '00' is missing"),
+        ("cqadupstack", "retrieval_split.json", "{", "not JSON"),
         (
             "cqadupstack",
             "retrieval_split.json",
             '{"test": {"android": {"00": ["01", 1]}, "unix": {}}}',
-            "a text or a name of another type than string",
+            "a text or a name is not a string",
         ),
         (
             "scidocs",
@@ -232,8 +234,8 @@ def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
             '{"corpus": {"a": {"title": "b"}}, "test": {"cite": {"a": {"a": 2}}}}',
             r"judgements \{2\}",
         ),
-        ("scidocs", "data.json", '{"corpus": {}}', "split test: no 'test'"),
-        ("twitterpara", "test.data", "1\tTopic\tone\ttwo\tmany\n", "line 1: 'many' which contains the judges' votes"),
+        ("scidocs", "data.json", '{"corpus": {}}', "split test: key 'test' is missing"),
+        ("twitterpara", "test.data", "1\tTopic\tone\ttwo\tmany\n", "line 1: 'many', expected the judges' votes"),
     ],
 )
 def test_a_file_that_is_not_the_archives_is_named(tmp_path, name, file, text, words):
@@ -246,7 +248,7 @@ def test_a_source_that_is_not_the_archives_is_named(tmp_path):
     path = write_useb(tmp_path) / "data-eval" / "scidocs" / "data.json"
     path.write_text('{"corpus": {"a": {}}}')
     source = resolve_source(SourceSpec(dataset="scidocs", split="test"), str(tmp_path))
-    with pytest.raises(SourceError, match=r"data\.json, as a whole: no 'title'; expected the file of USEB's"):
+    with pytest.raises(SourceError, match=r"data\.json: key 'title' is missing\. Unpack the file from USEB's"):
         list(read_source(source, ReadReport("scidocs"), 0.0))
 
 
@@ -268,5 +270,5 @@ def test_clusters_are_read_from_lists_and_from_columns(tmp_path):
     with pytest.raises(SourceError, match="set 1 has no list `sentences` with a list `labels` of the same length"):
         read_clusters(str(nested))
     flat.write_bytes(b"PAR1 this is not it")
-    with pytest.raises(SourceError, match=r"flat\.parquet is no whole Parquet file"):
+    with pytest.raises(SourceError, match=r"flat\.parquet is not a complete Parquet file"):
         read_clusters(str(flat))

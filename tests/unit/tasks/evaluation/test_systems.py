@@ -69,7 +69,7 @@ def test_names_of_systems_are_told_apart(site, tmp_path):
 
 
 def test_what_is_not_there(site):
-    with pytest.raises(ArtifactMissingError, match="fits nothing"):
+    with pytest.raises(ArtifactMissingError, match="matches nothing"):
         find_encoder_system(site, "checkpoint/ffff", Reading())
     with pytest.raises(ValueError, match="max_length"):
         find_encoder_system(site, "checkpoint/0000", Reading(max_length=0))

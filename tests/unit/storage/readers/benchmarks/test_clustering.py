@@ -30,10 +30,10 @@ def test_any_byte_may_be_damaged(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("columns", "why"),
     [
-        ({"text": ["a"]}, "it has 1 sets and the columns text; expected a set a line as MTEB has it"),
+        ({"text": ["a"]}, "found 1 sets and the columns text, expected MTEB's format, one set per row"),
         ({"sentences": [["a", "b"]], "labels": [["x"]]}, "set 1 has no list `sentences`"),
-        ({"sentences": ["a"], "labels": ["x"]}, "a column has another type"),
-        ({"sentences": [["a"]], "labels": [[{"x": 1}]]}, "a column has another type"),
+        ({"sentences": ["a"], "labels": ["x"]}, "a column has the wrong type"),
+        ({"sentences": [["a"]], "labels": [[{"x": 1}]]}, "a column has the wrong type"),
     ],
 )
 def test_another_form_is_named(tmp_path, columns, why):
