@@ -162,7 +162,7 @@ def test_a_row_without_a_recipe_names_those_that_have_one():
     [
         (["IS-BERT"], "unknown row or recipe 'IS-BERT'"),
         (["tiny", "--seeds", "0"], "--seeds 0: expected 1 or more"),
-        (["tiny", "--margin", "0"], "--margin 0.0: expected points above 0"),
+        (["tiny", "--margin", "0"], "--margin 0.0: expected more than 0 points"),
         (["BSL-BERT", "--set", "training.momentun=1"], "training.momentun: unknown field"),
     ],
 )
