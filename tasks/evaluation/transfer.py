@@ -10,7 +10,6 @@ import polars as pl
 from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.registry import DATASETS, headings_of, suites_of
-from storage.errors import SourceError
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
 from storage.record import Record
 from storage.sources.scored_sets import CLASS, read_transfer_table
@@ -83,10 +82,8 @@ class TransferKind(FrozenKind[TransferSet]):
             name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
 
         Raises:
-            SourceError: The set does not exist or is not available; the message names the searched places.
+            SourceError: The set is not available; the message names the searched places.
         """
-        if name not in TRANSFER_SETS:
-            raise SourceError(f"unknown transfer set {name!r} (expected one of {', '.join(TRANSFER_SETS)})")
         splits = TRANSFER_SETS[name].files
         sources = {split: resolve_source(SourceSpec(dataset=name, split=split), site.mirror) for split in splits}
         found = tuple(TransferSplit(name=split, source=source) for split, source in sources.items())

@@ -11,7 +11,6 @@ from models.evaluation.config import BootstrapConfig, ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.benchmarks import USEB
 from storage.datasets.registry import DATASETS, suites_of
-from storage.errors import SourceError
 from storage.readers.benchmarks.useb import READERS
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
@@ -74,10 +73,8 @@ class UsebKind(FrozenKind[UsebSet]):
         """Find the files of the evaluation archive in the mirror.
 
         Raises:
-            SourceError: The set does not exist, or no mirror has its files; the message names the archive to unpack.
+            SourceError: No mirror has the files of the set; the message names the archive to unpack.
         """
-        if not self.knows(name):
-            raise SourceError(f"unknown USEB set {name!r} (expected one of {', '.join(self.names)})")
         dataset, split = _split_name(name)
         return UsebSet(
             dataset=dataset,

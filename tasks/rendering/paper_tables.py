@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from models.evaluation.signature import joint_signature
+from storage.record import Record
 from tasks.rendering.blocks import Row, Table
 from tasks.rendering.numbers import MISSING
 from tasks.rendering.score_tables import figure_cell
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     Figures = Mapping[str, Mapping[str, Any]]
 
 
-class PaperTable(BaseModel):
+class PaperTable(Record):
     """Layout of a published table; each kind of evaluation lists its tables."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     title: str
     """Title of the table."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
+from storage.record import Record
 from tasks.rendering.blocks import Page, Part, Table
 from tasks.rendering.paper_tables import PaperTable, tables_of
 from tasks.rendering.score_tables import INTERVALS, difference_rows, missing_sets, score_rows, signatures
@@ -22,14 +23,12 @@ PAGE: Final = "evaluation"
 _COMPARED: Final = "Differences × 100 on the same bootstrap draws, with 95 % interval and p"
 
 
-class Missing(BaseModel):
+class Missing(Record):
     """Requested sets that were not found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     names: tuple[str, ...] = ()
     """Names, as requested."""
-    reasons: Annotated[dict[str, str], NotInKey] = {}
+    reasons: Annotated[dict[str, str], NotInKey] = Field(default_factory=dict)
     """Name → reason and remedy."""
 
     @classmethod

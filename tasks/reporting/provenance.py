@@ -8,11 +8,10 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BaseModel, ConfigDict
-
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import StorageError
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,10 +23,8 @@ HERE: Final = Path(__file__).parents[2]
 _SECONDS: Final = 5.0
 
 
-class RunCommand(BaseModel):
+class RunCommand(Record):
     """The command of a run, shown on its page; it does not affect the result."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     command: Annotated[str, NotInKey] = ""
     """Command that repeats the run; empty if no single command does."""

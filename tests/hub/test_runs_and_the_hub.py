@@ -172,7 +172,7 @@ def test_doctor_says_ok_of_what_is_kept_without_the_hub(hub, site, monkeypatch):
         check_columns(resolve_source(spec))
     offline(monkeypatch)
     checks = look(config, site)
-    assert "gives vectors of width 32" in checks[f"encoder {config.encoder.model}"].found
+    assert "vectors of width 32" in checks[f"encoder {config.encoder.model}"].found
     assert "columns premise, hypothesis" in checks["source snli"].found
     assert [check for check in checks.values() if check.verdict == "NO"] == []
 
