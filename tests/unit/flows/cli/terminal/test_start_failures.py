@@ -30,7 +30,7 @@ def test_a_server_that_failed_is_told_in_a_sentence(capsys):
         (SourceError("no source"), "bsl: no source\nFinished stages are cached.\n"),
         (
             HubSilentError("no answer", "wait"),
-            "bsl: no answer; wait\nFinished stages are cached; run the command again to resume.\n",
+            "bsl: no answer. Wait.\nFinished stages are cached; run the command again to resume.\n",
         ),
         (StoreReadError("cut off"), "bsl: cut off\nFinished stages are cached; run the command again to resume.\n"),
         (ModelError("no model"), "bsl: no model\nFinished stages are cached.\n"),
