@@ -103,7 +103,7 @@ def test_a_table_of_our_own_is_put_together_without_a_folder(tmp_path):
 )
 def test_an_export_that_would_lose_a_part_is_refused(tmp_path, fields, heads, said):
     encoder = Encoder(StaticTable(table()), EncoderConfig(model="own", **fields), heads)
-    with pytest.raises(EncoderError, match=f"pooled by {said}"):
+    with pytest.raises(EncoderError, match=f"a static table with {said}"):
         SentenceEncoder(encoder, static_tokenizer(tokeniser())).save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
