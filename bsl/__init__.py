@@ -1,4 +1,4 @@
-"""Public Python API of bsl-pipeline: load, train, adapt and score sentence encoders. Other packages are internal.
+"""Public Python API of bsl-pipeline: load, train, adapt and score sentence encoders. All other packages are internal.
 
 Shapes: n texts, D width of a vector.
 
@@ -37,7 +37,7 @@ __all__ = [
     "run",
 ]
 
-# Imported on first use of a name: importing the encoder takes a second, the runs several more.
+# Modules are imported on first use: importing the encoder takes a second, the runs several more.
 _MODULES: Final = {
     "SentenceEncoder": "bsl.encoder",
     "Store": "storage.artifacts.store",
@@ -48,27 +48,27 @@ _MODULES: Final = {
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
-        raise AttributeError(f"module 'bsl' has no attribute {name!r}; it has {', '.join(__all__)}")
-    found = getattr(_imported(_MODULES[name]), name)
-    globals()[name] = found
-    return found
+        raise AttributeError(f"module 'bsl' has no attribute {name!r}. Public names: {', '.join(__all__)}")
+    member = getattr(_import_without_gc(_MODULES[name]), name)
+    globals()[name] = member
+    return member
 
 
-def _imported(module: str) -> ModuleType:
-    """Import a module without searching for garbage, which takes a sixth of the time of importing torch.
+def _import_without_gc(module: str) -> ModuleType:
+    """Import a module with garbage collection off, which saves a sixth of the time of importing torch.
 
-    Imported objects live as long as the process, so the collector ignores them afterwards: a search through them takes
-    0.3 s, and three of these happen when the process ends. A process that has imported torch may have models, which
-    must remain collectable.
+    Imported objects live as long as the process, so the collector ignores them afterwards: a collection over them takes
+    0.3 s, and Python runs three when the process ends. If torch was already imported, nothing is frozen: the process
+    may have models, which must remain collectable.
     """
-    collects, fresh = gc.isenabled(), "torch" not in sys.modules
+    was_enabled, is_first = gc.isenabled(), "torch" not in sys.modules
     gc.disable()
     try:
         return import_module(module)
     finally:
-        if fresh:
+        if is_first:
             gc.freeze()
-        if collects:
+        if was_enabled:
             gc.enable()
 
 

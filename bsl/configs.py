@@ -1,4 +1,4 @@
-"""Recipes by name, with changes."""
+"""Look up recipes by name, and change their fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from flows.config import override
 from flows.recipes import RECIPES
-from flows.recipes import recipe as as_written
+from flows.recipes import recipe as find_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,21 +20,21 @@ def recipe(name: str, changes: Mapping[str, Any] | None = None) -> PipelineConfi
 
     Args:
         name: One of `recipes()`.
-        changes: Fields to change, nested as in the configuration; all others stay.
+        changes: Fields to change, nested as in the configuration.
 
     Raises:
         UnknownRecipeError: No recipe has that name; the message suggests the closest one.
-        ValueError: A field does not exist or cannot have that value; the message suggests the nearest field.
+        ValueError: A field is unknown or has an invalid value; the message suggests the closest field.
 
     Example:
         >>> recipe("tiny", {"training": {"max_steps": 50}}).phases[-1].training.max_steps
         50
     """
-    return override(as_written(name), dict(changes or {}))
+    return override(find_recipe(name), dict(changes or {}))
 
 
 def recipes() -> list[str]:
-    """Return the names of all recipes: published rows, and the project's own.
+    """Return the names of all recipes: those of published rows, and the project's own.
 
     Example:
         >>> "nli" in recipes()

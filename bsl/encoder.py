@@ -1,4 +1,4 @@
-"""Load a sentence encoder from a folder, the Hub, the store or the package, and encode texts."""
+"""Load a sentence encoder from a folder, the Hub, the artifact store or the package, and encode texts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class SentenceEncoder(sentence_encoder.SentenceEncoder):
     """Sentence encoder: a network, its tokenizer, and optional prompts.
 
-    Any number of threads may share an encoder.
+    Several threads may share an encoder.
 
     Attributes:
         network: Backbone, heads and pooling.
-        tokenizer: Tokenizer of the network's vocabulary.
-        prompts: Prompt name → prefix of a text, as in the folder.
+        tokenizer: Tokenizer of the network.
+        prompts: Prompt name → prefix of a text, as saved in the encoder's folder.
 
     Example:
         >>> encoder = SentenceEncoder.load("embedded:mini-sentence")
@@ -49,24 +49,28 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
             config: Complete encoder settings.
             revision: Commit, tag or branch of a Hub id.
             **reading: Single encoder settings, such as `pooling="cls"`, `max_length=128`, `prompt="query: "`; the
-                folder gives the others. Not together with `config`.
+                folder provides the others. Cannot be combined with `config`.
 
         Raises:
+            TypeError: Both `config` and single settings are given.
             SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
             EncoderError: The encoder cannot be read, or has modules that this project cannot compute.
-            ValidationError: A setting does not exist or cannot have that value.
+            ValidationError: A setting is unknown or has an invalid value.
         """
-        if config is None and reading:
+        if reading:
+            if config is not None:
+                raise TypeError(f"config and {', '.join(reading)}: give only one of them")
             config = EncoderConfig.model_validate({"model": str(folder), **reading})
         return super().load(_folder(str(folder), revision), config)
 
 
 def _folder(name: str, revision: str | None) -> Path:
-    """Return the folder of an encoder; only names that are no local path are looked up in the store and the Hub."""
+    """Return the folder of an encoder; only a name that is not a local path is looked up in the store and the Hub."""
     if name.startswith(EMBEDDED):
         return embedded_path(name.removeprefix(EMBEDDED))
-    if (place := Path(name).expanduser()).exists() and (place.is_dir() or place.suffix == ".onnx"):
-        return place
+    path = Path(name).expanduser()
+    if path.is_dir() or (path.suffix == ".onnx" and path.exists()):
+        return path
     from flows.run_context import run_context_of
     from tasks.embedding.encoders import encoder_folder, find_encoder
 

@@ -1,13 +1,12 @@
 """Run recipes; adapt, score and compare encoders in this process, without a Prefect server.
 
-Like the command `bsl`, each function saves its results in the store and reuses existing ones. Runtime settings are the
-command's: `store`, `mirror`, `device`, `threads` and so on, as keyword arguments, or in the environment as BSL_STORE,
-BSL_DATA_MIRROR, BSL_DEVICE and so on.
+Like the command `bsl`, each function saves its results in the artifact store and reuses existing ones. Runtime settings
+are those of the command: keyword arguments such as `store`, `mirror`, `device` and `threads`, or environment variables
+such as BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
 """
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from flows import adaptation, comparison, pipeline
 from flows.config import PipelineConfig, override
 from flows.recipes.adaptation import AdaptConfig
 from flows.run_context import run_context_of
+from flows.spelling import did_you_mean
 from storage.artifacts.lookup import find_reports
 from storage.artifacts.refs import ReportRef
 from tasks.embedding import python_encoders
@@ -42,8 +42,8 @@ class Result:
     """Result of a run in the store.
 
     Attributes:
-        store: The store.
-        ref: Reference of the artifact; `ref.path` is its name for the command, as in `bsl evaluate report/<key>`.
+        store: Store that contains the result.
+        ref: Reference of the artifact; `ref.path` is its name in commands, as in `bsl evaluate report/<key>`.
     """
 
     store: Store
@@ -56,12 +56,12 @@ class Result:
 
     @property
     def figures(self) -> dict[str, JsonValue]:
-        """Figures in the manifest, such as the verdict and its reason."""
+        """Figures in the manifest, such as the verdict and the reason for it."""
         return dict(self.store.manifest(self.ref).figures)
 
     @property
     def scores(self) -> pl.DataFrame:
-        """One row for each score: model, dataset, split, metric, protocol, value, interval and signature."""
+        """Scores, one per row: model, dataset, split, metric, protocol, value, interval and signature."""
         return self.store.scan(self.ref, "scores").collect()
 
     @property
@@ -81,17 +81,17 @@ def run(config: str | PipelineConfig, changes: Mapping[str, Any] | None = None, 
     """Run a recipe, from raw sentences to the report of its evaluated encoder.
 
     Args:
-        config: A recipe's name, or a configuration from `recipe`.
+        config: Name of a recipe, or a configuration from `recipe`.
         changes: Fields to change, such as `{"training": {"max_steps": 50}}`.
         **settings: Runtime settings by name.
 
     Raises:
-        UnknownRecipeError, ValueError: As `recipe`.
+        UnknownRecipeError, ValueError: As for `recipe`.
         SourceError: A source, a set or a model is not available.
     """
     context = _context(settings)
-    asked = recipe(config, changes) if isinstance(config, str) else override(config, dict(changes or {}))
-    return Result(context.open_store(), pipeline.run(asked, context).report)
+    complete = recipe(config, changes) if isinstance(config, str) else override(config, dict(changes or {}))
+    return Result(context.open_store(), pipeline.run(complete, context).report)
 
 
 def adapt(
@@ -107,21 +107,21 @@ def adapt(
 
     Args:
         texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded datasets.
-        encoder: Start, in a form that `SentenceEncoder.load` accepts; the embedded encoder by default.
-        labels: A file of scored pairs or classes: a part is for training, the rest decides the verdict.
+        encoder: Original encoder, a name that `SentenceEncoder.load` accepts; by default `embedded:mini-sentence`.
+        labels: A file of scored pairs or of texts with a class: training uses one part, the rest decides the verdict.
         labels_only_judge: Train on views of the text, and use all labels for the verdict.
         changes: Fields of the settings to change.
         **settings: Runtime settings by name.
 
     Raises:
-        ValueError: A setting does not exist, cannot have that value, or conflicts with the labels.
-        SourceError: A file cannot be read, or has too little text.
+        ValueError: A setting is unknown, has an invalid value, or conflicts with the labels.
+        SourceError: A file cannot be read, or contains too little text.
     """
-    context, asked = _context(settings), override(AdaptConfig(), dict(changes or {}))
-    judge = None if labels is None else str(labels)
-    start, files = encoder or asked.encoder.model, [str(text) for text in texts]
-    made = adaptation.run_adapt(files, start, judge, asked, context, labels_only_judge=labels_only_judge)
-    return Result(context.open_store(), made)
+    context, config = _context(settings), override(AdaptConfig(), dict(changes or {}))
+    start, files = encoder or config.encoder.model, [str(text) for text in texts]
+    label_file = None if labels is None else str(labels)
+    report = adaptation.run_adapt(files, start, label_file, config, context, labels_only_judge=labels_only_judge)
+    return Result(context.open_store(), report)
 
 
 def evaluate(
@@ -132,15 +132,15 @@ def evaluate(
     Args:
         encoder: A name that `SentenceEncoder.load` accepts, an object with `encode(list[str]) -> array`, or a callable
             with that signature.
-        suite: `sts`, `senteval`, `all`, …, or sets such as `stsb/dev` or `trec`.
+        suite: Suites such as `sts`, `senteval` or `all`; sets such as `stsb/dev` or `trec`.
         name: Name of the encoder in signatures.
         **settings: Runtime settings by name.
 
     Returns:
-        `scores`, one row for each score, and `missing`, the unavailable sets, each with the reason.
+        `scores`, one score per row, and `missing`, the unavailable sets and the reason for each.
 
     Raises:
-        UnknownSuiteError: A suite does not exist.
+        UnknownSuiteError: A suite or set is unknown.
         SourceError: None of the sets is available.
         EvaluationError: The vectors cannot be scored.
 
@@ -163,11 +163,11 @@ def compare(runs: Sequence[str | Result], **settings: object) -> Result:
         **settings: Runtime settings by name.
 
     Raises:
-        StorageError: The store has no run, or several runs, of a name.
+        StorageError: A name matches no run in the store, or several.
     """
     context = _context(settings)
     store = context.open_store()
-    names = [one.ref.key if isinstance(one, Result) else one for one in runs]
+    names = [run.ref.key if isinstance(run, Result) else run for run in runs]
     reports = tuple(ReportRef(key=ref.key) for ref in find_reports(store, names))
     return Result(store, comparison.compared(context, reports))
 
@@ -175,16 +175,16 @@ def compare(runs: Sequence[str | Result], **settings: object) -> Result:
 def embed_corpus(
     encoder: TextEncoder, config: str | PipelineConfig, *, name: str | None = None, **settings: object
 ) -> str:
-    """Embed a recipe's training corpus with a Python object; the return value is a valid `teacher.model`.
+    """Embed a recipe's training corpus with a Python object, as the teacher of a distillation.
 
     Args:
         encoder: An object with `encode(list[str]) -> array`, or a callable; it receives each sentence once.
-        config: The recipe.
+        config: Name of a recipe, or a configuration from `recipe`.
         name: Name of the object in signatures.
         **settings: Runtime settings by name.
 
     Returns:
-        `embeddings/<key>`.
+        `embeddings/<key>`, a valid value of `teacher.model`.
 
     Raises:
         SourceError: A source is not available.
@@ -195,10 +195,9 @@ def embed_corpus(
 
 
 def _context(settings: Mapping[str, object]) -> RunContext:
-    """Return the run context; the environment sets the fields that are not given."""
+    """Return the run context; the environment provides the fields that are not given."""
     for name in settings:
         if name not in RunContext.model_fields:
-            near = difflib.get_close_matches(name, RunContext.model_fields, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise TypeError(f"no runtime setting {name!r}, expected {', '.join(RunContext.model_fields)}{hint}")
+            hint = did_you_mean(name, RunContext.model_fields)
+            raise TypeError(f"unknown runtime setting {name!r}.{hint} Settings: {', '.join(RunContext.model_fields)}")
     return run_context_of({name: str(value) if isinstance(value, Path) else value for name, value in settings.items()})

@@ -5,8 +5,8 @@
 set -eu
 here=$(dirname "$0")
 
-# One pool for all deployments. A worker runs flows as processes: start one worker per GPU with `--limit 1`. Slots of a
-# limit on the pool would stay occupied after a kill -9 of a worker.
+# One pool for all deployments. A worker runs flows as processes: start one worker per GPU with `--limit 1`. The pool has
+# no limit, because its slots would stay occupied after kill -9 of a worker.
 prefect work-pool inspect gpu > /dev/null 2>&1 || prefect work-pool create gpu --type process
 
 # Runs on queue `urgent` start first, runs on `background` last; deployments use `default`.
@@ -16,7 +16,7 @@ prefect work-queue inspect background --pool gpu > /dev/null 2>&1 || prefect wor
 # Mark runs whose process is gone as Crashed.
 prefect automation inspect bsl-crashed > /dev/null 2>&1 || prefect automation create --from-file "$here/crashed.yaml"
 
-# Report failed and crashed runs to the webhook. Its address is a secret, so it is saved in an encrypted block.
+# Report failed and crashed runs to the webhook. The address is a secret, so it is saved in an encrypted block.
 if [ -n "${BSL_NOTIFY_URL:-}" ]; then
     block=$(python -c '
 import os

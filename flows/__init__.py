@@ -1,1 +1,1 @@
-"""Flows and recipes: the order of the stages. This package opens no file and computes nothing."""
+"""Flows and recipes: the order of the stages. Flows open no file and compute nothing."""

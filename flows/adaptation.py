@@ -12,7 +12,7 @@ from prefect.runtime import flow_run
 from flows.config import form_of, override
 from flows.evaluation import differences, encoder_system, frozen_scores
 from flows.recipes.adaptation import LABELS, STSB, AdaptConfig
-from flows.run_context import Site, command_of, computed, run_context_of, settled, tell_precision
+from flows.run_context import Site, announce_precision, command_of, computed, fix_precision, run_context_of
 from models.errors import EncoderError
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import CorpusRef, PairsRef, ReportRef, ViewsRef
@@ -32,7 +32,7 @@ from tasks.training.train import train
 from tasks.views.augment import augment
 from tasks.views.pairs import pair_own, pair_own_labels
 
-SETTINGS = "settings.json"  # file with the page's section *the complete settings*
+SETTINGS = "settings.json"  # file to save the page's section *the complete settings* in
 if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
     from models.training.config import TrainingConfig
@@ -65,9 +65,9 @@ def adapt(
 
     Args:
         texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded datasets; formats may differ.
-        encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` to start from; defaults to that
-            of the settings, `embedded:mini-sentence`.
-        labels: A file of scored pairs or of texts with a class: some rows train, the others decide the verdict.
+        encoder: Original encoder: folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>`; defaults to
+            the encoder of the settings, `embedded:mini-sentence`.
+        labels: A file of scored pairs or of texts with a class: training labels, and test labels for the verdict.
         config: Settings to change, such as `{"training": {"max_steps": 200}}`.
         site: Store, mirror and device; defaults to the worker's environment.
         labels_only_judge: Train on views of the text instead; all labels decide the verdict.
@@ -81,19 +81,19 @@ def adapt(
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingData:
     """Training data and settings of an adaptation.
 
     Attributes:
-        taught: names of the views, or `labels`.
-        views: views of the text; None when training on labels.
-        trips: round trips of some sentences; None without translation.
-        pairs: training pairs.
-        encoder: encoder settings for training.
-        training: objective and schedule.
+        names: Names of the views, or `labels`.
+        views: Views of the text; None when training on labels.
+        trips: Round trips of some sentences; None without translation.
+        pairs: Training pairs.
+        encoder: Encoder settings for training.
+        training: Objective and schedule.
     """
 
-    taught: tuple[str, ...]
+    names: tuple[str, ...]
     views: ViewsRef | None
     trips: ViewsRef | None
     pairs: PairsRef
@@ -113,41 +113,41 @@ def run_adapt(
 ) -> ReportRef:
     """Adapt an encoder and return the report; inside a flow run, each line is a task run."""
     use = config.use_of(labels=labels is not None, only_judge=labels_only_judge)
-    teaches = use == "adapt"
+    on_labels = use == "adapt"
     config = config.model_copy(update={"encoder": config.encoder.model_copy(update={"model": encoder})})
-    training = config.label_training if teaches else config.training
-    tell_precision(site, {"training": training.precision, "evaluation": config.evaluation.precision})
-    config = settled(config, site)
+    training = config.label_training if on_labels else config.training
+    announce_precision(site, {"training": training.precision, "evaluation": config.evaluation.precision})
+    config = fix_precision(config, site)
     start, resolved = resolve_encoder(site, config.encoder)
     reading = with_saved_settings(site, start, resolved)
     check_learns(start)
     if config.views == "dropout" and not can_drop(site, start):
         raise EncoderError(
-            f"{encoder} is a table of words, which has no dropout, expected a transformer for --views dropout; learn "
-            "crops (--views crops), or start from another encoder"
+            f"{encoder}: --views dropout needs a transformer (found a table of word vectors, which has no dropout). "
+            "Use --views crops, or another encoder"
         )
-    found = guards(site, config.evaluation.sets)
+    found = general_sets(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
     own = config.sources(texts, site.mirror)
     labelled = label_source(labels) if labels else None
 
     passages = read_passages(site, own, config.hold_out)
     if labelled is None:
-        check_asked(site, passages)  # refuses too little text before any translation
+        check_asked(site, passages)  # too little text raises before any translation
     corpus = learnt(site, passages, labelled, use, config.proof.seed)
-    if labelled is not None and teaches:
+    if labelled is not None and on_labels:
         pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed)
-        lesson = Lesson((LABELS,), None, None, pairs, reading, config.taught_by(labelled.kind))
+        data = TrainingData((LABELS,), None, None, pairs, reading, config.label_training_for(labelled.kind))
     else:
-        lesson = _of_views(site, corpus, config, reading, config.trained(raw=is_bare(site, start)))
-    trained = train(site, lesson.pairs, start, None, lesson.encoder, lesson.training)
+        data = _from_views(site, corpus, config, reading, config.view_training(raw=is_bare(site, start)))
+    trained = train(site, data.pairs, start, None, data.encoder, data.training)
 
     held_out = HeldOut(passages=passages, labels=labelled, use=use, config=config.proof)
     shares = config.proof.shares if use == "adapt" else (config.proof.share,)
     weighing = weigh(site, start, trained, dev, shares, config.proof, reading)
     merged = merge(site, start, trained, weighing, reading)
-    both = {"start": start, "adapted": merged}
-    candidates = [NamedEncoder(label=label, encoder=network, config=reading) for label, network in both.items()]
+    networks = {"start": start, "adapted": merged}
+    candidates = [NamedEncoder(label=label, encoder=network, config=reading) for label, network in networks.items()]
     systems = [
         encoder_system(site, candidate, found, computed(config.evaluation.precision, site)) for candidate in candidates
     ]
@@ -159,9 +159,9 @@ def run_adapt(
     artifacts = AdaptationArtifacts(
         passages=passages,
         corpus=corpus,
-        views=lesson.views,
-        trips=lesson.trips,
-        pairs=lesson.pairs,
+        views=data.views,
+        trips=data.trips,
+        pairs=data.pairs,
         trained=trained,
         weighing=weighing,
         proof=proof,
@@ -171,7 +171,7 @@ def run_adapt(
         encoder=encoder,
         sources=own,
         labels=labelled,
-        taught=lesson.taught,
+        taught=data.names,
         missing=tuple(found.missing),
         settings=config.model_dump_json(indent=1),
         translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
@@ -179,40 +179,41 @@ def run_adapt(
     return adaptation(site, artifacts, described, RunCommand(command=command))
 
 
-def guards(site: RunContext, names: tuple[str, ...]) -> FoundSets:
+def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
     """Find the general sets that measure forgetting: the named ones, and always STS-B.
 
     Raises:
-        UnknownSuiteError, HubError: as `frozen_names` and `available`.
-        SourceError: a named set is missing, or all sets of a named suite are; a suite may lack some of its sets.
+        UnknownSuiteError, HubError: As for `frozen_names` and `available`.
+        SourceError: A named set is missing, or all sets of a named suite; a suite may lack some of its sets.
     """
-    wanted = frozen_names(names)
-    named = {name.removeprefix(EMBEDDED) for name in wanted}
-    found = available(site, wanted if STSB.removeprefix(EMBEDDED) in named else (*wanted, STSB))
-    lost = [name for name in names if not any(own in found.sets for own in frozen_names((name,)))]
-    if lost:
-        why = found.missing[frozen_names((lost[0],))[0]]
+    sets = frozen_names(names)
+    has_stsb = STSB.removeprefix(EMBEDDED) in {name.removeprefix(EMBEDDED) for name in sets}
+    found = available(site, sets if has_stsb else (*sets, STSB))
+    missing = [name for name in names if not any(own in found.sets for own in frozen_names((name,)))]
+    if missing:
+        reason = found.missing[frozen_names((missing[0],))[0]]
         raise SourceError(
-            f"{', '.join(lost)} cannot be had, expected every general set that is named, and of a suite one at least; "
-            f"leave them out of --suite, or give a mirror that has them. Of the first: {why}"
+            f"{', '.join(missing)}: not available; every named general set is required, and at least one set of each "
+            f"named suite. Remove them from --suite, or set --mirror to a folder with their files. {missing[0]}: "
+            f"{reason}"
         )
     return found
 
 
-def _of_views(
+def _from_views(
     site: RunContext, corpus: CorpusRef, config: AdaptConfig, reading: EncoderConfig, training: TrainingConfig
-) -> Lesson:
-    """Make views of the text, and pairs of them to train on."""
-    taught = config.taught
-    views = augment(site, corpus, config.views_of(taught))
-    trips = _trips(site, corpus, config) if "round trips" in taught else None
-    pairs = pair_own(site, views, trips, config.pairs(taught))
-    return Lesson(taught, views, trips, pairs, config.learning(reading, taught), training)
+) -> TrainingData:
+    """Make views of the text, and training pairs of them."""
+    names = config.view_names
+    views = augment(site, corpus, config.views_of(names))
+    trips = _trips(site, corpus, config) if "round trips" in names else None
+    pairs = pair_own(site, views, trips, config.pairs(names))
+    return TrainingData(names, views, trips, pairs, config.training_encoder(reading, names), training)
 
 
 def _trips(site: RunContext, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef | None:
     """Return round trips of some training sentences; None without a translator."""
     if config.trip is None:
         return None
-    some = translated(site, corpus, config.translated, config.hold_out.seed)
-    return augment(site, some, AugmentConfig(translations=(config.trip,), original=False))
+    sample = translated(site, corpus, config.translated, config.hold_out.seed)
+    return augment(site, sample, AugmentConfig(translations=(config.trip,), original=False))

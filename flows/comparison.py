@@ -18,11 +18,11 @@ from tasks.reporting.sweep.runs import dev_of, run_systems, settings_of
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 
-_NO_SET = "The runs share no set of pairs or questions, so nothing is drawn on the same ones."
+_NO_SET = "The runs share no set of pairs or questions, so there are no paired differences."
 
 
 def _run_name() -> str:
-    return " beside ".join(flow_run.parameters["runs"])
+    return " and ".join(flow_run.parameters["runs"])
 
 
 @flow(name="bsl-compare", flow_run_name=_run_name)
@@ -34,36 +34,36 @@ def comparing(runs: list[str], site: RunContext | None = None) -> SweepRef:
         site: Store and mirror; defaults to the worker's environment.
     """
     show_logs()
-    place = run_context_of(site)
-    reports = tuple(ReportRef(key=ref.key) for ref in find_reports(place.open_store(), runs))
-    return compared(place, reports, command_of("compare", runs, {}))
+    context = run_context_of(site)
+    reports = tuple(ReportRef(key=ref.key) for ref in find_reports(context.open_store(), runs))
+    return compared(context, reports, command_of("compare", runs, {}))
 
 
 def compared(site: RunContext, reports: tuple[ReportRef, ...], command: str = "") -> SweepRef:
     """Return the comparison page of reports; inside a flow run, each line is a task run.
 
     Raises:
-        ArtifactMissingError: as `run_systems`.
-        EvaluationError: there is no figure to show side by side.
+        ArtifactMissingError: As for `run_systems`.
+        EvaluationError: The runs have no figure in common.
     """
     store = site.open_store()
     systems = run_systems(store, reports)
     settings = [settings_of(store.manifest(ref)) for ref in reports]
-    asked = [names_of(own["evaluation"]["sets"]) for own in settings]
-    names = [name for name in shared_names(asked) if kind_of(name).is_drawn]
-    others = undrawn(asked)
+    sets = [names_of(own["evaluation"]["sets"]) for own in settings]
+    names = [name for name in shared_names(sets) if kind_of(name).is_drawn]
+    others = undrawn(sets)
     if not names and not others:
-        scored = "; ".join(f"{one.label} on {', '.join(own)}" for one, own in zip(systems, asked, strict=True))
+        scored = "; ".join(f"{system.label} on {', '.join(own)}" for system, own in zip(systems, sets, strict=True))
         raise EvaluationError(
-            f"the runs share no set, expected one at least that all were scored on: {scored}. Score their encoders on "
-            f"one: bsl evaluate {' '.join(str(ref) for ref in reports)} --suite sts"
+            f"the runs share no set that all of them were scored on ({scored}). Score their encoders on the same sets: "
+            f"bsl evaluate {' '.join(str(ref) for ref in reports)} --suite sts"
         )
     found = available(site, names).drawn if names else {}
-    # A set that selected one of the encoders decides nothing if there is another.
-    chose = {dev_of(own) for own in settings}
-    fair = {name: wanted for name, wanted in found.items() if name not in chose}
-    selected = [name.replace("/", " ") for name in found if name in chose]
-    optimistic = f"{', '.join(selected)} selected an encoder, so its differences are optimistic."
+    # A set that selected one of the encoders counts only if there is no other set.
+    dev_sets = {dev_of(own) for own in settings}
+    fair = {name: drawn for name, drawn in found.items() if name not in dev_sets}
+    selected = [name.replace("/", " ") for name in found if name in dev_sets]
+    optimistic = f"{', '.join(selected)} selected an encoder's checkpoint, so differences on it are optimistic."
     shown = SweepSettings(
         title=f"{len(reports)} runs compared",
         config=BootstrapConfig.model_validate(settings[0]["evaluation"]["bootstrap"]),

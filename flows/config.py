@@ -1,4 +1,4 @@
-"""The complete, frozen configuration of a run: the stages' own configurations, composed."""
+"""Complete configuration of a run, composed of the stages' configurations; overrides, and their error messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from models.runtime.precision import Precision
 
 
-_FIRST_WORDS: Final = 4  # of a field's description, searched for a misspelt name
+_FIRST_WORDS: Final = 4  # words of a field's description that are searched for a misspelt name
 
 
 def explain(problem: ErrorDetails, base: BaseModel) -> str:
@@ -36,37 +36,37 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
         base: A valid configuration of the same type; the message suggests its fields.
     """
     # pydantic puts the name of the chosen objective between the section and its field.
-    place = ".".join(str(part) for part in problem["loc"] if part not in OBJECTIVE_CONFIGS)
-    if problem["type"] == "value_error" and not place:
-        return str(problem["ctx"]["error"])  # from a validator of the whole configuration, whose message is complete
+    path = ".".join(str(part) for part in problem["loc"] if part not in OBJECTIVE_CONFIGS)
+    if problem["type"] == "value_error" and not path:
+        return str(problem["ctx"]["error"])  # a validator of the whole configuration; its message is complete
     if problem["type"] != "extra_forbidden":
         message = problem["msg"].removeprefix("Value error, ")
-        return f"{place}: {message} (found {shown(repr(problem['input']))[:200]})"
+        return f"{path}: {message} (found {shown(repr(problem['input']))[:200]})"
     model: object = base
     for part in problem["loc"][:-1]:
         model = OBJECTIVE_CONFIGS[str(part)]() if part in OBJECTIVE_CONFIGS else _section(model, str(part))
     fields = list(type(model).model_fields) if isinstance(model, BaseModel) else []
     nearest = _nearest(str(problem["loc"][-1]), type(model)) if isinstance(model, BaseModel) else None
-    hint = f"; did you mean {nearest!r}?" if nearest else ""
-    listed = f"{'' if hint else '.'} Fields here: {', '.join(fields)}" if fields else ""
-    return f"{place}: no such field{hint}{listed}"
+    hint = f". Did you mean {nearest!r}?" if nearest else "."
+    listed = f" Fields: {', '.join(fields)}" if fields else ""
+    return f"{path}: unknown field{hint}{listed}"
 
 
 def _nearest(name: str, model: type[BaseModel]) -> str | None:
-    """Return the field with the closest name, else one with a similar phrase at the start of its description.
+    """Return the field with the closest name, else a field whose description starts with a similar phrase.
 
     For example, "learning_rate" finds `lr`, described as "Peak learning rate".
     """
     fields = model.model_fields
-    if near := difflib.get_close_matches(name, fields, n=1):
-        return near[0]
+    if nearest := difflib.get_close_matches(name, fields, n=1):
+        return nearest[0]
     phrases: dict[str, str] = {}
     for field, info in fields.items():
         words = (info.description or "").lower().split()[:_FIRST_WORDS]
         for start, end in itertools.combinations(range(len(words) + 1), 2):
             phrases.setdefault("_".join(words[start:end]), field)
-    near = difflib.get_close_matches(name, phrases, n=1, cutoff=0.8)
-    return phrases[near[0]] if near else None
+    nearest = difflib.get_close_matches(name, phrases, n=1, cutoff=0.8)
+    return phrases[nearest[0]] if nearest else None
 
 
 def _section(model: object, name: str) -> object:
@@ -83,7 +83,7 @@ C = TypeVar("C", bound=BaseModel)
 
 
 class PipelineConfig(RunSettings):
-    """Configuration of a run, with its title. A recipe is a function that returns one."""
+    """Configuration of a run. A recipe is a function that returns a configuration."""
 
     title: str = Field(min_length=1)
     """First line of the report."""
@@ -95,16 +95,16 @@ class PipelineConfig(RunSettings):
     @classmethod
     def _are_published(cls, systems: tuple[str, ...]) -> tuple[str, ...]:
         for system in systems:
-            rows_of(system)  # fails here, not in the report hours later
+            rows_of(system)  # a misspelt name fails now, not hours later in the report
         return systems
 
     def seeded(self, seed: int) -> PipelineConfig:
-        """Return the run with another seed in every training phase, and in a transform that uses one."""
-        again: dict[str, Any] = {"training": {"seed": seed}} if self.training else {}
+        """Return the run with another seed in every training phase, and in a transform that uses a seed."""
+        changes: dict[str, Any] = {"training": {"seed": seed}} if self.training else {}
         if self.transform and "seed" in type(self.transform).model_fields:
-            again["transform"] = {"seed": seed}
+            changes["transform"] = {"seed": seed}
         earlier = [override(phase, {"training": {"seed": seed}}) for phase in self.earlier]
-        return override(self, {"earlier": earlier, **again})
+        return override(self, {"earlier": earlier, **changes})
 
     def runs(self, seeds: int) -> list[PipelineConfig]:
         """Return the run with seeds 0, 1, …; a single run if no part of it uses a seed.
@@ -114,11 +114,11 @@ class PipelineConfig(RunSettings):
         """
         if self != self.seeded(0):
             raise ValueError(
-                "a seed (training.seed, transform.seed) is given, but each of several runs has its own, 0, 1, …; leave "
-                "it out, and say with --seeds how many there are"
+                "training.seed or transform.seed: set to a value, but the runs use the seeds 0, 1, …. Remove the "
+                "setting; --seeds sets the number of runs"
             )
-        draws = self.seeded(0) != self.seeded(1)
-        return [self.seeded(seed) for seed in range(seeds if draws else 1)]
+        is_seeded = self.seeded(0) != self.seeded(1)
+        return [self.seeded(seed) for seed in range(seeds if is_seeded else 1)]
 
     @property
     def precisions(self) -> dict[str, Precision]:
@@ -128,11 +128,11 @@ class PipelineConfig(RunSettings):
 
     @property
     def settings(self) -> RunSettings:
-        """The settings that decide the result: all but the report's title and its published rows."""
+        """The settings that decide the result: all fields except the report's title and its published rows."""
         return RunSettings.model_construct(**{name: getattr(self, name) for name in RunSettings.model_fields})
 
     def models(self) -> list[tuple[str, str | None]]:
-        """Return every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
+        """Return the pretrained models of a run: folder, `embedded:` name or Hub id, and revision."""
         translators = [(hop.model, hop.revision) for view in self.augment.translations for hop in view.hops]
         rewriters = [model for view in self.augment.rewritings for model in view.models]
         teachers = (teacher for phase in self.phases for teacher in phase.teachers)
@@ -141,10 +141,10 @@ class PipelineConfig(RunSettings):
 
 
 def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel]:
-    """Return a pydantic model with every field optional, nested ones too: the fields that a user may override.
+    """Return a pydantic model with every field optional, also the nested ones: the fields that a user may override.
 
-    In Prefect, a run's nested parameter replaces a deployment's as a whole. With optional fields merged by `override`,
-    a changed field leaves the recipe's other fields unchanged.
+    In Prefect, a nested parameter of a run replaces the deployment's parameter completely. Optional fields that
+    `override` merges leave the recipe's other fields unchanged.
 
     Args:
         model: The model to copy.
@@ -155,7 +155,7 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
     fields: dict[str, Any] = {}
     for name in dict.fromkeys((*first, *model.model_fields)):
         field = model.model_fields[name]
-        default = chosen if name == "name" else None  # the choice of an objective in the form sends its name
+        default = chosen if name == "name" else None  # choosing an objective in the form sends its name
         fields[name] = (_overridable(field.annotation) | None, Field(default, description=field.description))
     return create_model(
         f"{model.__name__}Overrides",
@@ -168,7 +168,7 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
 def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union or another form
     union = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     if union in (AnyObjective, AnyTransform):
-        # A name alone chooses an objective or a transform; fields alone change the one in the recipe.
+        # Only a name chooses an objective or a transform; only fields change the one in the recipe.
         members = get_args(union)
         names = tuple(member.model_fields["name"].default for member in members)
         return Literal[names] | Union[tuple(map(partial, members))]  # noqa: UP007
@@ -179,10 +179,10 @@ def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a u
 
 @dataclass(frozen=True)
 class Form:
-    """Makes Prefect's run form show every field of a model as optional, and drops the fields that it left unchanged.
+    """Annotation that shows every field of a model as optional in Prefect's run form, and drops unchanged fields.
 
-    The form sends all fields of the model, null where nothing was entered. In any other mapping null is a value: for
-    example `--set training.collapse=null`.
+    The form sends all fields of the model, null where nothing was entered. In any other mapping null is a value, as in
+    `--set training.collapse=null`.
     """
 
     model: type[BaseModel]
@@ -225,15 +225,15 @@ else:
 
 
 def override(config: C, *changes: Mapping[str, Any]) -> C:
-    """Return a configuration with changes, validated as a whole. The only place where configurations are merged.
+    """Return a validated configuration with changes. Configurations are merged only here.
 
     Args:
         config: A recipe, or other settings.
         changes: Nested fields; later mappings win.
 
     Raises:
-        ValueError: A field is unknown (the message suggests the nearest name), has the wrong type or is out of bounds;
-            or the recipe trains nothing and `changes` sets training fields without naming an objective.
+        ValueError: A field is unknown (the message suggests the closest name), has the wrong type or is out of bounds;
+            or the recipe does not train and `changes` sets training fields without an objective.
     """
     fields = config.model_dump()
     for layer in changes:
@@ -264,26 +264,26 @@ def _check_trains(recipe: str, training: object) -> None:
     if isinstance(training, Mapping) and "objective" not in training:
         fields = ", ".join(f"training.{name}" for name in training) or "training"
         raise ValueError(
-            f"{fields}: {recipe} trains nothing; name training.objective as well, or take a recipe that trains"
+            f"{fields}: recipe {recipe} does not train. Set training.objective as well, or use a recipe that trains"
         )
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Merge changes into settings, section by section."""
-    both = dict(base)
+    merged = dict(base)
     if changes.get("model", base.get("model")) != base.get("model") and "revision" in base:
-        both["revision"] = None  # the pinned commit belongs to the replaced model
+        merged["revision"] = None  # the pinned commit belongs to the replaced model
     for name, value in changes.items():
-        inner = both.get(name)
+        inner = merged.get(name)
         if isinstance(value, str) and isinstance(inner, Mapping) and "name" in inner:
-            value = {"name": value}  # a bare name; the fields stay if the name is unchanged
-        deeper = isinstance(value, Mapping) and isinstance(inner, Mapping)
-        both[name] = _merged(_same_kind(inner, value), value) if deeper else value
-    return both
+            value = {"name": value}  # only a name; the fields stay if the name is unchanged
+        are_sections = isinstance(value, Mapping) and isinstance(inner, Mapping)
+        merged[name] = _merged(_same_kind(inner, value), value) if are_sections else value
+    return merged
 
 
 def _same_kind(inner: Any, value: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ANN401 - a mapping by the caller
-    """Return the section to change; empty if the changes name another objective, which has other fields."""
+    """Return the section to change; empty if the changes choose another objective, which has other fields."""
     return {} if value.get("name", inner.get("name")) != inner.get("name") else inner
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import Site, computed, run_context_of, settled, tell_precision
+from flows.run_context import Site, announce_precision, computed, fix_precision, run_context_of
 from storage.artifacts.refs import EvaluationRef
 from tasks.embedding.embed import TITLE, embed, embed_tfidf
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 def _run_name() -> str:
-    asked = flow_run.parameters
-    return f"{', '.join(asked['models'])} on {', '.join(asked['suite'])}"
+    given = flow_run.parameters
+    return f"{', '.join(given['models'])} on {', '.join(given['suite'])}"
 
 
 @flow(name="bsl-evaluate", flow_run_name=_run_name)
@@ -49,21 +49,21 @@ def evaluation(
     """
     show_logs()
     settings = config or EvaluationSettings()
-    place = run_context_of(site)
-    tell_precision(place, {"evaluation": settings.precision})
-    asked, precision = settings.precision, computed(settings.precision, place)
-    settings = settled(settings, place)
-    found = available(place, names_of(suite))
-    candidates = find_encoder_systems(place, models, settings.reading, asked)
+    context = run_context_of(site)
+    announce_precision(context, {"evaluation": settings.precision})
+    configured, precision = settings.precision, computed(settings.precision, context)
+    settings = fix_precision(settings, context)
+    found = available(context, names_of(suite))
+    candidates = find_encoder_systems(context, models, settings.reading, configured)
 
     embedded = candidates if found.embedded() else []
-    systems = [encoder_system(place, candidate, found, precision) for candidate in embedded]
+    systems = [encoder_system(context, candidate, found, precision) for candidate in embedded]
     scores = [
-        *(scores for system in systems for scores in frozen_scores(place, system, found, settings)),
-        *tuned_scores(place, candidates, found, settings),
+        *(scores for system in systems for scores in frozen_scores(context, system, found, settings)),
+        *tuned_scores(context, candidates, found, settings),
     ]
-    compared = differences(place, systems[0], systems[1:], found, settings) if systems else ()
-    return summarise(place, tuple(scores), compared, Missing.of(found.missing), tables())
+    compared = differences(context, systems[0], systems[1:], found, settings) if systems else ()
+    return summarise(context, tuple(scores), compared, Missing.of(found.missing), tables())
 
 
 def encoder_system(site: RunContext, candidate: NamedEncoder, found: FoundSets, precision: Computed) -> System:
@@ -75,7 +75,7 @@ def encoder_system(site: RunContext, candidate: NamedEncoder, found: FoundSets, 
 def run_systems(
     site: RunContext, corpus: CorpusRef, candidates: list[NamedEncoder], found: FoundSets, config: RunSettings
 ) -> list[System]:
-    """Return the systems that a run reports: TF-IDF, its encoders, and these encoders after the transform, if any."""
+    """Return the systems that a run reports: TF-IDF, its encoders, and its encoders after the transform, if any."""
     precision = computed(config.evaluation.precision, site)
     encoders = [encoder_system(site, candidate, found, precision) for candidate in candidates]
     transformed = [
@@ -101,7 +101,7 @@ def differences(
     site: RunContext, first: System, others: list[System], found: FoundSets, config: ScoringConfig
 ) -> tuple[ComparisonRef, ...]:
     """Compare each other system with the first (other minus first), on the sets of all kinds with draws."""
-    sets = {other: {name: wanted for name, wanted in found.drawn.items() if other.of((wanted,))} for other in others}
+    sets = {other: {name: drawn for name, drawn in found.drawn.items() if other.of((drawn,))} for other in others}
     return tuple(
         compare(site, first.embeddings, other.embeddings, (first.label, other.label), own, config.bootstrap)
         for other, own in sets.items()
@@ -112,7 +112,7 @@ def differences(
 def tuned_scores(
     site: RunContext, candidates: list[NamedEncoder], found: FoundSets, config: EvaluationSettings
 ) -> list[ScoresRef]:
-    """Score encoders after fine-tuning, one by one."""
+    """Score encoders after fine-tuning, on every kind of set that fine-tunes."""
     return [
         scores
         for candidate in candidates
@@ -155,13 +155,12 @@ def _on_corpus(
 def _on_targets(
     site: RunContext, candidate: NamedEncoder, found: FoundSets, posthoc: AnyTransform, config: RunSettings
 ) -> list[System]:
-    """Fit a transform on each dataset, on the sentences of all its splits; a missing split is logged and left out."""
+    """Fit a transform on each dataset, on the sentences of all its splits; a missing split is logged and skipped."""
     systems = []
     frozen = [name for name in found.sets if not kind_of(name).fine_tunes]
-    wholes = {name: kind_of(name).whole(name) for name in frozen}
-    for _, names in groupby(sorted(frozen, key=wholes.__getitem__), key=wholes.__getitem__):
-        asked = list(names)
-        sets = tuple(available(site, wholes[asked[0]]).sets.values())
+    splits = {name: kind_of(name).whole(name) for name in frozen}  # all splits of the name's dataset
+    for all_splits, _ in groupby(sorted(frozen, key=splits.__getitem__), key=splits.__getitem__):
+        sets = tuple(available(site, all_splits).sets.values())
         vectors = embed(site, candidate.encoder, sets, candidate.config, computed(config.evaluation.precision, site))
         fitted = fit_transform(site, vectors, posthoc)
         systems.append(
@@ -169,7 +168,7 @@ def _on_targets(
                 candidate.label + config.after_transform,
                 candidate.checkpoint,
                 transform(site, vectors, fitted),
-                datasets=frozenset(wanted.dataset for wanted in sets),
+                datasets=frozenset(scored.dataset for scored in sets),
             )
         )
     return systems

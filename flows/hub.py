@@ -34,7 +34,7 @@ class HubPin:
 
     Attributes:
         kind: Model or dataset.
-        name: Its id.
+        name: Hub id.
         revision: The commit to read; None for the newest.
         reason: Why no commit is pinned; empty if no reason is recorded.
     """
@@ -53,7 +53,7 @@ class PinStatus:
         pin: The pin.
         verdict: `same`, `moved` (a newer commit exists), `unpinned`, or `lacking` (the Hub does not serve it).
         newest: The newest commit; None if lacking.
-        detail: The files in use that differ, or the error.
+        detail: The changed files in use, or the error.
     """
 
     pin: HubPin
@@ -65,7 +65,7 @@ class PinStatus:
 def pins() -> tuple[HubPin, ...]:
     """Return every Hub repository that a recipe or a declared dataset reads, each once."""
     unpinned = {encoder.model for encoder in ENCODERS.values() if encoder.revision is None}
-    models = {model: None for make in RECIPES.values() for model in make().models() if of_the_hub(model[0])}
+    models = {model: None for make in RECIPES.values() for model in make().models() if is_hub_id(model[0])}
     sets = {(str(declared.hub_id), declared.revision): "" for declared in DATASETS.values() if declared.hub_id}
     archives = {declared.archive for declared in DATASETS.values() if declared.archive is not None}
     sets |= {(archive.hub_id, archive.revision): "" for archive in archives}
@@ -81,13 +81,13 @@ def look(pin: HubPin) -> PinStatus:
         repository = Repository(pin.kind, pin.name)
         newest = repository.listing(None)
         if pin.revision is None:
-            return PinStatus(pin, "unpinned", newest.commit, pin.reason or "and nothing says why")
+            return PinStatus(pin, "unpinned", newest.commit, pin.reason or "no reason is recorded")
         if newest.commit == pin.revision:
             return PinStatus(pin, "same", newest.commit, "")
         changed = _changed(pin.kind, repository.listing(pin.revision), newest)
     except SourceError as error:
         return PinStatus(pin, "lacking", None, error.finding)
-    return PinStatus(pin, "moved", newest.commit, ", ".join(changed) or "no file that is read")
+    return PinStatus(pin, "moved", newest.commit, ", ".join(changed) or "no file in use changed")
 
 
 def _changed(kind: Kind, old: Listing, new: Listing) -> list[str]:
@@ -112,7 +112,7 @@ def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
         UnknownSuiteError: A suite or set of the evaluation is unknown.
     """
     models = [f"{MODEL}{name}@{revision}" if revision else f"{MODEL}{name}" for name, revision in config.models()
-              if of_the_hub(name)]  # fmt: skip
+              if is_hub_id(name)]  # fmt: skip
     sources = [
         spec for spec in config.ingest.sources if spec.path is None and not f"{spec.dataset}".startswith(EMBEDDED)
     ]
@@ -122,7 +122,7 @@ def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
     return tuple(dict.fromkeys([*models, *sources, *sets]))
 
 
-def of_the_hub(model: str) -> bool:
+def is_hub_id(model: str) -> bool:
     """Return whether a model's name is a Hub id: not an embedded asset, file, folder or artifact."""
     if model.startswith((EMBEDDED, ".", "/", "~")) or is_vectors_file(model):
         return False

@@ -14,7 +14,7 @@ from prefect.runtime import flow_run
 from flows.config import Overrides, PipelineConfig, override
 from flows.evaluation import differences, frozen_scores, run_systems
 from flows.recipes import RecipeName, recipe
-from flows.run_context import Site, command_of, computed, run_context_of, settled, tell_precision
+from flows.run_context import Site, announce_precision, command_of, computed, fix_precision, run_context_of
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.ingest import ingest, locate_sources, nli
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
 def _run_name() -> str:
     """Return the recipe, the corpus and the start of the run's id."""
-    asked = flow_run.parameters
-    config = recipe(asked["recipe_name"])
+    given = flow_run.parameters
+    config = recipe(given["recipe_name"])
     with suppress(ValueError):  # the flow raises it again, and Prefect records a failed run
-        config = override(config, asked.get("overrides") or {})
+        config = override(config, given.get("overrides") or {})
     corpus = " + ".join(str(source.dataset or source.path) for source in config.ingest.sources)
-    return f"{asked['recipe_name']} on {corpus[:60]} · {str(flow_run.id)[:8]}"
+    return f"{given['recipe_name']} on {corpus[:60]} · {str(flow_run.id)[:8]}"
 
 
 @flow(name="bsl-pipeline", flow_run_name=_run_name)
@@ -57,31 +57,26 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
     """Run a recipe, from raw sentences to the report of its evaluated encoder.
 
     Args:
-        recipe_name: A published row or one of the project's recipes; `bsl recipes` describes them.
-        overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`; a field left at None keeps
+        recipe_name: A recipe of a published row, or one of the project's own; `bsl recipes` describes them.
+        overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`; a field left at None has
             the recipe's value.
-        site: Store, mirror and device, where they differ from the worker's BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
+        site: Store, mirror and device that replace the worker's BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
     """
     show_logs()
     changes = overrides or {}
-    config, place = override(recipe(recipe_name), changes), run_context_of(site)
+    config, context = override(recipe(recipe_name), changes), run_context_of(site)
     command = command_of("run", [recipe_name], {}, list(changed_settings(changes)))
-    tell_precision(place, config.precisions)
-    return run(config, place, command).report
+    announce_precision(context, config.precisions)
+    return run(config, context, command).report
 
 
-def changed_settings(changes: Mapping[str, Any], place: str = "") -> Iterator[str]:
-    """Yield changes as arguments of `--set`.
-
-    Args:
-        changes: Field → value, nested.
-        place: Prefix of the fields, such as `training.`.
-    """
+def changed_settings(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield nested changes as arguments of `--set`; `prefix` is the outer section, such as `training.`."""
     for name, value in changes.items():
         if isinstance(value, Mapping) and value:
-            yield from changed_settings(value, f"{place}{name}.")
+            yield from changed_settings(value, f"{prefix}{name}.")
         else:
-            yield f"{place}{name}={value if isinstance(value, str) else json.dumps(value, default=str)}"
+            yield f"{prefix}{name}={value if isinstance(value, str) else json.dumps(value, default=str)}"
 
 
 @dataclass(frozen=True)
@@ -90,8 +85,8 @@ class Run:
 
     Attributes:
         report: The report.
-        system: The last trained encoder, or the untrained one, after the transform if there is one. If the transform
-            is fitted on each dataset separately, this is the system of the last dataset.
+        system: The last trained encoder, or the untrained encoder, after the transform if there is one. If the
+            transform is fitted on each dataset separately, this is the system of the last dataset.
         scores: All scores of that system.
     """
 
@@ -108,14 +103,14 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         site: Store, mirror and device.
         command: The command that repeats the run, printed in the report.
     """
-    config = settled(config, site)
+    config = fix_precision(config, site)
     start, named = resolve_encoder(site, config.encoder, config.words)
     encoder = with_saved_settings(site, start, named)
     if config.phases:
         check_learns(start)
     found = available(site, frozen_names(config.evaluation.sets))
     dev = resolve_scored_set(site, config.evaluation.dev) if config.phases and config.evaluation.dev else None
-    # Fail now on a missing set or an uneven batch, not after hours of translation and training.
+    # A missing set or an uneven batch raises now, not after hours of translation and training.
     for scored in config.scored:
         resolve_scored_set(site, scored)
     for phase in config.phases:
@@ -124,8 +119,8 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
 
     sources = locate_sources(site, config.ingest)
     corpus = ingest(site, sources, config.ingest)
-    for phase, who in zip(config.phases, teachers, strict=True):
-        check_teaching(site, corpus, who, phase.training.objective)
+    for phase, found_teachers in zip(config.phases, teachers, strict=True):
+        check_teaching(site, corpus, found_teachers, phase.training.objective)
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
     views = None
     if config.phases:
@@ -133,15 +128,15 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         views = augment(site, corpus, config.augment, labelled, given)
     pairs = [pairs_of(site, corpus, views, labelled, phase.pairs) for phase in config.phases if views]
     checkpoints: list[CheckpointRef] = []
-    for phase, learnt, who in zip(config.phases, pairs, teachers, strict=True):
-        teacher = teach(site, corpus, who, computed(config.evaluation.precision, site))
+    for phase, training_pairs, found_teachers in zip(config.phases, pairs, teachers, strict=True):
+        teacher = teach(site, corpus, found_teachers, computed(config.evaluation.precision, site))
         last = checkpoints[-1] if checkpoints else start
-        checkpoints.append(train(site, learnt, last, dev, encoder, phase.training, teacher))
+        checkpoints.append(train(site, training_pairs, last, dev, encoder, phase.training, teacher))
 
     networks = zip(config.systems, [start, *checkpoints], strict=True)
     candidates = [NamedEncoder(label=label, encoder=network, config=encoder) for label, network in networks]
-    words, *systems = run_systems(site, corpus, candidates, found, config)
-    figures = [frozen_scores(site, system, found, config.evaluation) for system in (words, *systems)]
+    tfidf, *systems = run_systems(site, corpus, candidates, found, config)
+    scores = [frozen_scores(site, system, found, config.evaluation) for system in (tfidf, *systems)]
     gains = differences(site, systems[0], systems[1:], found, config.evaluation)
     artifacts = RunArtifacts(
         corpus=corpus,
@@ -149,12 +144,12 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         pairs=tuple(pairs),
         checkpoints=tuple(checkpoints),
         folded=tuple(system.folded for system in systems if system.folded),
-        scores=tuple(scores for system in figures for scores in system),
+        scores=tuple(ref for refs in scores for ref in refs),
         comparisons=gains,
-        vectors={system.label: system.embeddings for system in (words, *systems) if system.datasets is None},
+        vectors={system.label: system.embeddings for system in (tfidf, *systems) if system.datasets is None},
         sets=found.scored,
     )
-    asked = ReportSettings(
+    settings = ReportSettings(
         title=config.title,
         missing=Missing.of(found.missing),
         tables=tables(),
@@ -162,8 +157,8 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         settings=config.settings,
         sources=config.ingest.sources,
     )
-    page = report(site, artifacts, asked, RunCommand(command=command))
+    page = report(site, artifacts, settings, RunCommand(command=command))
     # A transform fitted on each dataset gives several systems with the same label.
-    own = zip((words, *systems), figures, strict=True)
-    outcome = tuple(scores for system, made in own if system.label == systems[-1].label for scores in made)
-    return Run(page, systems[-1], outcome)
+    by_system = zip((tfidf, *systems), scores, strict=True)
+    last_scores = tuple(ref for system, refs in by_system if system.label == systems[-1].label for ref in refs)
+    return Run(page, systems[-1], last_scores)

@@ -1,7 +1,7 @@
-"""Rebuild the embedded models from named, licensed collections and a seed: one line for each artifact.
+"""Rebuild the embedded models from licensed collections and a seed: one line for each artifact.
 
-The translator into English starts from the weights of the one out of English (same vocabulary, words already aligned).
-It is then trained on back-translations by the latter too, so that round trips keep the sentence's meaning.
+The translator into English starts from the weights of the translator from English (same vocabulary, words already
+aligned). It is also trained on back-translations by that translator, so that round trips preserve the meaning.
 """
 
 from __future__ import annotations
@@ -84,27 +84,27 @@ def assets(config: AssetsConfig, site: RunContext | None = None, root: Path | No
         root: Folder to pack into; defaults to the package's folder.
     """
     show_logs()
-    place = run_context_of(site)
-    english = locate_collections(place, (*ENGLISH, *EVALUATION))
-    several = locate_collections(place, (*MULTILINGUAL, *EVALUATION))
+    context = run_context_of(site)
+    english = locate_collections(context, (*ENGLISH, *EVALUATION))
+    several = locate_collections(context, (*MULTILINGUAL, *EVALUATION))
     held_out = tuple(
         resolve_source(SourceSpec(dataset=f"embedded:{HELD_OUT}", split=f"tatoeba-{code}")) for code in LANGUAGES
     )
-    english_sides = locate_collections(place, (NLI[0], *PARALLEL, *EVALUATION))
+    english_sides = locate_collections(context, (NLI[0], *PARALLEL, *EVALUATION))
     sample = resolve_source(SourceSpec(dataset="embedded:nli-sample"))
 
-    encoder = pretrain_encoder(place, english, (), config.encoder)
-    multilingual = pretrain_encoder(place, several, held_out, config.multilingual)
-    teacher, named = resolve_encoder(place, config.student.teacher)
-    student = teach_student(place, english, encoder, teacher, config.student.model_copy(update={"teacher": named}))
-    parallel = split_parallel(place, locate_collections(place, (*PARALLEL, NLI[0])), config.forward)
-    forward = pretrain_translator(place, parallel, None, None, config.forward)
-    plain = pretrain_translator(place, parallel, forward, None, config.back)
+    encoder = pretrain_encoder(context, english, (), config.encoder)
+    multilingual = pretrain_encoder(context, several, held_out, config.multilingual)
+    teacher, named = resolve_encoder(context, config.student.teacher)
+    student = teach_student(context, english, encoder, teacher, config.student.model_copy(update={"teacher": named}))
+    parallel = split_parallel(context, locate_collections(context, (*PARALLEL, NLI[0])), config.forward)
+    forward = pretrain_translator(context, parallel, None, None, config.forward)
+    first_back = pretrain_translator(context, parallel, forward, None, config.back)
     amounts = BackTranslation(languages=tuple(_GERMAN_FRENCH), captions=config.captions, everyday=config.everyday)
-    returned = back_translate(place, forward, english_sides, parallel, sample, amounts)
-    back = pretrain_translator(place, parallel, plain, returned, config.round_trip)
+    returned = back_translate(context, forward, english_sides, parallel, sample, amounts)
+    back = pretrain_translator(context, parallel, first_back, returned, config.round_trip)
 
-    made = {
+    models = {
         FORWARD: (forward, config.forward.learning.seed),
         BACK: (back, config.round_trip.learning.seed),
         ENCODER: (encoder, config.encoder.learning.seed),
@@ -112,8 +112,8 @@ def assets(config: AssetsConfig, site: RunContext | None = None, root: Path | No
         STUDENT: (student, config.student.training.seed),
     }
     folder = root or assets_root()
-    for name, (ref, seed) in made.items():
-        pack(place.open_store(), ref, name, folder, seed)
-    for name in made:
+    for name, (ref, seed) in models.items():
+        pack(context.open_store(), ref, name, folder, seed)
+    for name in models:
         record(name, folder, figures_of(name, config.measured, folder))
-    return {name: ref.key for name, (ref, _) in made.items()}
+    return {name: ref.key for name, (ref, _) in models.items()}

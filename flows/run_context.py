@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Site = RunContext
 else:
-    Site = Annotated[RunContext, Form(partial(RunContext))]  # in Prefect's form, an empty field is the worker's setting
+    Site = Annotated[RunContext, Form(partial(RunContext))]  # an empty field of Prefect's form: the worker's setting
 
 
 class _RunContextSettings(RunContext, BaseSettings):
-    """`RunContext` read from environment variables; stages take the plain one, since a worker's environment differs."""
+    """`RunContext` read from environment variables. Stages receive a plain one: a worker's environment may differ."""
 
     model_config = SettingsConfigDict(env_prefix="BSL_", env_ignore_empty=True, case_sensitive=False)
 
@@ -48,8 +48,8 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     Raises:
         ValueError: A value is invalid; the message names the field and its variable.
     """
-    asked = given.model_dump(exclude_unset=True) if isinstance(given, RunContext) else given or {}
-    explicit = {field: asked[field] for field in RunContext.model_fields if asked.get(field) is not None}
+    options = given.model_dump(exclude_unset=True) if isinstance(given, RunContext) else given or {}
+    explicit = {field: options[field] for field in RunContext.model_fields if options.get(field) is not None}
     try:
         settings = _RunContextSettings.model_validate(explicit)
     except ValidationError as error:
@@ -58,16 +58,12 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
 
 
 def variable_of(field: str) -> str:
-    """Return the environment variable of a field of `RunContext`.
-
-    Args:
-        field: Name of the field.
-    """
+    """Return the environment variable of a field of `RunContext`."""
     return "BSL_DATA_MIRROR" if field == "mirror" else f"BSL_{field.upper()}"
 
 
 def _explain(problem: ErrorDetails) -> str:
-    """Return the field, its variable and the reason; the value is left out, as a URL may contain a password."""
+    """Return the field, its variable and the reason, without the value: a URL may contain a password."""
     name = str(problem["loc"][0]) if problem["loc"] else ""
     reason = problem["msg"].removeprefix("Value error, ")
     field = "mirror" if name == "BSL_DATA_MIRROR" else name
@@ -78,7 +74,7 @@ def command_of(verb: str, names: Sequence[str], options: Mapping[str, str | None
     """Return the `bsl` command line, quoted for a shell.
 
     Args:
-        verb: Subcommand of `bsl`.
+        verb: Command of `bsl`, such as `run`.
         names: Positional arguments: a recipe, or files.
         options: Name → value; None for options that were not given.
         changes: `field=value` for each `--set`.
@@ -91,28 +87,25 @@ def command_of(verb: str, names: Sequence[str], options: Mapping[str, str | None
 C = TypeVar("C", bound="BaseModel")
 
 
-def settled(config: C, site: RunContext) -> C:
-    """Replace every `auto` precision in a configuration by the one for this machine; idempotent."""
+def fix_precision(config: C, site: RunContext) -> C:
+    """Replace every `auto` in a configuration's precisions by the precision of this machine; idempotent."""
     return precision.settled(config, lambda: device_of(site))
 
 
-def computed(asked: Precision, site: RunContext) -> Computed:
-    """Return the precision that this machine uses for a configured one."""
-    return asked if asked != "auto" else precision.computed(asked, device_of(site))
+def computed(configured: Precision, site: RunContext) -> Computed:
+    """Return the precision that this machine uses for a configured precision, which may be `auto`."""
+    return configured if configured != "auto" else precision.computed(configured, device_of(site))
 
 
-def tell_precision(site: RunContext, asked: Mapping[str, Precision]) -> None:
+def announce_precision(site: RunContext, precisions: Mapping[str, Precision]) -> None:
     """Announce the precision of a run, and the reason for it, in the log and on the terminal.
 
     Args:
         site: Store and device of the run.
-        asked: Phase (`training`, `evaluation`) → its configured precision.
+        precisions: Phase (`training`, `evaluation`) → configured precision.
     """
-    if not asked:
-        return
-    explanations = {name: precision.explained(own, device_of(site)) for name, own in asked.items()}
-    alike = len(set(explanations.values())) == 1
-    line = "precision: " + (
-        next(iter(explanations.values())) if alike else "; ".join(f"{n} {own}" for n, own in explanations.items())
-    )
-    announce(line)
+    explanations = {phase: precision.explained(own, device_of(site)) for phase, own in precisions.items()}
+    if len(set(explanations.values())) == 1:
+        announce(f"precision: {next(iter(explanations.values()))}")
+    elif explanations:
+        announce(f"precision: {'; '.join(f'{phase} {text}' for phase, text in explanations.items())}")

@@ -10,14 +10,14 @@ ModelError
 │       └── DamagedSnapshotError   a file of the saved state is missing or damaged
 ├── EvaluationError            no score can be computed from the vectors or gold scores
 ├── SentenceIdCollisionError   two different sentences of a corpus have the same id
-├── EmptyCorpusError           no sentence is left of the sources
+├── EmptyCorpusError           no sentence of the sources is left
 └── TranslationError           a sentence cannot be translated
     ├── TranslatorLoadError        the folder has no model that this backend can run, or the backend does not run
     ├── DeviceMemoryError          the model, or a batch of one sentence, does not fit the device
     ├── TranslationStoppedError    the run was asked to stop between two shards
     └── SmokeTestError             the translator runs, but its output is bad
 
-Every message states what was found, what was expected and what to do next.
+A message states what was found, what was expected and what to do next.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class NonFiniteLossError(TrainingError):
         self.step = step
         self.rows = tuple(rows)
         self.saved_in = saved_in
-        where = f"saved in {saved_in}" if saved_in else "not saved, since no work folder was given"
+        saved = f"saved in {saved_in}" if saved_in else "not saved, because there is no work folder"
         super().__init__(
-            f"{quantity} is {value} at step {step}, expected a finite number; the batch was rows "
-            f"{_short(self.rows)} of the pairs, {where}; {remedy}"
+            f"{quantity} is {value} at step {step}, expected a finite number (batch: rows {_short(self.rows)} of the "
+            f"pairs, {saved}). {remedy}."
         )
 
 
@@ -94,12 +94,12 @@ class InterruptedRunError(TrainingError):
 
     def __init__(self, step: int, total: int, saved_in: str | None) -> None:
         self.step = step
-        kept = (
-            f"its state is saved in {saved_in}; run again to resume"
+        state = (
+            f"Its state is saved in {saved_in}. Run again to resume."
             if saved_in
-            else "no work folder was given, so nothing is saved"
+            else "Its state is not saved, because there is no work folder."
         )
-        super().__init__(f"training was asked to stop after step {step} of {total}; {kept}")
+        super().__init__(f"training stopped on request after step {step} of {total}. {state}")
 
 
 class ResumeError(TrainingError):
@@ -139,7 +139,7 @@ class SmokeTestError(TranslationError):
 
 
 class TranslationStoppedError(TranslationError):
-    """The run was asked to stop; finished translations are kept, and a rerun resumes."""
+    """The run was asked to stop; finished translations are saved, and a rerun resumes."""
 
 
 @contextmanager
@@ -164,15 +164,16 @@ def load_errors(folder: Path, kind: type[ModelError]) -> Iterator[None]:
     except pickle.UnpicklingError as error:
         # torch's own message explains how to run the code in the file, which would be unsafe.
         raise kind(
-            f"{folder}: its pickled weights hold more than tensors and were not run; ask its authors for safetensors"
+            f"{folder}: its pickled weights contain more than tensors, and code in files is never run. Ask its authors "
+            "for safetensors."
         ) from error
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__module__ != _PANICS:
             raise
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise kind(
-            f"{folder}: cannot be loaded ({reason:.300}); check that the copy is complete and that its files belong "
-            "together"
+            f"{folder}: cannot be loaded ({reason:.300}). Check that the copy is complete, and that its files are of "
+            "the same model."
         ) from error
 
 
@@ -184,4 +185,4 @@ def _rebuild(kind: type[ModelError], args: tuple[object, ...], state: dict[str, 
 
 def _short(rows: tuple[int, ...]) -> str:
     listed = ", ".join(str(row) for row in rows[:_SHOWN])
-    return f"[{listed}, … {len(rows)} in all]" if len(rows) > _SHOWN else f"[{listed}]"
+    return f"[{listed}, … {len(rows)} rows]" if len(rows) > _SHOWN else f"[{listed}]"

@@ -25,7 +25,7 @@ from storage.filesystem.names import MANIFEST
 from storage.sources.labels import LabelSource
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import ScoredSet, in_full, read_scored_set
-from tasks.corpus.labels import judging_labels
+from tasks.corpus.labels import evaluation_labels
 from tasks.embedding.encoders import encoder_folder
 from tasks.evaluation.kinds import kind_of
 from tasks.rendering.evidence import weighed
@@ -69,9 +69,10 @@ def weigh(
     config: AdaptationEvaluationConfig,
     encoder: EncoderConfig,
 ) -> None:
-    """Choose a share of the training: the largest with which a general dev set does not lose too much.
+    """Choose the largest share of the trained weights with which a general dev set does not lose too much.
 
-    If all lose too much, choose the smallest; if there is one, or no dev set, choose the largest without scoring any.
+    If all shares lose too much, the smallest is chosen. A single share is chosen without scoring, and so is the largest
+    share without a dev set.
     """
     from models.encoder.merging import merged
     from models.evaluation.significance.paired import forgets
@@ -91,7 +92,7 @@ def weigh(
     work.draft.write(pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row"))
     work.draft.note({SHARE: chosen})
     if scores:
-        show_table("weighing", weighed(scores.items()), "A general dev set with each share of the training, × 100")
+        show_table("weighing", weighed(scores.items()), "General dev set × 100 by share of the trained weights")
 
 
 @stage(ref=CheckpointRef, version=2)
@@ -106,9 +107,9 @@ def merge(
     from models.encoder.merging import merged
 
     share = float(str(work.store.manifest(weighing).figures[SHARE]))
-    between = merged(_loaded(work, start, encoder), _loaded(work, trained, encoder), share)
-    between.save(work.draft.folder / ENCODER)
-    work.draft.note({SHARE: share, "max_length": between.config.length})
+    result = merged(_loaded(work, start, encoder), _loaded(work, trained, encoder), share)
+    result.save(work.draft.folder / ENCODER)
+    work.draft.note({SHARE: share, "max_length": result.config.length})
 
 
 class GeneralFigures(StageInputs):
@@ -120,7 +121,7 @@ class GeneralFigures(StageInputs):
     """Differences between the encoders."""
 
 
-@stage(ref=ProofRef, version=17)
+@stage(ref=ProofRef, version=18)
 def prove(
     work: StageContext,
     held_out: HeldOut,
@@ -143,10 +144,10 @@ def prove(
     own = evidence(both[0], both[1], questions, config.bootstrap)
     rows = [*own, *general_evidence(figures, compared, headlines)]
     verdict = judged(rows, config.max_forgetting)
-    learnt = "" if verdict.word == "BETTER" else f" What was learnt is checkpoint/{adapted.key[:12]}."
+    unused = "" if verdict.word == "BETTER" else f" The adapted encoder is checkpoint/{adapted.key[:12]}."
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     work.draft.write(table)
-    work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice + learnt})
+    work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice + unused})
     show_table("proof", proof_rows(table), f"{verdict.word}: {verdict.reason}")
 
 
@@ -160,9 +161,9 @@ def settle(
     """Publish the final encoder: the adapted one if its verdict is BETTER, else the original files, unchanged."""
     better = work.store.manifest(proof).figures[VERDICT] == "BETTER"
     # An embedded model's folder contains a manifest, which would be wrong for this artifact.
-    aside = shutil.ignore_patterns(MANIFEST, ".*")
+    ignored = shutil.ignore_patterns(MANIFEST, ".*")
     folder = encoder_folder(work.store, adapted if better else start)
-    shutil.copytree(folder, work.draft.folder / ENCODER, ignore=aside)
+    shutil.copytree(folder, work.draft.folder / ENCODER, ignore=ignored)
     work.draft.note({"adapted": better})
 
 
@@ -178,7 +179,7 @@ def check_asked(site: RunContext, passages: PassagesRef) -> None:
     from models.evaluation.own_text import check_enough
 
     check_enough(store.scan(passages).filter(pl.col("part") == REPORT).collect(), REPORT)
-    announce("without labels no gain can be proved, and the start will be handed out; give some by --labels")
+    announce("without labels no gain can be proved: you get the original encoder. Give labels with --labels")
 
 
 def _questions(work: StageContext, held_out: HeldOut) -> Questions:
@@ -187,7 +188,7 @@ def _questions(work: StageContext, held_out: HeldOut) -> Questions:
 
     config = held_out.config
     sentences = work.store.scan(held_out.passages).filter(pl.col("part") == REPORT).collect()
-    labelled = judging_labels(work.store, held_out.passages, held_out.labels, held_out.use, config.seed)
+    labelled = evaluation_labels(work.store, held_out.passages, held_out.labels, held_out.use, config.seed)
     return Questions(probes(sentences, questions=config.questions, seed=config.seed), labelled)
 
 

@@ -109,24 +109,26 @@ class RunSettings(Record):
     @model_validator(mode="after")
     def _ends_in_training(self) -> Self:
         if self.earlier and self.training is None:
-            raise ValueError("earlier trainings without a last one; move the last of `earlier` to `training`")
+            raise ValueError(
+                "`earlier` has trainings, but `training` is null. Move the last of `earlier` to `training`."
+            )
         return self
 
     @model_validator(mode="after")
     def _has_a_key(self) -> Self:
         """Refuse infinite numbers and lone surrogates, which keys cannot contain (JSON in UTF-8)."""
-        fault = next(_without_form(self.model_dump(), ""), None)
+        fault = next(_json_faults(self.model_dump(), ""), None)
         if fault is not None:
-            raise ValueError(f"{fault}; give a finite number or plain text, or null where a limit is to be off")
+            raise ValueError(f"{fault}. Give a finite number or plain text, or null to remove a limit.")
         return self
 
 
-def _without_form(value: object, place: str) -> Iterator[str]:
-    """Yield the faults of a value's fields that JSON cannot represent."""
+def _json_faults(value: object, path: str) -> Iterator[str]:
+    """Yield the path of each field that JSON cannot represent, and why."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield f"{place} is not a finite number"
+        yield f"{path} is not a finite number"
     if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
-        yield f"{place} is not Unicode text"
+        yield f"{path} is not Unicode text"
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
     for name, part in inner:
-        yield from _without_form(part, f"{place}.{name}".lstrip("."))
+        yield from _json_faults(part, f"{path}.{name}".lstrip("."))

@@ -1,1 +1,1 @@
-"""The command `bsl`: one file for each group of verbs."""
+"""The command line `bsl`: one file for each group of commands."""

@@ -1,4 +1,4 @@
-"""`bsl adapt TEXT …`: an encoder adapted to your text, with proof."""
+"""`bsl adapt TEXT …`: adapt an encoder to your text, and test it on held-out text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flows.cli.terminal.options import (
     check_texts,
 )
 from flows.cli.terminal.overrides import settings_in
-from flows.cli.terminal.printing import BROWSE, print_result, print_taken
+from flows.cli.terminal.printing import BROWSE, print_result, print_sources
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
@@ -36,87 +36,89 @@ PRECISIONS = ("training", "label_training", "evaluation")  # sections of the set
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Adaptation:
-    """Options that make the settings of an adaptation."""
+    """Options for the settings of an adaptation."""
 
     labels_only_judge: Annotated[
-        bool, Parameter(help="learn views of the text, and let all labels judge", negative="")
+        bool, Parameter(help="train on views of the text, and use all labels for the verdict", negative="")
     ] = False
     suite: Annotated[
         tuple[str, ...],
         Parameter(
             consume_multiple=(1, None),
-            help="general sets beside STS-B; in sts and useb, no set may lose half a point",
+            help="general suites or sets in addition to STS-B; in sts and useb, no set may lose half a point",
         ),
     ] = ()
     views: Annotated[
         Literal["auto", "crops", "round-trips", "both", "dropout"] | None,
-        Parameter(help="what is learnt [default: auto]"),
+        Parameter(help="views to train on if training uses no labels [default: auto]"),
     ] = None
     translators: Annotated[str | None, Parameter(help="embedded, opus-mt, or '' for none [default: embedded]")] = None
     settings: Settings = Settings()
-    config: Annotated[Path | None, Parameter(help="JSON file of settings, as the page of `bsl adapt` has them")] = None
+    config: Annotated[Path | None, Parameter(help="JSON file of settings, as on the page of `bsl adapt`")] = None
 
     def wanted(self, reading: Reading) -> AdaptConfig:
-        """Return the settings: those of `--config`, then by options, then by `--precision` and `--set`, which win.
+        """Return the settings; `--set` and `--precision` override options, and options override `--config`.
 
         Raises:
-            ValueError: The file is not a JSON object, or its `evaluation` is not one; or a field or value is unknown.
+            ValueError: The file or its `evaluation` is not a JSON object, or a field or value is invalid.
         """
         from flows.config import override
         from flows.recipes.adaptation import AdaptConfig
 
-        read = settings_in(self.config)
-        if self.suite and not isinstance(scored := read.get("evaluation", {}), dict):
-            raise ValueError(f"--config {self.config}: evaluation is {scored!r}, expected a JSON object of settings")
+        from_file = settings_in(self.config)
+        if self.suite and not isinstance(section := from_file.get("evaluation", {}), dict):
+            raise ValueError(f"--config {self.config}: evaluation is {section!r}, expected a JSON object of settings")
         options = {"views": self.views, "translators": self.translators}
         given = {name: value for name, value in options.items() if value is not None} | reading.given
         suite = {"evaluation": {"sets": self.suite}} if self.suite else {}
-        return override(AdaptConfig(), read, given, suite, self.settings.changes(PRECISIONS))
+        return override(AdaptConfig(), from_file, given, suite, self.settings.changes(PRECISIONS))
 
 
 def adapt(
     texts: Annotated[tuple[str, ...], Parameter(help=TEXT_FORMS, required=True)],
     /,
     *,
-    encoder: Annotated[str | None, Parameter(help=f"{ENCODER_FORMS} [default: embedded:mini-sentence]")] = None,
+    encoder: Annotated[
+        str | None, Parameter(help=f"original encoder: {ENCODER_FORMS} [default: embedded:mini-sentence]")
+    ] = None,
     labels: Annotated[
         str | None,
-        Parameter(help="file of scored pairs or of texts with a class: half of them teach, the others judge"),
+        Parameter(help="file of scored pairs or of texts with a class: half for training, half for the verdict"),
     ] = None,
     adaptation: Adaptation = Adaptation(),
     reading: Reading = Reading(),
     place: Site = Site(),
     output: Output = Output(),
 ) -> None:
-    """Adapt an encoder to your text; you get the new one only if it is measurably better."""
+    """Adapt an encoder to your text; you get the new encoder only if it is better, else the original encoder."""
     check_texts(texts, place)
     check_files(labels)
     check_encoders([encoder], place)
-    wanted = adaptation.wanted(reading)
-    wanted.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
+    config = adaptation.wanted(reading)
+    config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
     if adaptation.suite:
         from tasks.evaluation.kinds import frozen_names
 
-        frozen_names(wanted.evaluation.sets)
-    begun = begin(place, output)
-    details = print_taken(wanted.sources(texts, begun.site.mirror), labels, output)
+        frozen_names(config.evaluation.sets)
+    start = begin(place, output)
+    details = print_sources(config.sources(texts, start.site.mirror), labels, output)
     from flows.adaptation import adapt as adapting
     from flows.config import difference
     from flows.recipes.adaptation import AdaptConfig
 
-    ref = begun.run(
+    ref = start.run(
         adapting,
         [],
         texts=list(texts),
         encoder=encoder,
         labels=labels,
         labels_only_judge=adaptation.labels_only_judge,
-        config=difference(AdaptConfig(), wanted) or None,
+        config=difference(AdaptConfig(), config) or None,
     )
-    _show(begun.site.open_store(), ref, output, encoder or wanted.encoder.model, details)
+    _show(start.site.open_store(), ref, output, encoder or config.encoder.model, details)
 
 
-def _show(store: Store, ref: ReportRef, output: Output, start: str, details: dict[str, Any]) -> None:
+def _show(store: Store, ref: ReportRef, output: Output, original: str, details: dict[str, Any]) -> None:
     """Print the evidence, the verdict and the paths of page and encoder, or JSON with `--json`."""
     from storage.artifacts.refs import ProofRef
     from tasks.rendering.evidence import MRR, proof_rows
@@ -130,6 +132,6 @@ def _show(store: Store, ref: ReportRef, output: Output, start: str, details: dic
         yield "Rows", [cast("dict[str, str]", manifest.figures["rows"])]
         yield f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof)
 
-    which = "adapted" if verdict == "BETTER" else f"{start}, unchanged"
+    which = "adapted" if verdict == "BETTER" else f"{original}, unchanged"
     lines = [f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)", BROWSE]
     print_result(store, ref, output, tables, lines, encoder=folder, proof=proof.to_dicts(), **details)

@@ -1,4 +1,4 @@
-"""`bsl artifacts ls | show | verify | gc | export`: the store without Prefect."""
+"""`bsl artifacts ls | show | verify | gc | export`: use the artifact store without Prefect."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # rows of a table
 _LONGEST = timedelta(days=36_500)
-_OTHERS = 108  # width of a line of `ls` without the artifact's name
-_NARROW = 38  # the same without the columns seconds and run, and with a short time
-Artifact = Annotated[str, Parameter(help="<kind>/<key>, the beginning of a key, or <kind>/latest")]
+_WIDE = 108  # width of a line of `ls` without the artifact's name
+_NARROW = 38  # width without the columns seconds and run, and with a short time
+Artifact = Annotated[str, Parameter(help="<kind>/<key>, a prefix of the key, or <kind>/latest")]
 
 
 def age(text: str) -> timedelta:
@@ -82,7 +82,7 @@ def ls(
 
 
 def _none_at(store: Store, what: str) -> str:
-    return f"no {what} at {store.url}; run a recipe, such as `bsl run tiny`, or give another --store (BSL_STORE)"
+    return f"no {what} at {store.url}. Run a recipe, such as `bsl run tiny`, or use another --store (BSL_STORE)"
 
 
 def _row(manifest: Manifest) -> dict[str, object]:
@@ -115,7 +115,9 @@ def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Outp
 
 
 def verify(
-    artifact: Annotated[str | None, Parameter(help="this one alone, named as `show` takes it [default: all]")] = None,
+    artifact: Annotated[
+        str | None, Parameter(help="<kind>/<key>, a prefix of the key, or <kind>/latest [default: all artifacts]")
+    ] = None,
     /,
     *,
     store: StoreUrl = None,
@@ -144,13 +146,13 @@ def verify(
 def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
     """Verify an artifact; return its verdict and the reason.
 
-    The verdict is `DAMAGED`, `stale` (runs make it again), `newer` (format of a newer version), `unread` (store error)
-    or `intact`.
+    The verdict is `DAMAGED`, `stale` (the next run rebuilds it), `newer` (format of a newer version), `unread` (store
+    error) or `intact`.
     """
     try:
         store.check(ref, every_byte=True)
     except StaleArtifactError as error:
-        return "stale", f"{error}; the next run makes it again"
+        return "stale", f"{error}; the next run rebuilds it"
     except (ArtifactMissingError, CorruptArtifactError) as error:
         return "DAMAGED", str(error)
     except NewerFormatError as error:
@@ -163,31 +165,33 @@ def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
 def gc(
     *,
     older_than: Annotated[
-        str, Parameter(help="time since the last use, for example 12h or 30d; leftovers and copies stay a day at least")
+        str, Parameter(help="time since the last use, for example 12h or 30d; at least a day for leftovers and copies")
     ] = "30d",
-    delete: Annotated[bool, Parameter(help="delete; without it nothing is touched")] = False,
+    delete: Annotated[
+        bool, Parameter(help="delete the listed artifacts and leftovers [default: only list them]")
+    ] = False,
     store: StoreUrl = None,
     output: Output = Output(),
 ) -> None:
-    """List, or delete, old artifacts that no newer report or evaluation needs, and leftovers."""
+    """List or delete old artifacts that no newer report or evaluation needs, and leftovers."""
     opened = _open(store)
     older, now = age(older_than), datetime.now(UTC)
     manifests = collectable(opened, older, now)
     folders = [*leftovers(opened, older), *unused_copies(opened, older)]
     loans = forgotten_loans(opened, older, now)
-    left = [*map(str, folders), *(f"{opened.url}/{loan}" for loan in loans)]
+    leftover = [*map(str, folders), *(f"{opened.url}/{loan}" for loan in loans)]
     if not output.json:
         _print(manifests, opened.url)
-        for name in left:
+        for name in leftover:
             print(f"leftover {name}")
     if delete:
         manifests = collect(opened, manifests, folders, loans, now - older)
-    counted = f"{len(manifests)} artifacts and {len(left)} leftovers"
+    counts = f"{len(manifests)} artifacts and {len(leftover)} leftovers"
     if output.json:
         rows = [_row(manifest) for manifest in manifests]
-        print_json({"artifacts": rows, "leftovers": left, "deleted": delete})
+        print_json({"artifacts": rows, "leftovers": leftover, "deleted": delete})
     else:
-        print(f"deleted {counted}" if delete else f"{counted} would go; add --delete to do it")
+        print(f"deleted {counts}" if delete else f"{counts} can be deleted; add --delete")
 
 
 def export(
@@ -196,7 +200,8 @@ def export(
     /,
     *,
     form: Annotated[
-        Literal["mteb", "markdown", "latex"] | None, Parameter(name="--as", help="write figures only, in this form")
+        Literal["mteb", "markdown", "latex"] | None,
+        Parameter(name="--as", help="write only the figures, in this format"),
     ] = None,
     onnx: Annotated[bool, Parameter(help="also write the encoder of a checkpoint as an ONNX graph")] = False,
     store: StoreUrl = None,
@@ -208,7 +213,7 @@ def export(
     from tasks.reporting.export import additions, export_figures  # imports Prefect, which would slow down `ls`
 
     if form and onnx:
-        raise ValueError(f"--as {form} writes figures, and --onnx an encoder; leave one of them out")
+        raise ValueError(f"--as {form} writes only figures, --onnx writes an encoder. Remove one of them")
     if form:
         written = export_figures(opened, ref, target, form)
     else:
@@ -225,20 +230,20 @@ def _open(store: str | None) -> Store:
 
 
 def _plain(text: str) -> Text:
-    """Return foreign text without markup or control characters."""
+    """Return untrusted text without markup or control characters."""
     return Text("".join(letter if letter.isprintable() else "�" for letter in text[:200]))
 
 
-def _print(manifests: list[Manifest], where: str) -> None:
+def _print(manifests: list[Manifest], title: str) -> None:
     longest = max((len(str(manifest.ref)) for manifest in manifests), default=0)
     console = Console()
-    # Names are never cut, as the names of one kind start alike. In a narrow terminal the other columns shrink.
-    narrow = console.is_terminal and console.width < _OTHERS + longest
-    table = Table(title=Text(where))
+    # Names are never truncated, because names of one kind have the same beginning; other columns shrink instead.
+    narrow = console.is_terminal and console.width < _WIDE + longest
+    table = Table(title=Text(title))
     for name in ("artifact", "rows", "size", "made", *(() if narrow else ("seconds", "run"))):
         table.add_column(name, justify="right" if name in {"rows", "size", "seconds"} else "left", no_wrap=True)
     for manifest in manifests:
         made = manifest.created_at.astimezone().strftime("%m-%d %H:%M" if narrow else "%Y-%m-%d %H:%M:%S")
         rest = () if narrow else (f"{manifest.duration_s:.1f}", _plain(manifest.provenance.run))
         table.add_row(str(manifest.ref), f"{manifest.rows:,}", sized(manifest.size), made, *rest)
-    Console(width=max(console.width, (_NARROW if narrow else _OTHERS) + longest)).print(table)
+    Console(width=max(console.width, (_NARROW if narrow else _WIDE) + longest)).print(table)

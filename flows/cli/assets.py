@@ -42,7 +42,7 @@ def verify(*, output: Output = Output()) -> int:
     if output.json:
         print_json([check.model_dump() | {"holds": check.holds} for check in checks])
     else:
-        print_table("Recorded and found", [_compared(check) for check in checks])
+        print_table("Recorded and recomputed figures", [_compared(check) for check in checks])
     return 0 if all(check.holds for check in checks) else 1
 
 
@@ -54,7 +54,7 @@ def _compared(check: Check) -> dict[str, str]:
 
 def build(
     *,
-    config: Annotated[Path | None, Parameter(help="JSON file of fields of AssetsConfig to change")] = None,
+    config: Annotated[Path | None, Parameter(help="JSON file of changed fields of AssetsConfig")] = None,
     root: Annotated[Path | None, Parameter(help="folder to pack into [default: the package's own]")] = None,
     place: Site = Site(),
     output: Output = Output(),
@@ -65,10 +65,10 @@ def build(
     from flows.config import override
     from flows.pretraining import AssetsConfig, assets
 
-    wanted = override(AssetsConfig(), changes)
-    packed = start.run(assets, is_planned=False, config=wanted, root=root)  # the flow also packs files, not only stages
-    made = {name: f"asset/{key}" for name, key in packed.items()}
+    complete = override(AssetsConfig(), changes)
+    keys = start.run(assets, is_planned=False, config=complete, root=root)  # the flow also packs files outside stages
+    models = {name: f"asset/{key}" for name, key in keys.items()}
     if output.json:
-        print_json(made)
+        print_json(models)
     else:
-        print("\n".join(f"{name}: {asset}" for name, asset in made.items()))
+        print("\n".join(f"{name}: {asset}" for name, asset in models.items()))

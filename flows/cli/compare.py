@@ -1,4 +1,4 @@
-"""`bsl compare RUN …`: finished runs side by side, on the same pairs."""
+"""`bsl compare RUN …`: compare finished runs on the same pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flows.cli.terminal.start import begin
 def compare(
     runs: Annotated[
         tuple[str, ...],
-        Parameter(help="report/<key>, a run's id, the beginning of either, or report/latest", required=True),
+        Parameter(help="report/<key>, the id of a run, a prefix of these, or report/latest", required=True),
     ],
     /,
     *,
@@ -26,7 +26,7 @@ def compare(
     from storage.artifacts.lookup import find_reports
 
     store = run_context_of(place.given).open_store()
-    names = [str(ref) for ref in find_reports(store, runs)]  # refuses a misspelt name before the flow starts
+    names = [str(ref) for ref in find_reports(store, runs)]  # a misspelt name raises before the flow starts
     start = begin(place, output)
     from flows.comparison import comparing
 

@@ -1,4 +1,4 @@
-"""Verbs about this machine: `bsl doctor RECIPE`, `bsl bench gpu|cpu`, `bsl ui`, `bsl completion`."""
+"""Commands about this machine: `bsl doctor RECIPE`, `bsl bench gpu|cpu`, `bsl ui`, `bsl completion`."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from tasks.diagnostics.doctor import Check
 
 
-_DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # shown by its first digits
+_DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # only the first 12 digits are shown
 
 
 def doctor(
-    recipe: Annotated[str, Parameter(help="name in `bsl recipes`")] = "tiny",
+    recipe: Annotated[str, Parameter(help="name of a recipe, as in `bsl recipes`")] = "tiny",
     /,
     *,
     settings: Changes = (),
@@ -64,23 +64,25 @@ def _server_checks(server: str) -> list[Check]:
 
     from tasks.diagnostics.doctor import Check, look_at_pool
 
-    own = f"prefect {prefect.__version__}"
+    installed = f"prefect {prefect.__version__}"
     address = os.environ.get("PREFECT_API_URL")
     if not address:
-        return [Check("server", "ok", f"{own}, {server}")]
+        return [Check("server", "ok", f"{installed}, {server}")]
     try:
         version = check_server(address)
     except OSError as error:
         return [Check("server", "NO", str(error))]
-    return [Check("server", "ok", f"{server}, prefect {version}; here {own}"), look_at_pool()]
+    return [Check("server", "ok", f"{server}, prefect {version}; installed: {installed}"), look_at_pool()]
 
 
 def bench(
-    what: Annotated[Literal["gpu", "cpu"], Parameter(help="device to measure, at most 10 and 5 minutes")],
+    what: Annotated[
+        Literal["gpu", "cpu"], Parameter(help="device to measure; at most 10 minutes for a GPU, 5 for a CPU")
+    ],
     /,
     *,
     device: Annotated[str, Parameter(help="GPU to measure: cuda, cuda:1 …")] = "cuda",
-    quick: Annotated[bool, Parameter(help="take small shapes: checks count, rates mean little")] = False,
+    quick: Annotated[bool, Parameter(help="use small shapes: the checks are valid, the rates are not")] = False,
     output: Output = Output(),
 ) -> int:
     """Check and measure a GPU or a processor: parity, rates, share of its limits."""
@@ -92,7 +94,7 @@ def bench(
 
 
 def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> int:
-    """Print each row when it is measured, and finally (also after an error) the tables; return 1 if a check failed."""
+    """Print each row when it is measured, and the tables at the end or after an error; return 1 if a check failed."""
     from tasks.diagnostics.benchmark.results import Check as BenchCheck
     from tasks.diagnostics.benchmark.results import markdown, spelled
 
@@ -115,9 +117,9 @@ def completion(
     ],
     /,
     *,
-    debug: Debug = False,  # noqa: ARG001 - every verb has it
+    debug: Debug = False,  # noqa: ARG001 - every command has it
 ) -> None:
-    """Print the script that makes your shell complete verbs and options."""
+    """Print the script that completes commands and options in your shell."""
     from flows.cli.main import app
 
     print(app.generate_completion(shell=shell))
@@ -126,16 +128,16 @@ def completion(
 def ui(
     *,
     port: Annotated[int, Parameter(help="port on this machine")] = 4200,
-    debug: Debug = False,  # noqa: ARG001 - every verb has it
+    debug: Debug = False,  # noqa: ARG001 - every command has it
 ) -> None:
-    """Serve the Prefect UI over the runs of this folder."""
+    """Serve the Prefect UI with the runs of this folder."""
     from flows.prefect_server.server import is_alone, named_server, use_server
 
     server = use_server()
     if address := named_server():
-        print(f"{server} serves its own UI: {address.removesuffix('/api')}")
+        print(f"{server} has its own UI: {address.removesuffix('/api')}")
         return
-    is_alone(inherited=True)  # so that no other command marks its runs as Crashed
+    is_alone(inherited=True)  # with this lock, no other command marks its runs as Crashed
     url = f"http://127.0.0.1:{port}"
     os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page calls the default port
     print(f"{server}\nruns and artifacts: {url}   (stop with Ctrl-C)", flush=True)

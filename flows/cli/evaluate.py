@@ -24,25 +24,25 @@ class Reading:
 
     pooling: Annotated[
         Pooling | None,
-        Parameter(help="from token vectors to a sentence vector, for a bare transformer [default: mean]"),
+        Parameter(help="pooling of token vectors, for a bare transformer [default: mean]"),
     ] = None
-    max_length: Annotated[int | None, Parameter(help="tokens of a sentence, for a bare transformer [default: 64]")] = (
-        None
-    )
+    max_length: Annotated[
+        int | None, Parameter(help="maximum tokens per sentence, for a bare transformer [default: 64]")
+    ] = None
     prompt: Annotated[
-        str | None, Parameter(help="prefix of every text: a name of the folder's own, or the text, '' for none")
+        str | None, Parameter(help="prefix of every text: the name of a prompt in the folder, or a text; '' for none")
     ] = None
     split: Annotated[
         Literal["treebank", "punctuation", "whitespace"] | None,
-        Parameter(help="of sentences, for word vectors [default: treebank]"),
+        Parameter(help="tokenization of sentences, for word vectors [default: treebank]"),
     ] = None
     case: Annotated[
-        Literal["file", "kept", "lower"] | None, Parameter(help="of words, for word vectors [default: file]")
+        Literal["file", "kept", "lower"] | None, Parameter(help="case of words, for word vectors [default: file]")
     ] = None
-    no_marks: Annotated[bool, Parameter(help="leave punctuation marks out, for word vectors")] = False
+    no_marks: Annotated[bool, Parameter(help="ignore punctuation marks, for word vectors")] = False
     cnn: Annotated[
         str | None,
-        Parameter(help="widths of convolutions above a transformer that is fine-tuned, for example 1,3,5 (IS-BERT)"),
+        Parameter(help="widths of convolutions above a transformer for fine-tuning, for example 1,3,5 (IS-BERT)"),
     ] = None
     revision: Annotated[str | None, Parameter(help="commit of a Hub model")] = None
 
@@ -53,12 +53,12 @@ class Reading:
         Raises:
             ValueError: The widths of convolutions are malformed.
         """
-        cut = {name: value for name, value in (("split", self.split), ("case", self.case)) if value}
+        words = {name: value for name, value in (("split", self.split), ("case", self.case)) if value}
         return {
             "pooling": self.pooling,
             "max_length": self.max_length,
             "revision": self.revision,
-            "words": {**cut, "marks": not self.no_marks},
+            "words": {**words, "marks": not self.no_marks},
             "cnn": _convolutions(self.cnn),
             "prompt": self.prompt,
         }
@@ -91,13 +91,15 @@ def evaluate(
     start = begin(place, output)
     from tasks.evaluation.kinds import names_of
 
-    names_of(suite)  # an unknown suite fails before a run starts
+    names_of(suite)  # an unknown suite raises before a run starts
     from flows.config import override
     from flows.evaluation import evaluation
     from tasks.evaluation.systems import EvaluationSettings
 
-    named = EvaluationSettings.model_validate({"reading": reading.given, "precision": settings.precision or "auto"})
-    config = override(named, settings.changes())
+    by_options = EvaluationSettings.model_validate(
+        {"reading": reading.given, "precision": settings.precision or "auto"}
+    )
+    config = override(by_options, settings.changes())
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
     store = start.site.open_store()
     if output.json:
@@ -111,8 +113,7 @@ def suites_listed() -> str:
     from tasks.evaluation.kinds import ALL, suites, tuned_names
 
     return (
-        f"suites: {', '.join(suites())}, {ALL}\n"
-        f"protocols that fine-tune, for hours on a CPU: {', '.join(tuned_names())}"
+        f"suites: {', '.join(suites())}, {ALL}\nprotocols that fine-tune (hours on a CPU): {', '.join(tuned_names())}"
     )
 
 

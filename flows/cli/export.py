@@ -1,4 +1,4 @@
-"""`bsl export ENCODER FOLDER --onnx --int8 --dims … --static`: write small, fast forms, and measure their loss."""
+"""`bsl export ENCODER FOLDER --onnx --int8 --dims … --static`: write small and fast forms, and measure their loss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from flows.cli.terminal.options import ENCODER_FORMS, Output, Site, check_encoders, check_files
 from flows.cli.terminal.printing import print_json, print_table
 
-_OPTIONS_OF: Final = {
+_FORMS_OF: Final = {  # option → the forms that it belongs to
     "static_dims": ("static",),
     "target": ("int8",),
     "max_loss": ("int8",),
@@ -30,20 +30,26 @@ class Forms:
     int8: Annotated[bool, Parameter(help="write an ONNX graph with int8 products: onnx/model_qint8_….onnx")] = False
     target: Annotated[
         Literal["vnni", "avx2"] | None,
-        Parameter(help="processors of the int8 graph: with VNNI (or ARM), or any x86 [default: this machine's kind]"),
+        Parameter(help="processor of the int8 graph: with VNNI (or ARM), or any x86 [default: like this machine]"),
     ] = None
-    dims: Annotated[str | None, Parameter(help="encoders of fewer dimensions, for example 256,128,64: dims-K/")] = None
-    static: Annotated[bool, Parameter(help="write a table of token vectors, without transformer: static/")] = False
+    dims: Annotated[
+        str | None, Parameter(help="write encoders with fewer dimensions, for example 256,128,64: dims-K/")
+    ] = None
+    static: Annotated[bool, Parameter(help="write a table of token vectors, without a transformer: static/")] = False
     static_dims: Annotated[int | None, Parameter(help="width of the table [default: 256]")] = None
-    max_loss: Annotated[float | None, Parameter(help="points on STS-B dev that int8 may lose [default: 0.3]")] = None
-    min_cosine: Annotated[float | None, Parameter(help="minimum mean cosine of int8 with fp32 [default: 0.98]")] = None
+    max_loss: Annotated[float | None, Parameter(help="maximum loss of int8 on STS-B dev, in points [default: 0.3]")] = (
+        None
+    )
+    min_cosine: Annotated[
+        float | None, Parameter(help="minimum mean cosine of int8 and fp32 vectors [default: 0.98]")
+    ] = None
     text: Annotated[
         tuple[str, ...] | None,
         Parameter(
-            consume_multiple=(1, None), help="files of sentences that --dims and --static are fitted to [default: NLI]"
+            consume_multiple=(1, None), help="files of sentences on which --dims and --static are fitted [default: NLI]"
         ),
     ] = None
-    sentences: Annotated[int | None, Parameter(help="maximum number of those sentences [default: 20000]")] = None
+    sentences: Annotated[int | None, Parameter(help="maximum number of sentences to fit on [default: 20000]")] = None
 
     @property
     def given(self) -> dict[str, Any]:
@@ -52,12 +58,12 @@ class Forms:
         Raises:
             ValueError: An option is malformed, or belongs to a form that is not requested.
         """
-        asked = asdict(self) | {"dims": _dims(self.dims) or None}
-        for option, forms in _OPTIONS_OF.items():
-            if asked[option] is not None and not any(asked[form] for form in forms):
-                whose = " or ".join(f"--{form}" for form in forms)
-                raise ValueError(f"--{option.replace('_', '-')} is about {whose}; ask for that too, or leave it out")
-        return {name: value for name, value in asked.items() if value is not None}
+        options = asdict(self) | {"dims": _dims(self.dims) or None}
+        for option, forms in _FORMS_OF.items():
+            if options[option] is not None and not any(options[form] for form in forms):
+                name, needed = f"--{option.replace('_', '-')}", " or ".join(f"--{form}" for form in forms)
+                raise ValueError(f"{name} has an effect only with {needed}. Add {needed}, or remove {name}")
+        return {name: value for name, value in options.items() if value is not None}
 
 
 @Parameter(name="*")
@@ -83,20 +89,22 @@ def export(
     output: Output = Output(),
 ) -> None:
     """Write an encoder's small and fast forms: ONNX, int8, fewer dimensions, a static table."""
-    asked = forms.given
+    options = forms.given
     check_encoders([encoder], place)
-    check_files(*asked.get("text", ()))
+    check_files(*options.get("text", ()))
     from flows.run_context import run_context_of
     from storage.hub.upload import check_repository, push
     from tasks.serving.compress import CompressionConfig, export_variants
     from tasks.serving.measures import TITLE
 
-    wanted = CompressionConfig.model_validate(asked)
+    config = CompressionConfig.model_validate(options)
     if upload.push_to_hub:
         check_repository(upload.push_to_hub)
     elif upload.public:
-        raise ValueError("--public says who may read an upload, and there is none; add --push-to-hub ORG/NAME")
-    rows = export_variants(run_context_of(place.given), encoder, revision, folder, wanted)
+        raise ValueError(
+            "--public has an effect only with --push-to-hub. Add --push-to-hub ORG/NAME, or remove --public"
+        )
+    rows = export_variants(run_context_of(place.given), encoder, revision, folder, config)
     if not output.json:
         print_table(TITLE, rows)
         print(f"folder:  {folder}")

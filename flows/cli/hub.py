@@ -31,9 +31,9 @@ def mirror(
     names: Annotated[
         tuple[str, ...],
         Parameter(
-            help=f"{RECIPE}<recipe> for all that it reads but your own files; <set>, <set>/<split>, "
-            f"<hub id>[@<revision>][/<split>] or {MODEL}<hub id>[@<revision>], by default as a recipe pins it, else "
-            "the newest [default: every declared set]"
+            help=f"{RECIPE}<recipe> for everything that it reads except your own files; <set>, <set>/<split>, "
+            f"<hub id>[@<revision>][/<split>] or {MODEL}<hub id>[@<revision>], by default the commit that a recipe "
+            "pins, else the newest [default: every declared set]"
         ),
     ] = (),
     /,
@@ -43,34 +43,34 @@ def mirror(
         str | None,
         Parameter(
             name="--mirror",
-            help="folder of your own files; what it has is not fetched [env: BSL_DATA_MIRROR]",
+            help="folder of your own files; files in it are not downloaded [env: BSL_DATA_MIRROR]",
         ),
     ] = None,
     output: Output = Output(),
 ) -> int:
     """Fill a Hub cache with the files that recipes read, for use as HF_HOME; exit code 1 if a file is missing."""
     if "://" in folder:
-        raise ValueError(f"{folder} is no folder of this machine; fill a folder and copy it there")
+        raise ValueError(f"{folder} is not a folder on this machine. Fill a local folder and copy it there")
     own = run_context_of({"mirror": own}).mirror
     lacking: dict[str, str] = {}
     yours = _own(names, settings)
-    got: dict[str, str] = {}
+    files: dict[str, str] = {}
     for wanted in _wanted(names, settings):
         name = f"{wanted.dataset}/{wanted.split or 'train'}" if isinstance(wanted, SourceSpec) else wanted
         try:
             for file, outcome in fill_cache(Path(folder), wanted, own):
-                got[str(file)] = outcome
+                files[str(file)] = outcome
                 if not output.json:
                     print(f"{outcome:<8} {file}")
         except StorageError as error:
             lacking[name] = f"{error}{perhaps_meant(name)}"
             print(f"lacking  {name}: {lacking[name]}", file=sys.stderr)
     if output.json:
-        print_json({"files": got, "lacking": lacking, "yours": yours})
+        print_json({"files": files, "lacking": lacking, "yours": yours})
     for name in [] if output.json else yours:
         print(f"yours    {name}")
-    if got and not output.json:
-        print(f"elsewhere: HF_HOME={folder} HF_HUB_OFFLINE=1")
+    if files and not output.json:
+        print(f"on machines without the Hub: HF_HOME={folder} HF_HUB_OFFLINE=1")
     return 1 if lacking else 0
 
 
@@ -110,7 +110,7 @@ def _pinned(name: str) -> str:
 
 def pins(
     *,
-    check: Annotated[bool, Parameter(help="ask the Hub what has changed since")] = False,
+    check: Annotated[bool, Parameter(help="compare the commits with the newest commits on the Hub")] = False,
     output: Output = Output(),
 ) -> int:
     """List the Hub commits that recipes read; compare them with the Hub.
@@ -126,13 +126,13 @@ def pins(
             print_json([asdict(pin) for pin in known])
         else:
             rows = [_row(pin.kind, pin.name, pin.revision or "newest", pin.reason) for pin in known]
-            print_table("Commits of the Hub", rows)
+            print_table("Hub commits", rows)
         return 1 if unexplained(known) else 0
     findings = [look(pin) for pin in known]
     if output.json:
         print_json({"pins": [asdict(finding) for finding in findings]})
     else:
-        print_table("Commits of the Hub, and what they are now", [_compared(finding) for finding in findings])
+        print_table("Hub commits, compared with the newest commits", [_compared(finding) for finding in findings])
     return 1 if unexplained(known) or any(finding.verdict == "lacking" for finding in findings) else 0
 
 

@@ -1,9 +1,8 @@
-"""The command `bsl`: entry point, text without a verb, error messages and exit codes."""
+"""The command line `bsl`: entry point, text without a command, error messages and exit codes."""
 
 from __future__ import annotations
 
 import atexit
-import difflib
 import gc
 import os
 import sys
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
+from flows.cli.commands import COMMANDS, application
 from flows.cli.terminal.log_lines import printable, start_lines
-from flows.cli.verbs import VERBS, application
+from flows.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ USAGE_ERROR, FAILURE, INTERRUPTED, CUT_OFF = 2, 1, 130, 141
 FIRST_STEPS: Final = """\
 Raw sentences in, an evaluated sentence encoder out. First steps:
 
-  bsl run tiny          a true run on this machine, without the Hub or a GPU; minutes
-  bsl recipes           what else can be run: the papers' systems, each with its row, needs and hours
-  bsl doctor RECIPE     whether this machine has what a recipe needs
+  bsl run tiny          a complete run on this machine, without the Hub or a GPU; minutes
+  bsl recipes           all recipes: the papers' systems with published rows, requirements and GPU hours
+  bsl doctor RECIPE     check whether this machine has everything that a recipe needs
 
-All verbs: bsl --help"""
+All commands: bsl --help"""
 
 app = application()
 
@@ -35,10 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
     0: success. 1: a failed run, or a training stopped as harmful. 2: a usage error. As in the shell, 130: Ctrl-C, and
-    141: the reader of a pipe, such as `head`, closed it.
+    141: the reader of a pipe, such as `head`, closed the pipe.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    # Imports make a million objects and hardly any garbage: search less often, and not at the end of the process.
+    # Imports make a million objects and little garbage: collect less often, and not at the end of the process.
     gc.set_threshold(10_000)
     atexit.register(gc.freeze)
     if not words:
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as ended:  # after a failed run, whose error is printed
         return int(ended.code or 0)
     except KeyboardInterrupt:
-        print("bsl: interrupted; finished stages are cached; run again to resume", file=sys.stderr)
+        print("bsl: interrupted. Finished stages are cached; run the command again to resume", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The pipe is closed; Python must not flush to it at exit.
@@ -69,9 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _called(words: Sequence[str]) -> int:
-    command, bound = parsed(words)
-    code = command(*bound.args, **bound.kwargs) or 0
-    if command == app.help_print and words[0] == "evaluate":
+    function, bound = parsed(words)
+    code = function(*bound.args, **bound.kwargs) or 0
+    if function == app.help_print and words[0] == "evaluate":
         from flows.cli.evaluate import suites_listed  # slow: imports all kinds of evaluation
 
         print(suites_listed())
@@ -79,41 +79,41 @@ def _called(words: Sequence[str]) -> int:
 
 
 def parsed(words: Sequence[str]) -> tuple[Callable[..., int | None], BoundArguments]:
-    """Return the function of a call and its arguments.
+    """Return the function of a command and its arguments.
 
     Args:
-        words: The verb and its arguments; `--debug` may also come between a verb and its action.
+        words: The command and its arguments; `--debug` may also come between a command and its action.
 
     Raises:
-        CycloptsError: The call has an unknown option or a wrong value, or lacks an argument.
+        CycloptsError: An option is unknown, a value is invalid, or an argument is missing.
     """
     rest = [word for word in words if word != "--debug"]
     chain, _, _ = app.parse_commands(rest)
     debug = ["--debug"] if len(rest) < len(words) else []
-    command, bound, _ = app.parse_args([*chain, *debug, *rest[len(chain) :]], verbose=False)
-    if command == app.help_print and not {"-h", "--help"} & set(words):
+    function, bound, _ = app.parse_args([*chain, *debug, *rest[len(chain) :]], verbose=False)
+    if function == app.help_print and not {"-h", "--help"} & set(words):
         actions = [name for name in app[chain[0]].resolved_commands() if not name.startswith("-")]
-        raise CycloptsError(msg=f"{chain[0]} takes an action: {', '.join(actions)}")
-    return command, bound
+        raise CycloptsError(msg=f"{chain[0]}: expected an action: {', '.join(actions)}")
+    return function, bound
 
 
 def _failed(error: Exception) -> int | None:
     """Print a known error in one line and return the exit code; None for an unexpected error."""
     # Imported only for an error, to keep `--help` fast.
-    from flows.cli.terminal.start import failed, is_of_a_server
+    from flows.cli.terminal.start import failed, is_server_error
     from models.errors import ModelError
     from storage.errors import StorageError
 
     if isinstance(error, StorageError | ModelError | OSError | ImportError | ValueError):
-        print(f"bsl: {printable(_worded(error))}", file=sys.stderr)
-        # A ValueError of no class of ours is an unknown recipe, field or value, found before a run started. An
-        # ImportError is a missing optional package, such as s3fs.
-        ours = isinstance(error, StorageError | ModelError)
-        return USAGE_ERROR if isinstance(error, ValueError) and not ours else FAILURE
-    return failed(error) if is_of_a_server(error) else None
+        print(f"bsl: {printable(_message(error))}", file=sys.stderr)
+        # Another ValueError is an unknown recipe, field or value, found before a run started. An ImportError is a
+        # missing optional package, such as s3fs.
+        is_own = isinstance(error, StorageError | ModelError)
+        return USAGE_ERROR if isinstance(error, ValueError) and not is_own else FAILURE
+    return failed(error) if is_server_error(error) else None
 
 
-def _worded(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """Return an error's message; for a pydantic error, each field with its message."""
     from pydantic import ValidationError
 
@@ -123,36 +123,35 @@ def _worded(error: Exception) -> str:
 
 
 def _misspelt(words: Sequence[str]) -> str:
-    """Return the error of a call that does not begin with a verb; empty if it does, or requests help or version."""
-    names, word = [verb.name for verbs in VERBS.values() for verb in verbs if " " not in verb.name], words[0]
+    """Return the error of a call that does not begin with a command, `--help` or `--version`; else an empty string."""
+    names = [command.name for group in COMMANDS.values() for command in group if " " not in command.name]
+    word = words[0]
     if word in (*names, "-h", "--help", "--version"):
         return ""
     if word.startswith("-"):
-        verb = next((each for each in words if each in names), "")
-        listing = f"bsl {verb} --help" if verb else "bsl --help"
-        return f"bsl: options follow the verb: bsl {verb or 'VERB'} … {word}; `{listing}` lists them"
-    nearest = difflib.get_close_matches(word, names, n=1)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ";"
-    return f"bsl: no verb is called {word!r}{hint} `bsl --help` lists them"
+        command = next((name for name in words if name in names), "")
+        listing = f"bsl {command} --help" if command else "bsl --help"
+        return f"bsl: options follow the command: bsl {command or 'COMMAND'} … {word}. `{listing}` lists them"
+    return f"bsl: unknown command {word!r}.{did_you_mean(word, names)} `bsl --help` lists all commands"
 
 
 def refusal(error: CycloptsError, words: Sequence[str]) -> str:
-    """Return the message for a wrong call of a verb, with the nearest option and the command that lists all.
+    """Return the message for a wrong call of a command, with the closest option and the command that lists all options.
 
     Args:
         error: The parser's error.
-        words: The verb and its arguments.
+        words: The command and its arguments.
     """
-    verb = " ".join(error.command_chain or words[:1])
+    command = " ".join(error.command_chain or words[:1])
     if isinstance(error, UnknownOptionError):
         option = (error.token.keyword or error.token.value).partition("=")[0]
         known = [name for argument in error.argument_collection for name in argument.names if argument.parse]
-        nearest = difflib.get_close_matches(option, known, n=1)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ";"
-        return f"{verb} takes no {option}{hint} `bsl {verb} --help` lists its options"
+        hint = did_you_mean(option, known)
+        return f"{command}: unknown option {option!r}.{hint} `bsl {command} --help` lists its options"
     if isinstance(error, UnusedCliTokensError):
-        return f"{verb} takes no {' '.join(error.unused_tokens or ())}; `bsl {verb} --help` lists its arguments"
-    return f"{str(error).rstrip('.')}; see `bsl {verb} --help`"
+        unused = " ".join(error.unused_tokens or ())
+        return f"{command}: unexpected argument {unused!r}. `bsl {command} --help` lists its arguments"
+    return f"{str(error).rstrip('.')}; see `bsl {command} --help`"
 
 
 if __name__ == "__main__":

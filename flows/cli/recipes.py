@@ -16,7 +16,7 @@ from flows.cli.terminal.printing import print_json
 
 def recipes(
     recipe: Annotated[
-        str | None, Parameter(help="name of one whose complete configuration is printed [default: list all]")
+        str | None, Parameter(help="recipe whose complete configuration is printed [default: list all recipes]")
     ] = None,
     /,
     *,
@@ -35,12 +35,12 @@ def recipes(
         print_json([asdict(listing) for listing in listed])
     else:
         lines = [line for listing in listed for line in listing.lines]
-        lines += ["", "Other printed rows, each with what measures it, or why nothing does:", *row_lines()]
+        lines += ["", "Other published rows, with the command that measures them or the reason why not:", *row_lines()]
         print("\n".join(map(_fitting, lines)))
 
 
 def _fitting(line: str) -> str:
-    """Wrap a line of the list to the terminal's width, indented after the name; in a pipe it stays whole, for grep."""
+    """Wrap a line of the list to the terminal's width, indented after the name; lines in a pipe are not wrapped."""
     if not sys.stdout.isatty():
         return line
     from flows.recipes.listing import COLUMN

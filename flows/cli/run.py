@@ -20,41 +20,41 @@ if TYPE_CHECKING:
 
 
 def run(
-    recipe: Annotated[str, Parameter(help="name in `bsl recipes`")],
+    recipe: Annotated[str, Parameter(help="name of a recipe, as in `bsl recipes`")],
     /,
     *,
     settings: Settings = Settings(),
-    dry_run: Annotated[bool, Parameter(help="list the stages, cached or to be made, and run none")] = False,
+    dry_run: Annotated[bool, Parameter(help="list the stages, cached or to make, without running them")] = False,
     processes: Annotated[
-        int | None, Parameter(help="processes that train one model, one a GPU [default: 1] [env: BSL_PROCESSES]")
+        int | None, Parameter(help="processes that train one model, one per GPU [default: 1] [env: BSL_PROCESSES]")
     ] = None,
     place: Site = Site(),
     output: Output = Output(),
 ) -> int:
     """Run a recipe from raw sentences to its report."""
-    # First, since the server takes longest to start; a misspelt name ends it during its imports.
+    # First, because the server takes the longest to start; a misspelt name ends it while it imports.
     start = begin(place, output, serve=not dry_run, processes=processes)
     from flows.config import override
-    from flows.recipes import recipe as named_recipe
+    from flows.recipes import recipe as find_recipe
 
-    base = named_recipe(recipe)
+    base = find_recipe(recipe)
     changes = settings.changes(base.precisions)
     config = override(base, changes)
     check_encoders([model for model, _ in config.models()], place)
     from flows.pipeline import pipeline
 
     store = start.site.open_store()
-    asked: dict[str, Any] = {"recipe_name": recipe, "overrides": changes or None}
+    parameters: dict[str, Any] = {"recipe_name": recipe, "overrides": changes or None}
     if dry_run:
         from tasks.stage.progress import planning
 
-        with spinner(f"{recipe}: looking for its sources and models"), planning() as plan:
-            pipeline.fn(**asked, site=start.site)
+        with spinner(f"{recipe}: looking for sources and models"), planning() as plan:
+            pipeline.fn(**parameters, site=start.site)
         _dry_run(store, plan, as_json=output.json)
         return 0
     from models.evaluation.verdict import STOPPED
 
-    ref = start.run(pipeline, [config], [recipe], **asked)
+    ref = start.run(pipeline, [config], [recipe], **parameters)
     if output.json:
         print_json(_outcome(store, ref))
     else:
@@ -74,7 +74,7 @@ def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     else:
-        print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to be made", rows)
+        print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to make", rows)
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:

@@ -31,7 +31,7 @@ Corpus = Annotated[str, Parameter(help="file of text, CSV, JSONL or Parquet, a f
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """Options for reading and embedding sentences, and the place of the computation."""
+    """Options for reading and embedding sentences, and runtime settings."""
 
     column: Annotated[str | None, Parameter(help="column of sentences [default: the only column of text]")] = None
     precision: AskedPrecision = None
@@ -41,17 +41,17 @@ class Use:
 def search(
     model: Model,
     corpus: Corpus,
-    query: Annotated[tuple[str, ...], Parameter(help="sentences to look for")] = (),
+    query: Annotated[tuple[str, ...], Parameter(help="sentences to search for")] = (),
     /,
     *,
-    top: Annotated[int, Parameter(help="sentences found for each query")] = 10,
-    interactive: Annotated[bool, Parameter(help="ask for queries until an empty line")] = False,
+    top: Annotated[int, Parameter(help="number of sentences for each query")] = 10,
+    interactive: Annotated[bool, Parameter(help="read queries from the terminal until an empty line")] = False,
     use: Use = Use(),
     output: Output = Output(),
 ) -> int:
-    """Find the sentences of a corpus that are most like a query."""
+    """Find the sentences of a corpus that are most similar to a query."""
     if not query and not interactive:
-        raise ValueError('expected a query, such as bsl search MODEL CORPUS "a man plays", or --interactive')
+        raise ValueError('expected a query, for example bsl search MODEL CORPUS "a man plays", or --interactive')
     if top < 1:
         raise ValueError(f"--top {top}: expected 1 or more")
     index = _opened_index(model, corpus, use)
@@ -61,8 +61,8 @@ def search(
         if output.json:
             print_json(results)
             return
-        for asked, hits in results.items():
-            print_table(asked, [{"cosine": f"{score:.3f}", "sentence": text} for score, text in hits])
+        for text, hits in results.items():
+            print_table(text, [{"cosine": f"{score:.3f}", "sentence": sentence} for score, sentence in hits])
 
     if query:
         answer(list(query))
@@ -94,11 +94,11 @@ def embed(
 
     with _showing_use(site, f"reading {source}"):
         precision = _used_precision(use, site)
-        done = embed_file(site, model, _spec(source, use), target, precision, progress_of("embedding, sentences"))
+        count = embed_file(site, model, _spec(source, use), target, precision, progress_of("embedding, sentences"))
     if output.json:
-        print_json({"sentences": done, "file": target})
+        print_json({"sentences": count, "file": target})
     else:
-        print(printable(f"{done:,} sentences: {target}"))
+        print(printable(f"{count:,} sentences: {target}"))
 
 
 def pairs(
@@ -107,11 +107,11 @@ def pairs(
     /,
     *,
     top: Annotated[int, Parameter(help="number of pairs")] = 20,
-    above: Annotated[float, Parameter(help="cosine that a pair exceeds")] = -1.0,
+    above: Annotated[float, Parameter(help="list only pairs with a greater cosine")] = -1.0,
     use: Use = Use(),
     output: Output = Output(),
 ) -> None:
-    """Find the sentences of a corpus that are most like each other."""
+    """Find the most similar pairs of sentences in a corpus."""
     if top < 1:
         raise ValueError(f"--top {top}: expected 1 or more")
     found = _opened_index(model, corpus, use).pairs(top, above)
@@ -121,11 +121,11 @@ def pairs(
         rows = [{"cosine": f"{score:.3f}", "sentence": first, "other": second} for score, first, second in found]
         print_table(corpus, rows)
     else:
-        print(f"no two sentences have a cosine above {above:g}")
+        print(f"no pair of sentences has a cosine above {above:g}")
 
 
 def _used_site(model: str, corpus: str, use: Use) -> RunContext:
-    """Return the run context for using an encoder, with Prefect configured but without a server, as no flow runs."""
+    """Return the run context for using an encoder; Prefect is configured, but no server starts: no flow runs."""
     check_files(corpus)
     check_encoders([model], use.place)
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
@@ -138,7 +138,7 @@ def _used_site(model: str, corpus: str, use: Use) -> RunContext:
 
 
 def _opened_index(model: str, corpus: str, use: Use) -> Index:
-    """Embed the corpus that a command names; return its index."""
+    """Embed a corpus and return its index."""
     site = _used_site(model, corpus, use)
     from tasks.serving.search import index
 
@@ -160,14 +160,14 @@ def _used_precision(use: Use, site: RunContext) -> Computed:
     from models.runtime.precision import explained
     from tasks.stage.device import device_of
 
-    asked = use.precision or "auto"
-    print(f"precision: {explained(asked, device_of(site))}", file=sys.stderr)
-    return computed(asked, site)
+    precision = use.precision or "auto"
+    print(f"precision: {explained(precision, device_of(site))}", file=sys.stderr)
+    return computed(precision, site)
 
 
 @contextmanager
 def _showing_use(site: RunContext, first: str) -> Iterator[None]:
-    """Show progress on standard error while an encoder is used; `first` is the first step's text."""
+    """Show progress on standard error while an encoder is used; `first` is the text of the first step."""
     from flows.cli.terminal.progress import watching
     from models.runtime.progress import Progress
 

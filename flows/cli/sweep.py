@@ -1,4 +1,4 @@
-"""`bsl sweep STUDY`, `bsl sweep RECIPE RECIPE …`, `bsl sweep RECIPE --over FIELD=VALUE,VALUE`: one table, one plot."""
+"""`bsl sweep STUDY`, `bsl sweep RECIPE RECIPE …`, `bsl sweep RECIPE --over FIELD=VALUE,VALUE`, and `bsl reproduce`."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Points:
-    """Options that make the points of a sweep."""
+    """Options for the points of a sweep."""
 
     over: Annotated[
         tuple[str, ...],
         Parameter(
             metavar="FIELD=VALUES",
-            help="values of a field, for example training.objective.momentum=0.5,0.999 or recipe=nli,entail; repeat "
-            "for a grid",
+            help="values of a field, for example training.objective.momentum=0.5,0.999 or recipe=nli,entail; may be "
+            "repeated for a grid",
         ),
     ] = ()
     seeds: Annotated[int, Parameter(help="runs of each point, with training.seed 0, 1, …")] = 1
-    against: Annotated[tuple[str, ...], Parameter(help="point that all others are compared with; repeat for more")] = ()
+    against: Annotated[tuple[str, ...], Parameter(help="point that all others are compared with; may be repeated")] = ()
 
 
 def sweep(
     names: Annotated[
-        tuple[str, ...], Parameter(help="a declared study, or recipes; a wrong name lists the studies", required=True)
+        tuple[str, ...],
+        Parameter(help="a declared study, or recipes; an unknown name lists the studies", required=True),
     ],
     /,
     *,
@@ -53,18 +54,20 @@ def sweep(
     place: Site = Site(),
     output: Output = Output(),
 ) -> None:
-    """Run a grid of configurations, each with several seeds, to one table."""
+    """Run a grid of configurations with several seeds, and compare them in one table."""
     for option, number in (("seeds", points.seeds), ("lanes", lanes)):
         if number is not None and number < 1:
             raise ValueError(f"--{option} {number}: expected 1 or more")
     axes, changes = axes_of(points.over, names), settings.changes()
     _refuse_twice(axes, changes)
     if pool and not os.environ.get("PREFECT_API_URL"):
-        raise ValueError("--pool: this command's own server has no workers. Set PREFECT_API_URL to a server that has")
+        raise ValueError(
+            "--pool: the embedded Prefect server has no workers. Set PREFECT_API_URL to a server with workers"
+        )
     from flows.sweep.grid import grid
 
     name = names[0]
-    configs = grid(name, axes, changes, points.against).configs  # raises errors of usage before a server starts
+    configs = grid(name, axes, changes, points.against).configs  # usage errors raise before a server starts
     if settings.precision:
         sections = [part for part in configs[0].precisions if all(part in config.precisions for config in configs)]
         changes = settings.changes(sections)
@@ -90,33 +93,35 @@ def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]
     """Parse `field=value,value` or `field=[…]` (JSON) into field → values.
 
     Args:
-        options: values of `--over`.
-        names: names of recipes; several of them are the axis `recipe`.
+        options: Values of `--over`.
+        names: Names of recipes; several names are the axis `recipe`.
 
     Raises:
-        ValueError: an option has another form, or repeats a field.
+        ValueError: An option has another form, or repeats a field.
     """
     axes: dict[str, list[Any]] = {"recipe": list(names)} if len(names) > 1 else {}
     for option in options:
         field, equals, text = option.partition("=")
         if not equals or not text or field in axes:
             raise ValueError(f"--over {option}: expected each field once as FIELD=VALUE,VALUE: training.lr=1e-4,3e-4")
-        whole = value_of(text)
-        if text.startswith("[") and not isinstance(whole, list):
-            raise ValueError(f"--over {option}: no JSON list; close it and quote its texts: training.lr=[1e-4,3e-4]")
-        axes[field] = whole if isinstance(whole, list) else [value_of(part) for part in text.split(",")]
+        parsed = value_of(text)
+        if text.startswith("[") and not isinstance(parsed, list):
+            raise ValueError(
+                f"--over {option}: not a JSON list. Close the list and quote its strings, as in training.lr=[1e-4,3e-4]"
+            )
+        axes[field] = parsed if isinstance(parsed, list) else [value_of(part) for part in text.split(",")]
     return axes
 
 
 def _refuse_twice(axes: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
     if twice := [field for field in axes if _is_set(field, changes)]:
         raise ValueError(
-            f"--over and --set {twice[0]}: it is varied, or the same for all points; leave one of them out"
+            f"{twice[0]}: --over varies the field, but --set or --precision sets it for all points. Remove one of them"
         )
 
 
 def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
-    """Whether changes set a field."""
+    """Return whether changes set a field."""
     *sections, last = field.split(".")
     for name in sections:
         changes = changes.get(name) or {}
@@ -126,14 +131,7 @@ def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
 
 
 def show_sweep(store: Store, ref: SweepRef, output: Output, **more: object) -> None:
-    """Print a sweep's tables, faults, notes and the path of its page, or JSON with `--json`.
-
-    Args:
-        store: store with the sweep.
-        ref: the sweep.
-        output: output options.
-        more: further fields of the JSON.
-    """
+    """Print a sweep's tables, faults, notes and the path of its page, or JSON with `--json` and the fields `more`."""
     from tasks.reporting.sweep.page import comparisons, fault_lines, set_rows
 
     figures = cast("dict[str, Any]", store.manifest(ref).figures)  # recorded by the stage
@@ -148,22 +146,22 @@ def show_sweep(store: Store, ref: SweepRef, output: Output, **more: object) -> N
 
 
 def reproduce(
-    row: Annotated[str, Parameter(help="a published row, such as BSL-BERT, or a recipe that is compared with one")],
+    row: Annotated[str, Parameter(help="a published row, such as BSL-BERT, or a recipe of a published row")],
     /,
     *,
-    seeds: Annotated[int, Parameter(help="runs, with training.seed 0, 1, …; a verdict takes 2 or more")] = 1,
+    seeds: Annotated[int, Parameter(help="runs, with training.seed 0, 1, …; 2 or more for a verdict")] = 1,
     margin: Annotated[
-        float, Parameter(help="maximum distance in points from the published figure for REPRODUCED")
+        float, Parameter(help="maximum difference, in points, from the published figure for REPRODUCED")
     ] = MARGIN,
     settings: Settings = Settings(),
     place: Site = Site(),
     output: Output = Output(),
 ) -> None:
-    """Run the recipe behind a published row, and compare it with the row."""
+    """Run the recipe of a published row, and compare its figures with the row."""
     if seeds < 1:
         raise ValueError(f"--seeds {seeds}: expected 1 or more runs")
     if not margin > 0:
-        raise ValueError(f"--margin {margin}: expected points above 0, such as {MARGIN}")
+        raise ValueError(f"--margin {margin}: expected more than 0 points, for example {MARGIN}")
     from flows.config import override
     from flows.recipes import recipe
     from flows.recipes.published_rows import row_of

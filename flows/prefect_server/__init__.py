@@ -1,1 +1,1 @@
-"""The Prefect server of a command: the one in PREFECT_API_URL, or else an embedded server that the command starts."""
+"""The Prefect server of a command: PREFECT_API_URL, else an embedded server that the command starts."""

@@ -22,24 +22,21 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun, State
 
 _STARTED: Final = {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}
-_AT_ONCE: Final = 200
+_PAGE: Final = 200  # runs per request
 _KILLED: Final = "The process was killed, or the machine went down. Run it again to resume."
 _STOPPED: Final = "Stopped by the user. Run it again to resume."
 
 
 def end_crashed_runs(before: datetime) -> int:
-    """Mark as Crashed the runs that began before a time and have not ended.
+    """Mark as Crashed the runs that began before a time and have not ended; return their number.
 
     Args:
-        before: A time at which no run of the server's database had a process; other commands may have begun since.
-
-    Returns:
-        The number of these runs.
+        before: A time at which no run in the server's database had a process; other commands may have started since.
     """
-    asked = FlowRunFilter.model_validate({"state": _STARTED, "expected_start_time": {"before_": before}})
+    unfinished = FlowRunFilter.model_validate({"state": _STARTED, "expected_start_time": {"before_": before}})
     ended = 0
     with get_client(sync_client=True) as client:
-        while runs := client.read_flow_runs(flow_run_filter=asked, limit=_AT_ONCE):
+        while runs := client.read_flow_runs(flow_run_filter=unfinished, limit=_PAGE):
             for run in runs:
                 client.set_flow_run_state(run.id, Crashed(message=_KILLED), force=True)
             _end_tasks(client, [run.id for run in runs], Crashed(message=_KILLED))
@@ -48,11 +45,7 @@ def end_crashed_runs(before: datetime) -> int:
 
 
 def cancelled_when_stopped(flow: Flow[..., Any]) -> Flow[..., Any]:
-    """Return a copy of a flow whose run becomes Cancelled, not Crashed, by Ctrl-C or SIGTERM.
-
-    Args:
-        flow: The flow that a command runs.
-    """
+    """Return a copy of a command's flow whose run becomes Cancelled, not Crashed, after Ctrl-C or SIGTERM."""
     return flow.with_options(on_crashed=[*flow.on_crashed_hooks, _cancel_if_stopped])
 
 
@@ -65,7 +58,7 @@ def _cancel_if_stopped(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any
 
 
 def _end_tasks(client: SyncPrefectClient, runs: list[UUID], state: State[Any]) -> None:
-    asked = TaskRunFilter.model_validate({"state": _STARTED, "flow_run_id": {"any_": runs}})
-    while tasks := client.read_task_runs(task_run_filter=asked, limit=_AT_ONCE):
+    unfinished = TaskRunFilter.model_validate({"state": _STARTED, "flow_run_id": {"any_": runs}})
+    while tasks := client.read_task_runs(task_run_filter=unfinished, limit=_PAGE):
         for task in tasks:
             client.set_task_run_state(task.id, state, force=True)

@@ -1,8 +1,8 @@
-"""The Prefect server of a command: the one in PREFECT_API_URL, else an embedded server with a database in this folder.
+"""The Prefect server of a command: PREFECT_API_URL, else an embedded server with a database in this folder.
 
-A command starts the embedded server while it still imports; `server_process` explains why not Prefect's ephemeral one.
-
-This module imports no Prefect at the top: Prefect reads its settings on import, so the environment must be set first.
+A command starts the embedded server while it imports modules; `server_process` explains why Prefect's ephemeral server
+is not used. This module does not import Prefect at the top: Prefect reads its settings on import, so the environment
+must be set first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 TAG: Final = "bsl"  # tag of every run; the automations of docker/ apply to runs with it
 HOME: Final = Path(".bsl")  # folder of the embedded server's database, shared by all commands in this folder
 HEARTBEAT_SECONDS: Final = 30  # Prefect's minimum; its default is 180 s
-RUN_SETTINGS: Final = {  # for every run; prefect.yaml sets them for runs on a pool
+RUN_SETTINGS: Final = {  # for every run of a command; prefect.yaml sets them for runs on a pool
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),  # a shared server ends runs without heartbeats
     # A server answers 500 while its database is down; the client retries for two minutes.
     "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
@@ -36,20 +36,16 @@ _OWN_SERVER = {
     "DO_NOT_TRACK": "1",
 }
 _DATABASES: Final = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
-_SECONDS_TO_ANSWER: Final = 20.0  # for the check of a named server before a run
-_SECONDS_TO_START: Final = 120.0  # the first start on a laptop takes over 20
-_PATIENCE: Final = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
+_SECONDS_TO_ANSWER: Final = 20.0  # of a named server, checked before a run
+_SECONDS_TO_START: Final = 120.0  # the first start on a laptop takes more than 20 s
+_START_TIMEOUT: Final = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
 _PROGRAM: Final = Path(__file__).with_name("server_process.py")
-# As Prefect's ephemeral server: without a UI, and without the services that only schedules need.
+# Like Prefect's ephemeral server: no UI, and no services that only schedules need.
 _TEMPORARY: Final = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
 
 
 def use_server() -> str:
-    """Set the Prefect settings of this process in the environment; variables that are already set stay.
-
-    Returns:
-        A description of the server.
-    """
+    """Set this process's Prefect settings in the environment, unless already set; return the server's description."""
     address = named_server()
     for name, value in RUN_SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -64,9 +60,9 @@ def use_server() -> str:
 
 
 def named_server() -> str | None:
-    """Return the URL in PREFECT_API_URL, without credentials, which move to PREFECT_API_AUTH_STRING.
+    """Return the URL in PREFECT_API_URL; credentials in it are moved to PREFECT_API_AUTH_STRING.
 
-    Prefect shows the URL on the console and in its UI. Call this before Prefect is imported.
+    Prefect shows the URL on the console and in its UI. Call this function before Prefect is imported.
     """
     address = os.environ.get("PREFECT_API_URL")
     parts = urlsplit(address or "")
@@ -79,15 +75,14 @@ def named_server() -> str | None:
 
 
 def start_server() -> EmbeddedServer | None:
-    """Start the embedded server unless PREFECT_API_URL names one; call it before Prefect is imported."""
+    """Start the embedded server unless PREFECT_API_URL is set; call this function before Prefect is imported."""
     return None if os.environ.get("PREFECT_API_URL") else EmbeddedServer()
 
 
 def check_server(address: str) -> str:
-    """Check that a named server answers and accepts the credentials; one attempt, as Prefect would retry for long.
+    """Check that a named server answers and accepts the credentials; return its version.
 
-    Returns:
-        The server's version.
+    There is one attempt; Prefect's client would retry for minutes.
 
     Raises:
         OSError: The server does not answer, or requires credentials.
@@ -107,31 +102,34 @@ def check_server(address: str) -> str:
         return version
     if isinstance(fault, PrefectHTTPStatusError) and fault.response.status_code in (401, 403):
         raise OSError(
-            f"Prefect server {address} wants credentials ({fault.response.status_code}); set "
+            f"Prefect server {address} requires credentials (status {fault.response.status_code}). Set "
             "PREFECT_API_AUTH_STRING=user:password"
         ) from fault
     line = (str(fault) or type(fault).__name__).splitlines()[0]
     raise OSError(
-        f"Prefect server {address} does not answer ({line}); start it, correct or unset PREFECT_API_URL"
+        f"Prefect server {address} does not answer ({line}). Start it, or correct or unset PREFECT_API_URL"
     ) from fault
 
 
 def is_alone(*, inherited: bool = False) -> bool:
-    """Register this process as a user of the folder's database; return whether it is the only one.
+    """Lock this folder's database until this process ends; return whether no other process has a lock.
 
-    For a database or PREFECT_HOME set by the user the result is False: other programs may use it.
+    For a database or PREFECT_HOME that the user set, take no lock and return False: other programs may use it.
+
+    Args:
+        inherited: Whether a program that replaces this process (`exec`) keeps the lock.
     """
     folder = Path(os.environ.get("PREFECT_HOME", ""))
     if folder != HOME.absolute() / "prefect" or any(map(os.environ.get, _DATABASES)):
         return False
-    return hold(folder, inherited=inherited)
+    return share_lock(folder, inherited=inherited)
 
 
 class EmbeddedServer:
-    """An embedded Prefect server process for this process's client; it ends with this process.
+    """Process of an embedded Prefect server for the client of this process; it ends with this process.
 
     Attributes:
-        alone: Time at which no other command used the folder's database; None if one did.
+        alone: Time at which no other command used the folder's database; None if another command did.
     """
 
     def __init__(self) -> None:
@@ -150,7 +148,7 @@ class EmbeddedServer:
         )
         atexit.register(self.stop)
         os.environ["PREFECT_API_URL"] = self._api
-        os.environ.setdefault("PREFECT_UI_URL", "")  # else Prefect prints the URL of a UI that is not served
+        os.environ.setdefault("PREFECT_UI_URL", "")  # else Prefect prints the URL of a UI that does not run
 
     def wait(self) -> None:
         """Wait until the server answers.
@@ -158,12 +156,12 @@ class EmbeddedServer:
         Raises:
             OSError: The server process ended, or did not answer in time.
         """
-        limit = time.monotonic() + float(os.environ.get(_PATIENCE, _SECONDS_TO_START))
+        limit = time.monotonic() + float(os.environ.get(_START_TIMEOUT, _SECONDS_TO_START))
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > limit:
                 raise OSError(
-                    f"the embedded Prefect server did not start at {self._api} (exit code {self._process.returncode}); "
-                    "see its message above, or run `bsl ui` and set PREFECT_API_URL"
+                    f"the embedded Prefect server did not start at {self._api} (exit code {self._process.returncode}). "
+                    "See its message above, or run `bsl ui` and set PREFECT_API_URL=http://127.0.0.1:4200/api"
                 )
             time.sleep(0.05)
 
@@ -187,15 +185,10 @@ class EmbeddedServer:
             connection.close()
 
 
-def hold(folder: Path, *, inherited: bool = False) -> bool:
-    """Take the shared lock of a database folder until this process ends.
+def share_lock(folder: Path, *, inherited: bool = False) -> bool:
+    """Take the shared lock of a database folder until this process ends; return whether no other process has it.
 
-    Args:
-        folder: Folder of the database.
-        inherited: Whether a program that replaces this process (`exec`) keeps the lock.
-
-    Returns:
-        Whether no other process has the lock; False on a file system without locks.
+    On a file system without locks the result is False.
     """
     file = os.open(folder / "commands.lock", os.O_RDWR | os.O_CREAT, 0o644)  # never closed, to keep the lock
     os.set_inheritable(file, inherited)

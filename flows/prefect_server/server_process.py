@@ -1,12 +1,12 @@
-"""The embedded server's process: run as a script with the port as its argument; imports nothing of the pipeline.
+"""Process of the embedded server: a script with the port as its argument; imports no other module of this project.
 
 Prefect's ephemeral server survives a command killed with -9, starts only after the command's imports, and does not lock
 its database. `prefect server start --background` runs one server for each port, and nothing ends it.
 
-- End: the command has the other end of this process's standard input and writes nothing to it. The pipe closes when the
+- End: this process's standard input is a pipe from the command, which writes nothing to it. The pipe closes when the
   command ends, also by kill -9.
-- Start: one server at a time creates or migrates the database, since two that create one SQLite file both fail. Once it
-  is migrated, servers start in parallel; ten in sequence would exceed the tenth command's timeout.
+- Start: one server at a time creates or migrates the database, because two servers that create one SQLite file both
+  fail. Afterwards servers start in parallel; ten in sequence would exceed the tenth command's timeout.
 """
 
 from __future__ import annotations
@@ -32,11 +32,7 @@ _SECONDS_TO_END: Final = 3.0
 
 
 def serve(port: int) -> None:
-    """Serve on a port of this machine until the command ends.
-
-    Args:
-        port: The TCP port.
-    """
+    """Serve on a TCP port of this machine until the command ends."""
     threading.Thread(target=_end_with_the_command, daemon=True).start()
     server = _server(port)
     server.run()
@@ -68,10 +64,10 @@ def _server(port: int) -> Server:
 
 @contextmanager
 def migration_lock() -> Iterator[Callable[[], None]]:
-    """Lock the migration of this PREFECT_HOME's database; the system releases the lock of a killed process.
+    """Lock the migration of the database in PREFECT_HOME; the system releases the lock of a killed process.
 
     The lock file contains the Prefect version that last migrated the database. If it is the installed version, the lock
-    is released at once.
+    is released immediately.
 
     Yields:
         A function that records that the database is migrated.

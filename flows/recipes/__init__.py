@@ -1,8 +1,7 @@
-"""Recipes: complete configurations, one per published row or use, named after the functions that return them."""
+"""Recipes: complete configurations, each a function named like its recipe; look them up by name."""
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Final, Literal
 
 from flows.recipes.distillation import DISTILLATION, MULTILINGUAL
@@ -14,6 +13,7 @@ from flows.recipes.tiny import TINY
 from flows.recipes.transforms import POSTHOC
 from flows.recipes.unsupervised import UNSUPERVISED
 from flows.recipes.untrained import UNTRAINED
+from flows.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,9 +43,6 @@ def recipe(name: str) -> PipelineConfig:
         UnknownRecipeError: No recipe has that name; the message suggests the closest one.
     """
     if name not in RECIPES:
-        nearest = difflib.get_close_matches(name, RECIPES, n=1)
-        hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-        raise UnknownRecipeError(
-            f"no recipe is called {name!r}; `bsl recipes` lists the {len(RECIPES)} that there are.{hint}"
-        )
+        hint = did_you_mean(name, RECIPES)
+        raise UnknownRecipeError(f"unknown recipe {name!r}.{hint} `bsl recipes` lists all {len(RECIPES)} recipes")
     return RECIPES[name]()

@@ -1,4 +1,4 @@
-"""Default settings of `bsl adapt`: gentle training, and the evaluation that decides whether it helped."""
+"""Settings of `bsl adapt` and their defaults: a short training, and the evaluation that decides whether it helped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, changed, trips_of
+from flows.spelling import did_you_mean
 from models.corpus.passages import HoldOutConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 STSB: Final = "embedded:stsb/test"
 """The general set on which every adaptation is scored."""
-DROPOUT: Final = 0.1  # BERT's own rate; the embedded encoders have none
+DROPOUT: Final = 0.1  # BERT's rate; the embedded encoders have none
 
-# Few and small steps, since a good encoder forgets quickly. With labels, a hundred steps cost twice as much and gain no
-# more (docs/research-log.md).
+# Few and small steps, because a good encoder forgets quickly. With labels, a hundred steps cost twice as much and gain
+# no more (docs/research-log.md).
 GENTLE: Final = TrainingConfig(
     objective=ContrastiveConfig(),
     lr=2e-5,
@@ -39,15 +40,15 @@ GENTLE: Final = TrainingConfig(
     eval_every=50,
 )
 
-
 # Regression of a pair's cosine on 1 within a class and 0 between classes, or on the given score. Pairs of classes are
-# read once, so few labels take few steps. Learning rate × steps is that of SetFit (20 pairs of either kind per text, 16
-# per step, 2e-5), with two fifths of its pairs. Scored pairs gain from several epochs (docs/research-log.md).
+# used for one epoch, so few labels need few steps. Learning rate × steps is that of SetFit (20 positive and 20 negative
+# pairs per text, 16 per step, 2e-5), with two fifths of its pairs. Scored pairs gain from several epochs
+# (docs/research-log.md).
 LABELLED: Final = changed(
     GENTLE, objective=RegressionConfig(), lr=1e-4, batch_size=32, drop_last=False, max_steps=60, eval_every=60
 )
-LABELS: Final = "labels"  # name used in place of a view's
-_TAUGHT: Final[dict[str, tuple[str, ...]]] = {
+LABELS: Final = "labels"  # stands for the views if training uses labels
+_VIEW_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "auto": ("crops",),
     "crops": ("crops",),
     "round-trips": ("round trips",),
@@ -64,56 +65,59 @@ class AdaptConfig(ReadingConfig):
     hold_out: HoldOutConfig = HoldOutConfig()
     """Documents held out from training."""
     views: Literal["auto", "crops", "round-trips", "both", "dropout"] = "auto"
-    """Views to train on if labels are not used for training: crops (`auto`), round trips, both, or `dropout`: a
-    sentence paired with itself under dropout (as SimCSE). Round trips by the embedded translators made a good encoder
+    """Views to train on if training uses no labels: crops (`auto`), round trips, both, or `dropout`: each sentence
+    paired with itself under dropout (as in SimCSE). Round trips by the embedded translators made a good encoder
     worse."""
     translators: str | dict[str, TranslatorConfig] = "embedded"
-    """`embedded`, `opus-mt`, or a table by language pair, such as `en-de`; "" for none."""
+    """`embedded`, `opus-mt`, or a mapping from language pairs, such as `en-de`, to translators; "" for none."""
     pivots: tuple[str, ...] = PIVOTS
-    """Candidate pivot languages of a round trip; the first one with translators in both directions is used."""
+    """Pivot languages of round trips; the first language with translators in both directions is used."""
     translated: int = Field(1500, ge=0)
     """Maximum number of training sentences to translate."""
     training: TrainingConfig = GENTLE
     """Objective, optimizer and schedule."""
     label_training: TrainingConfig = LABELLED
-    """The same for training on labels, which replace the views."""
+    """Objective, optimizer and schedule of training on labels, which replace the views."""
     class_epochs: int = Field(1, ge=1, le=1000)
-    """Epochs over the pairs of classes, instead of `label_training.epochs`, so that few labels take few steps."""
+    """Epochs over the pairs of classes, instead of `label_training.epochs`, so that few labels need few steps."""
     raw_lr: float = Field(2e-4, gt=0, le=1)
-    """Peak learning rate, instead of `training.lr`, of a bare transformer: it cannot compare sentences yet, so it has
+    """Peak learning rate of a bare transformer, instead of `training.lr`. It cannot compare sentences yet, so it has
     more to learn and less to forget."""
     raw_anchor: float = Field(ANCHOR, ge=0, le=100)
     """Anchor weight of a bare transformer, instead of `training.objective.anchor_weight`, if the objective is
-    `contrastive`: how strongly training keeps the similarities of the start."""
+    `contrastive`: how strongly training preserves the similarities of the original encoder."""
     proof: AdaptationEvaluationConfig = AdaptationEvaluationConfig()
     """Evaluation of the adapted encoder on held-out text."""
     evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")
-    """General sets on which the encoder may not lose; STS-B is always one. `dev` chooses the share of training on
-    labels."""
+    """General sets on which the encoder may not get worse; STS-B is always one of them. After training on labels, `dev`
+    selects the share of the trained weights."""
 
     @field_validator("translators")
     @classmethod
     def _are_known(cls, named: str | dict[str, TranslatorConfig]) -> str | dict[str, TranslatorConfig]:
         if isinstance(named, str) and named and named not in CATALOGS:
-            raise ValueError(f"no table of translators is called {named!r}; there are {', '.join(CATALOGS)}")
+            raise ValueError(
+                f"unknown name.{did_you_mean(named, CATALOGS)} Expected {', '.join(CATALOGS)}, or '' for none"
+            )
         return named
 
     @model_validator(mode="after")
     def _can_be_translated(self) -> Self:
         if self.views in ("round-trips", "both") and (self.trip is None or self.translated == 0):
-            others = (
-                "other translators (opus-mt)" if trips_of(self.lang, OPUS_MT, self.pivots) else "translators of yours"
-            )
+            if self.translated == 0:
+                raise ValueError(f"views {self.views!r}: translated is 0. Set it to 1 or more, or use --views crops")
+            has_opus = bool(trips_of(self.lang, OPUS_MT, self.pivots))
+            named = self.translators if isinstance(self.translators, str) else ", ".join(self.translators)
             raise ValueError(
-                f"views {self.views!r} of text in {self.lang!r}, {self.translated} sentences by the translators "
-                f"{self.translators if isinstance(self.translators, str) else [*self.translators]!r}: expected a way "
-                f"through one of {', '.join(self.pivots)} and back; give {others}, or views 'crops'"
+                f"views {self.views!r}: translators {named!r} have no round trip from {self.lang!r} through "
+                f"{' or '.join(self.pivots)}. Use {'--translators opus-mt' if has_opus else 'your own translators'}, "
+                "or --views crops"
             )
         return self
 
     @property
     def trip(self) -> TranslatedView | None:
-        """The round trip for the language; None if no translators cover it."""
+        """The round trip from the language of the text; None if no translators cover it."""
         known = CATALOGS.get(self.translators, {}) if isinstance(self.translators, str) else self.translators
         return next(iter(trips_of(self.lang, known, self.pivots)), None)
 
@@ -128,25 +132,25 @@ class AdaptConfig(ReadingConfig):
             ValueError: `only_judge` without labels, or labels for training together with a choice of views.
         """
         if only_judge and not labels:
-            raise ValueError("--labels-only-judge without --labels; give a file of labels, or leave it out")
+            raise ValueError("--labels-only-judge: expected --labels FILE. Add it, or remove --labels-only-judge")
         if labels and not only_judge and self.views != "auto":
             raise ValueError(
-                f"views {self.views!r} with labels that teach, which they do in the place of views; leave --views out, "
-                "or give --labels-only-judge"
+                f"--views {self.views}: conflicts with --labels, because training on labels uses no views. Remove "
+                "--views, or add --labels-only-judge to train on views"
             )
         return "adapt" if labels and not only_judge else "judge"
 
     @property
-    def taught(self) -> tuple[str, ...]:
+    def view_names(self) -> tuple[str, ...]:
         """Names of the views to train on."""
-        return _TAUGHT[self.views]
+        return _VIEW_NAMES[self.views]
 
-    def views_of(self, taught: tuple[str, ...]) -> AugmentConfig:
+    def views_of(self, names: tuple[str, ...]) -> AugmentConfig:
         """Return the views of the training corpus other than round trips: the sentences, and crops if chosen."""
-        return AugmentConfig(rewritings=(CropView(),) if "crops" in taught else ())
+        return AugmentConfig(rewritings=(CropView(),) if "crops" in names else ())
 
-    def trained(self, *, raw: bool) -> TrainingConfig:
-        """Return the training settings for a bare transformer (`raw`) or for a sentence encoder."""
+    def view_training(self, *, raw: bool) -> TrainingConfig:
+        """Return the settings of training on views, for a bare transformer (`raw`) or for a sentence encoder."""
         if not raw:
             return self.training
         objective = self.training.objective
@@ -154,25 +158,25 @@ class AdaptConfig(ReadingConfig):
             objective = changed(objective, anchor_weight=self.raw_anchor)
         return changed(self.training, lr=self.raw_lr, objective=objective)
 
-    def taught_by(self, kind: Literal["pairs", "classes"]) -> TrainingConfig:
-        """Return the settings of training on scored pairs, or on the pairs made from classes."""
+    def label_training_for(self, kind: Literal["pairs", "classes"]) -> TrainingConfig:
+        """Return the settings of training on scored pairs, or on pairs made from classes."""
         if kind == "pairs":
             return self.label_training
         return changed(self.label_training, epochs=self.class_epochs)
 
-    def learning(self, reading: EncoderConfig, taught: tuple[str, ...]) -> EncoderConfig:
-        """Return the encoder settings for training; views by dropout get the rate `DROPOUT` unless one is set."""
-        if "dropout" not in taught or reading.dropout is not None:
+    def training_encoder(self, reading: EncoderConfig, names: tuple[str, ...]) -> EncoderConfig:
+        """Return the encoder settings for training; views by dropout get the rate `DROPOUT` unless a rate is set."""
+        if "dropout" not in names or reading.dropout is not None:
             return reading
         return changed(reading, dropout=DROPOUT)
 
-    def pairs(self, taught: tuple[str, ...]) -> PairConfig:
+    def pairs(self, names: tuple[str, ...]) -> PairConfig:
         """Return the training pairs of the chosen views."""
         trip = self.trip
-        if "dropout" in taught:
+        if "dropout" in names:
             return ALONE
-        pairings = [CROPS] if "crops" in taught else []
-        if trip is not None and "round trips" in taught:
+        pairings = [CROPS] if "crops" in names else []
+        if trip is not None and "round trips" in names:
             sides = {"lang_1": self.lang, "lang_2": self.lang}
             pairings.append(ViewPair(view_1="original", view_2=trip.method, **sides))
         return PairConfig(pairings=tuple(pairings), drop_identical=True)

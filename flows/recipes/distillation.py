@@ -1,4 +1,4 @@
-"""Distillation recipes: students of a larger encoder, or for Table 3 of an English one."""
+"""Distillation recipes: students of a larger encoder, or of an English encoder (Table 3)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def distil_minilm() -> PipelineConfig:
 def tiny_distil() -> PipelineConfig:
     """A student on a laptop: the embedded sentence encoder teaches the embedded masked LM; minutes.
 
-    Another teacher: `--set teacher.model=<folder, Hub id, embedded: name or checkpoint/key>`.
+    `--set teacher.model=<folder, Hub id, embedded: name or checkpoint/key>` sets another teacher.
     """
     return changed(
         whole_sample(),
@@ -75,7 +75,7 @@ DISTILLATION: Final = (distil, distil_minilm, tiny_distil)
 
 
 def mbert_sbert() -> PipelineConfig:
-    """MBERT ← SBERT-nli-stsb (Table 3): mBERT learns SBERT's vectors of English, for English and five translations.
+    """MBERT ← SBERT-nli-stsb (Table 3): mBERT learns SBERT's vectors of English sentences, and of five translations.
 
     Deviation: trained on machine translations of SNLI and MultiNLI; the row used parallel corpora.
     """
@@ -100,7 +100,7 @@ def xlmr_sbert() -> PipelineConfig:
 
 
 def xlmr_sbert_bsl() -> PipelineConfig:
-    """BSL-sup (Table 3) from a student taught here: the training of `xlmr-sbert`, then that of `multilingual`."""
+    """BSL-sup (Table 3) from the student of `xlmr-sbert`: its training, then that of `multilingual`."""
     student = xlmr_sbert()
     return changed(
         multilingual_sup(),
@@ -123,7 +123,7 @@ def xlmr_nli_stsb() -> PipelineConfig:
 def tiny_multilingual_distil() -> PipelineConfig:
     """`mbert-sbert` on a laptop: the embedded sentence encoder teaches the embedded encoder of six languages; minutes.
 
-    Deviation: cosine loss in place of mean squared error, since the teacher's vectors have length 1.
+    Deviation: cosine loss instead of mean squared error, because the teacher's vectors have length 1.
     """
     return changed(
         tiny_multilingual(),

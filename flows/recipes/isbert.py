@@ -35,7 +35,7 @@ _PAPER: Final = TrainingConfig(
 
 
 def isbert() -> PipelineConfig:
-    """IS-BERT-NLI (IS-BERT, Table 1): sentences of SNLI and MultiNLI alone, convolutions of 1, 3 and 5, BERT-base."""
+    """IS-BERT-NLI (IS-BERT, Table 1): only sentences of SNLI and MultiNLI, convolutions of 1, 3 and 5, BERT-base."""
     bert = ENCODERS["bert-base-uncased"]
     return PipelineConfig(
         title="isbert: IS-BERT on the sentences of SNLI and MultiNLI",
@@ -52,7 +52,7 @@ def isbert() -> PipelineConfig:
 def isbert_released() -> PipelineConfig:
     """IS-BERT-NLI as the authors' code trains it: no ReLU after the convolutions, learning rate 2e-6.
 
-    The code's own earlier rate was 5e-6 with ε 1e-6: `--set training.lr=5e-6 --set training.eps=1e-6`.
+    An earlier version of the code used 5e-6 and ε 1e-6: `--set training.lr=5e-6 --set training.eps=1e-6`.
     """
     base = isbert()
     return changed(
@@ -64,7 +64,7 @@ def isbert_released() -> PipelineConfig:
 
 
 def isbert_afs() -> PipelineConfig:
-    """IS-BERT-AFS (IS-BERT, Table 2): as `isbert`, on the arguments' own sentences, convolutions of 3, 5 and 7."""
+    """IS-BERT-AFS (IS-BERT, Table 2): as `isbert`, on the sentences of the arguments, convolutions of 3, 5 and 7."""
     base = isbert()
     return changed(
         base,
@@ -77,9 +77,9 @@ def isbert_afs() -> PipelineConfig:
 
 
 def isbert_stsb() -> PipelineConfig:
-    """IS-BERT-STSb (IS-BERT, Table 4), its ssl: as `isbert`, on the sentences of STS-B's training set, without scores.
+    """IS-BERT-STSb (IS-BERT, Table 4), step ssl: as `isbert`, on sentences of STS-B's training set, without scores.
 
-    Then its ft, ten seeds: `bsl evaluate report/<key> --suite stsb-supervised`. The row without ssl is
+    Step ft, ten seeds: `bsl evaluate report/<key> --suite stsb-supervised`. The row without ssl:
     `bsl evaluate google-bert/bert-base-uncased --cnn 1,3,5 --max-length 128 --suite stsb-supervised`.
     """
     return changed(
@@ -127,16 +127,16 @@ ROW: Final = "IS-BERT-task"
 
 
 def _on_tasks(
-    system: str, settings: Callable[[], PipelineConfig], title: str, source: str, beside: str
+    system: str, settings: Callable[[], PipelineConfig], title: str, source: str, other_row: str
 ) -> tuple[Callable[[], PipelineConfig], ...]:
-    """Return the recipe functions of a system trained on task text; a task with splits is read in its training split.
+    """Return the recipe functions of a system trained on the text of one task (its training split, if it has splits).
 
     Args:
         system: Prefix of the recipes' names.
-        settings: Recipe that gives the settings.
+        settings: Recipe with the settings.
         title: Name in reports.
         source: Paper and table of the setting.
-        beside: Published row that reports show after the setting's own.
+        other_row: Published row that reports show after the row of the setting.
     """
 
     def on_task(task: str) -> Callable[[], PipelineConfig]:
@@ -148,7 +148,7 @@ def _on_tasks(
                 title=f"{name}: {title} on the sentences of {heading}",
                 ingest=IngestConfig(sources=(SourceSpec(dataset=task),)),
                 evaluation=as_printed(task),
-                published=(ROW, beside),
+                published=(ROW, other_row),
             )
 
         make.__name__ = make.__qualname__ = name.replace("-", "_")

@@ -1,7 +1,7 @@
-"""List the recipes: the published row, the needed data and models, and the expected GPU hours of each.
+"""List the recipes: the published row, the required data and models, and the expected GPU hours of each recipe.
 
-GPU hours are estimates from published rates: CTranslate2's 9,297 tokens/s of OPUS-MT in fp16 on an A10G (its README),
-and SimCSE's million sentences an hour, each read twice, on an RTX 3090 (its issue 135).
+GPU hours are estimates from published rates: 9,297 tokens/s of OPUS-MT in fp16 on an A10G (CTranslate2, README), and a
+million sentences an hour, each encoded twice, on an RTX 3090 (SimCSE, issue 135).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ TOKENS_PER_S: Final = 9_297
 PAIRS_PER_S: Final = 1_000_000 / 3600
 OPUS: Final = "opus-mt"
 TOKENS: Final = 16  # mean length of an NLI sentence
-COLUMN: Final = 27  # where the text after the names starts in the terminal
+COLUMN: Final = 27  # start of the text after the names in the terminal
 _SENTENCES: Final = {"afs": 12_000} | {name: records * 4 // 3 for name, records in RECORDS.items()}
-"""Source → upper bound of its sentences, if its declaration has none; each premise of SNLI and MultiNLI is in three
-pairs."""
+"""Source → upper bound of its number of sentences, if its declaration has none. Each premise of SNLI and MultiNLI is in
+three pairs."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Listing:
         name: Name of the recipe.
         purpose: First line of its docstring.
         row: First published row that its report shows; empty for none.
-        is_row: Whether a run is compared with that row.
+        is_row: Whether the recipe reproduces that row.
         printed: Tables that print the row.
-        needs: Sources, models and the dev set that are not in the package.
-        scored_on: Sets and suites; the run names the unavailable ones and skips them.
+        needs: Required sources, models and dev set that are not in the package.
+        scored_on: Sets and suites; a run reports and skips unavailable sets.
         gpu_hours: Estimate for one GPU like an A10G; None if it depends on the user's files, 0 for minutes on a laptop.
     """
 
@@ -66,9 +66,9 @@ class Listing:
         others = [name for name in self.needs if OPUS not in name]
         needs = [*others, f"{translators} OPUS-MT models"] if translators else others
         facts = (
-            f"{'' if self.is_row else 'beside '}{self.row} ({', '.join(self.printed)})"
+            f"{'' if self.is_row else 'shown with '}{self.row} ({', '.join(self.printed)})"
             if self.row
-            else "no printed row",
+            else "no published row",
             f"needs {', '.join(needs)}" if needs else "needs nothing",
             f"scored on {', '.join(self.scored_on)}",
             self.duration,
@@ -80,7 +80,7 @@ class Listing:
     def duration(self) -> str:
         """Expected duration in words."""
         if self.gpu_hours is None:
-            return "as long as your files want"
+            return "hours depend on your files"
         if not self.needs:
             return "minutes on two CPU cores"
         return f"{self.gpu_hours:.1f} GPU hours" if self.gpu_hours >= 0.1 else "minutes on a GPU"
@@ -107,7 +107,7 @@ def _listing(name: str) -> Listing:
 
 
 def printed_in(row: str) -> tuple[str, ...]:
-    """Return the tables that print a row, one text for each paper."""
+    """Return the tables that print a row, one string for each paper."""
     tables: dict[str, list[str]] = {}
     for published in rows_of(row):
         tables.setdefault(published.paper, []).append(published.table)
@@ -129,10 +129,10 @@ def _needs(config: PipelineConfig) -> tuple[str, ...]:
 
 def _marked(name: str) -> str:
     """Mark a set or suite whose files the user must provide; any other name is returned unchanged."""
-    dataset = name.partition("/")[0]
-    if dataset in DATASETS:
-        return name if _is_public(DATASETS[dataset]) else f"{name} (your files)"
-    own = [each.name for each in suites_of(DATASETS.values()).get(name, ()) if not _is_public(each)]
+    declared = DATASETS.get(name.partition("/")[0])
+    if declared is not None:
+        return name if _is_public(declared) else f"{name} (your files)"
+    own = [dataset.name for dataset in suites_of(DATASETS.values()).get(name, ()) if not _is_public(dataset)]
     return f"{name} ({', '.join(own)}: your files)" if own else name
 
 
@@ -163,18 +163,18 @@ def _declared(source: SourceSpec) -> int | None:
     declared = DATASETS.get(source.dataset or "")
     rows = declared.rows if declared else {}
     split = source.split or ("train" if "train" in rows else "all")
-    # A dataset that declares no text columns has a known layout of pairs: two texts a row.
+    # A dataset that declares no text columns has a known layout of pairs: two texts per row.
     return rows[split] * (len(declared.texts) or 2) if declared and split in rows else None
 
 
 def _pairs(phase: Phase, config: PipelineConfig, sentences: int) -> int:
-    """Estimate the pairs that a training phase reads, over all epochs."""
+    """Estimate the number of pairs that a training phase reads, over all epochs."""
     labelled = sum(RECORDS.get(source.dataset or "", 0) for source in config.ingest.sources)
     views = [pairing.view_2 for pairing in phase.pairs.pairings]
     entailed = any(view.startswith(ENTAIL.methods[0]) for view in views)
-    made = sum(not view.startswith(ENTAIL.methods[0]) for view in views)
+    others = sum(not view.startswith(ENTAIL.methods[0]) for view in views)
     # A third of the labelled pairs is entailed, regardless of the number of views.
-    pairs = labelled if phase.pairs.labelled else sentences * made + entailed * labelled // 3
+    pairs = labelled if phase.pairs.labelled else sentences * others + entailed * labelled // 3
     if phase.pairs.scored is not None:
         dataset, _, split = phase.pairs.scored.removeprefix(EMBEDDED).rpartition("/")
         pairs = DATASETS[dataset].rows[split]
@@ -183,7 +183,7 @@ def _pairs(phase: Phase, config: PipelineConfig, sentences: int) -> int:
 
 
 def own_files(config: PipelineConfig) -> tuple[str, ...]:
-    """Return the user's files that a mirror does not provide: sentences, lexicons, word vectors and model folders."""
+    """Return the files that the user must provide: sentences, lexicons, word vectors and model folders."""
     paths = [f"folder {source.path!r}" for source in config.ingest.sources if source.path is not None]
     lexicons = [view.lexicon[1] for view in config.augment.rewritings if view.lexicon]
     models = [name for name, _ in config.models() if name.startswith((".", "/", "~")) or is_vectors_file(name)]

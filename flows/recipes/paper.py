@@ -51,16 +51,16 @@ def nli() -> PipelineConfig:
 def nli_released() -> PipelineConfig:
     """BSL-BERT as the authors' code trains it: the pairs of `nli`; three predictors, k 10, lr 1e-4, no weight decay.
 
-    Deviation: fp32 for the code's fp16. Before 2021-10-22 the code sent view 2 through the second predictor twice:
-    `--set training.objective.predictor=released-2021`.
+    Deviation: fp32 instead of the code's fp16. Before 2021-10-22 the code sent view 2 through the second predictor
+    twice: `--set training.objective.predictor=released-2021`.
     """
     return changed(nli(), title="nli-released: BSL-BERT as its code was released", training=released_config())
 
 
 def nli_authors_views() -> PipelineConfig:
-    """BSL-BERT (Tables 1 and 2) on the authors' own pairs of views: two columns of back_translated_nli.txt, BERT-base.
+    """BSL-BERT (Tables 1 and 2) on the authors' pairs of views: two columns of back_translated_nli.txt, BERT-base.
 
-    Deviation: of several lines with the same sentence in column one, only the first is used.
+    Deviation: if several lines have the same sentence in column one, only the first line is used.
     """
     return changed(
         nli(),
@@ -82,7 +82,7 @@ def nli_roberta() -> PipelineConfig:
 
 
 def entail() -> PipelineConfig:
-    """NLI_entail (Table 4): entailed pairs alone as the two views, BERT-base; labels of SNLI and MultiNLI."""
+    """NLI_entail (Table 4): only entailed pairs as the two views, BERT-base; labels of SNLI and MultiNLI."""
     return _variant("entail: BSL on entailed pairs", AugmentConfig(rewritings=(ENTAIL,)), ENTAIL.methods, "NLI_entail")
 
 
@@ -132,10 +132,10 @@ def books_nli() -> PipelineConfig:
 
 
 def sbert() -> PipelineConfig:
-    """BSL-SBERT (Tables 1 and 2): SBERT by softmax on NLI, and entailed pairs.
+    """BSL-SBERT (Tables 1 and 2): from SBERT (softmax on NLI), trained on entailed pairs.
 
-    Predictor, k and weight decay are the paper's. It gives no learning rate and no momentum after supervised training:
-    both are from the released code.
+    Predictor, k and weight decay are from the paper. It states no learning rate and no momentum after supervised
+    training: both are from the released code.
     """
     return changed(
         entail(),
@@ -149,7 +149,7 @@ def sbert() -> PipelineConfig:
 def sbert_released() -> PipelineConfig:
     """BSL-SBERT as the authors' code trained it at its release: as `sbert`, three predictors, k 10, no weight decay.
 
-    Deviation: fp32 for the code's fp16.
+    Deviation: fp32 instead of the code's fp16.
     """
     return changed(
         sbert(), title="sbert-released: BSL-SBERT as its code was released", training=supervised_released_config()
@@ -157,7 +157,7 @@ def sbert_released() -> PipelineConfig:
 
 
 def sroberta() -> PipelineConfig:
-    """BSL-SRoBERTa (Tables 1 and 2): as `sbert`, from SRoBERTa by softmax on NLI."""
+    """BSL-SRoBERTa (Tables 1 and 2): as `sbert`, from SRoBERTa (softmax on NLI)."""
     return changed(
         sbert(),
         title="sroberta: BSL-SRoBERTa on entailed pairs",
@@ -170,7 +170,7 @@ def sroberta_2022() -> PipelineConfig:
     """The authors' code since 2022: as `sroberta`, from a RoBERTa trained with in-batch negatives; no published row."""
     return changed(
         sroberta(),
-        title="sroberta-2022: BSL on entailed pairs as its code does since 2022",
+        title="sroberta-2022: BSL on entailed pairs as in its code since 2022",
         encoder=ENCODERS["nli-roberta-base-v2"],
         training=supervised_2022_config(),
     )
@@ -179,7 +179,7 @@ def sroberta_2022() -> PipelineConfig:
 def multilingual() -> PipelineConfig:
     """BSL-uns (Table 3): each English sentence paired with its Arabic, Spanish, Turkish, German and French, mBERT.
 
-    All else is as in `nli` (Appendix A).
+    Other settings are those of `nli` (Appendix A).
     """
     return changed(
         nli(),
@@ -197,8 +197,8 @@ def multilingual() -> PipelineConfig:
 def multilingual_released() -> PipelineConfig:
     """BSL-uns as the authors' code trains it: lr 5e-5, three predictors, and English pairs next to the translated ones.
 
-    The code pairs two English columns wherever they differ, but does not define them; we assume the paper's two round
-    trips. Deviation: fp32 for fp16; a translation equal to its English is left out too.
+    The code pairs two English columns wherever they differ, but does not define them; the recipe assumes the paper's
+    two round trips. Deviation: fp32 instead of fp16; a translation equal to its English sentence is excluded too.
     """
     base = multilingual()
     return changed(
@@ -213,7 +213,7 @@ def multilingual_released() -> PipelineConfig:
 def multilingual_sup() -> PipelineConfig:
     """BSL-sup (Table 3): as `multilingual`, from the XLM-R that was distilled from SBERT-nli-stsb.
 
-    The paper states its learning rate for unsupervised runs; it is used here too.
+    The paper states its learning rate for unsupervised runs; the recipe uses it too.
     """
     return changed(
         multilingual(),

@@ -1,10 +1,10 @@
-"""BSL+: BSL with the additions that helped on the same encoder, corpus and steps; and the ones that did not.
+"""BSL+: BSL with the additions that helped on the same encoder, corpus and steps; and the additions that did not help.
 
-Two additions helped: in-batch negatives (SimCSE) in the loss, and pooling the first layer with the last. On `bert-mini`
-contrastive training with the same pooling is as good. The study `plus` has the other additions: a centred or
-standardised target (DINO), negatives and a queue from the target (MoCo), the target's ranking of a batch (RankCSE), a
-momentum that rises to 1 (BYOL), dropout in the target, and crops or entailed hypotheses as further pairs. On
-`bert-mini` they gained nothing, or lost (docs/research-log.md).
+Two additions helped: in-batch negatives (SimCSE) in the loss, and pooling of the first and the last layer. On
+`bert-mini`, contrastive training with the same pooling is equally good. The study `plus` has the other additions: a
+centred or standardised target (DINO), negatives and a queue from the target (MoCo), the target's ranking of a batch
+(RankCSE), a momentum that rises to 1 (BYOL), dropout in the target, and crops or entailed hypotheses as further pairs.
+On `bert-mini` they gained nothing, or lost (docs/research-log.md).
 """
 
 from __future__ import annotations
@@ -89,6 +89,6 @@ VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "contrastive, first and last layer": {"recipe": "tiny-contrastive", **_POOLED},
     "SimCSE": {"recipe": "tiny-simcse"},
 }
-"""Points of the study `plus`: changes to `tiny-plus`, or another recipe to compare it with."""
+"""Points of the study `plus`: changes to `tiny-plus`, or other recipes to compare it with."""
 
 PLUS: Final = (nli_plus, tiny_plus)

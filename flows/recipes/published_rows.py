@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from flows.recipes import RECIPES, recipe
 from flows.recipes.isbert import TASKS
 from flows.recipes.untrained import GLOVE
+from flows.spelling import did_you_mean
 from storage.assets.embedded import EMBEDDED
 
 if TYPE_CHECKING:
@@ -77,8 +78,9 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "allpalln-Augment": ("scl-augment",),
     "3p3n-Augment": ("scl-augment-3p3n",),
 }
-"""Published row → the recipes that reproduce it. The row's name runs the first; the others have another start of the
-same system, or its authors' checkpoint. A run is compared with the closest recipe; every difference is a deviation."""
+"""Published row → the recipes that reproduce it. `bsl reproduce ROW` runs the first recipe; the others start the same
+system from another encoder, or are its authors' checkpoint. A run is compared with the closest recipe; every difference
+is a deviation."""
 _BERT: Final = "bsl evaluate google-bert/bert-base-uncased"
 COMMANDS: Final[Mapping[str, str]] = {
     "BERT-STSb": f"{_BERT} --max-length 128 --suite stsb-cross-encoder",
@@ -90,27 +92,27 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Published row of an encoder fine-tuned and scored by fold or seed → the command that measures it."""
 _BOOKS: Final = (
-    "trained on the Toronto book corpus, which its authors withdrew, and no checkpoint can be read here; measure its "
-    "vectors by bsl.evaluate(object, suite)"
+    "trained on the Toronto book corpus, which its authors withdrew, and no checkpoint has a supported format; measure "
+    "its vectors with bsl.evaluate(object, suite)"
 )
-_OWN_CODE: Final = "a network with custom code; measure it by bsl.evaluate(object, suite)"
-_WORDS: Final = "quoted, of another corpus; every report has a TF-IDF column, fitted on the run's own sentences"
+_OWN_CODE: Final = "a network with custom code; measure it with bsl.evaluate(object, suite)"
+_WORDS: Final = "quoted, fitted on another corpus; every report has a TF-IDF column, fitted on the run's own sentences"
 REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("Unigram-TFIDF", "Unigram-TFIDF on AFS"), _WORDS),
     **dict.fromkeys(("SDAE", "SkipThought", "FastSent", "ParagraphVec DBOW", "ParagraphVec DM"), _BOOKS),
     **dict.fromkeys(("InferSent", "InferSent on AFS", "USE", "mUSE"), _OWN_CODE),
-    "GloVe avg. (SCL)": "SCL names no file; measure yours by bsl evaluate FILE --suite sts12-16, as recipe glove",
+    "GloVe avg. (SCL)": "SCL names no file; measure your file with bsl evaluate FILE --suite sts12-16, as recipe glove",
 }
 """Published row that no recipe or command reproduces → the reason, and how to measure its system."""
-TRANSLATOR: Final = "Google Translate"  # footnote 1: used for all translations of the rows
-_PARALLEL: Final = ("mBERT ← SBERT-nli-stsb", "XLM-R ← SBERT-nli-stsb")  # trained on human-made parallel corpora
+TRANSLATOR: Final = "Google Translate"  # translated the rows' sentences (footnote 1)
+_PARALLEL: Final = ("mBERT ← SBERT-nli-stsb", "XLM-R ← SBERT-nli-stsb")  # trained on human translations
 RECORDS: Final = {"snli": 550_152, "multi_nli": 392_702}
 """Source → number of records in its training split."""
-_ASIDE: Final = ("seed", "collapse")  # training settings that no row states
+_EXCLUDED: Final = ("seed", "collapse")  # training settings that no row states
 
 
 def row_of(name: str) -> tuple[str, str]:
-    """Return the published row and the recipe to run, given the name of either.
+    """Return the published row and the recipe to run, given the name of one of them.
 
     Raises:
         ValueError: No recipe reproduces the row, or the recipe reproduces no row.
@@ -118,41 +120,41 @@ def row_of(name: str) -> tuple[str, str]:
     if name in ROWS:
         return name, ROWS[name][0]
     if name in COMMANDS:
-        raise ValueError(f"{name!r} is a row of fine-tuning, which no recipe does; measure it by: {COMMANDS[name]}")
+        raise ValueError(f"no recipe reproduces row {name!r}, which is fine-tuned. Measure it with: {COMMANDS[name]}")
     if name in REASONS:
-        raise ValueError(f"{name!r} is a row that nothing here reproduces: {REASONS[name]}")
+        raise ValueError(f"no recipe or command reproduces row {name!r}: {REASONS[name]}")
     if name not in RECIPES:
         raise ValueError(
-            f"{name!r} is neither a published row with a recipe nor a recipe; rows are {'; '.join(ROWS)}; recipes "
-            f"{', '.join(RECIPES)}"
+            f"unknown row or recipe {name!r}.{did_you_mean(name, (*ROWS, *RECIPES))} Rows: {'; '.join(ROWS)}. "
+            "`bsl recipes` lists all recipes"
         )
     published = recipe(name).published
     if published and published[0] in COMMANDS:
         raise ValueError(
-            f"recipe {name!r} reproduces {published[0]!r}, a row of fine-tuning; measure that by: "
+            f"recipe {name!r} is a step of row {published[0]!r}, which is fine-tuned. Measure the row with: "
             f"{COMMANDS[published[0]]}"
         )
     if not published or published[0] not in ROWS:
-        raise ValueError(f"recipe {name!r} has no published row; name one of {'; '.join(ROWS)}")
+        raise ValueError(f"recipe {name!r} reproduces no published row. Use a recipe of one of {'; '.join(ROWS)}")
     return published[0], name
 
 
 def cells_of(row: str, name: str) -> tuple[str, ...]:
-    """Return the recipe's own sets if the row's recipes have disjoint sets (one for each task), else ()."""
-    parts = [recipe(behind).evaluation.sets for behind in ROWS[row]]
-    are_apart = len(parts) > 1 and sum(map(len, parts)) == len(set().union(*parts))
-    return recipe(name).evaluation.sets if are_apart else ()
+    """Return the sets of a recipe if the row's recipes have disjoint sets (one recipe for each task), else ()."""
+    sets = [recipe(candidate).evaluation.sets for candidate in ROWS[row]]
+    are_disjoint = len(sets) > 1 and sum(map(len, sets)) == len(set().union(*sets))
+    return recipe(name).evaluation.sets if are_disjoint else ()
 
 
 def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
     """Return how a configuration deviates from a published row, before anything has run.
 
-    The row is represented by its closest recipe: the one with the fewest differences, among those scored on the same
-    sets if any are. Its translator, Google Translate, is not available, so translation is always a deviation.
+    The closest recipe represents the row: the recipe with the fewest differences, scored on the same sets if possible.
+    The row's translator, Google Translate, is not available, so translation is always a deviation.
     """
-    behind = [recipe(name) for name in ROWS[row]]
-    alike = [published for published in behind if published.evaluation.sets == config.evaluation.sets]
-    return min((_reasons(config, published, row) for published in alike or behind), key=len)
+    recipes = [recipe(name) for name in ROWS[row]]
+    same_sets = [published for published in recipes if published.evaluation.sets == config.evaluation.sets]
+    return min((_reasons(config, published, row) for published in same_sets or recipes), key=len)
 
 
 def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tuple[str, ...]:
@@ -171,9 +173,9 @@ def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tup
     elif any(source.path for source in config.ingest.sources):
         reasons.append(f"another corpus: your own files replace a part of {theirs}")
     if config.ingest.corpus != published.ingest.corpus:
-        reasons.append(f"a part of the corpus only: {_changed(config.ingest.corpus, published.ingest.corpus)}")
+        reasons.append(f"only a part of the corpus: {_changed(config.ingest.corpus, published.ingest.corpus)}")
     if limits := ", ".join(sorted(_limits(config) - _limits(published))):
-        reasons.append(f"a part of the corpus only: {limits}")
+        reasons.append(f"only a part of the corpus: {limits}")
     if translators := {hop.model for view in config.augment.translations for hop in view.hops}:
         theirs = "parallel corpora, no translator" if row in _PARALLEL else TRANSLATOR
         reasons.append(f"another translator: {', '.join(sorted(translators))}; the row's is {theirs}")
@@ -182,11 +184,11 @@ def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tup
     if changes := _changed(config.transform, published.transform, "seed"):
         reasons.append(f"another transform: {changes}")
     if config.phases or published.phases:
-        reasons += _trained_otherwise(config, published)
+        reasons += _training_differences(config, published)
     return tuple(reasons)
 
 
-def _trained_otherwise(config: PipelineConfig, published: PipelineConfig) -> Iterator[str]:
+def _training_differences(config: PipelineConfig, published: PipelineConfig) -> Iterator[str]:
     if config.augment.methods != published.augment.methods:
         ours, theirs = ", ".join(config.augment.methods), ", ".join(published.augment.methods)
         yield f"other views: {ours}; the row's are {theirs}"
@@ -194,13 +196,13 @@ def _trained_otherwise(config: PipelineConfig, published: PipelineConfig) -> Ite
     for what, changes in (
         ("making of views", _changed(config.augment, published.augment, "translations")),
         ("training pairs", _changed(config.pairs, published.pairs)),
-        ("training", _changed(config.training, published.training, *_ASIDE)),
+        ("training", _changed(config.training, published.training, *_EXCLUDED)),
         ("teacher", _changed(config.teacher, published.teacher)),
         *((f"training {number}", _phase_changes(*pair)) for number, pair in enumerate(earlier, start=1)),
     ):
         if changes:
             yield f"other {what}: {changes}"
-    # The embedded copy of a set is verified to have the same pairs.
+    # An embedded copy of a set has the same pairs.
     ours, theirs = ((settings.evaluation.dev or "no set").removeprefix(EMBEDDED) for settings in (config, published))
     if ours != theirs:
         yield f"the step is selected by {ours}; the row's by {theirs}"
@@ -211,7 +213,7 @@ def _phase_changes(ours: Phase | None, theirs: Phase | None) -> str:
         return "absent" if ours is None else "not in the row"
     parts = (
         _changed(ours.pairs, theirs.pairs),
-        _changed(ours.training, theirs.training, *_ASIDE),
+        _changed(ours.training, theirs.training, *_EXCLUDED),
         _changed(ours.teacher, theirs.teacher),
     )
     return ", ".join(filter(None, parts))
@@ -227,20 +229,20 @@ def _sources(config: PipelineConfig) -> str:
     return " and ".join(names)
 
 
-def _changed(ours: BaseModel | None, theirs: BaseModel | None, *aside: str) -> str:
-    """Return the fields, nested ones too, in which two configurations differ, as `ours for theirs`."""
-    dumps = (config.model_dump(exclude=set(aside)) if config else {} for config in (ours, theirs))
+def _changed(ours: BaseModel | None, theirs: BaseModel | None, *excluded: str) -> str:
+    """Return the fields, also nested fields, in which two configurations differ, as `ours for theirs`."""
+    dumps = (config.model_dump(exclude=set(excluded)) if config else {} for config in (ours, theirs))
     first, second = (dict(_leaves(dump)) for dump in dumps)
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
     return ", ".join(f"{name} {first.get(name, 'absent')} for {second.get(name, 'absent')}" for name in names)
 
 
-def _leaves(fields: Mapping[str, object], place: str = "") -> Iterator[tuple[str, str]]:
+def _leaves(fields: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in fields.items():
         if isinstance(value, dict):
-            yield from _leaves(value, f"{place}{name}.")
+            yield from _leaves(value, f"{prefix}{name}.")
         elif isinstance(value, tuple):
             members = ("+".join(map(str, member.values())) if isinstance(member, dict) else member for member in value)
-            yield f"{place}{name}", f"({'; '.join(map(str, members))})"
+            yield f"{prefix}{name}", f"({'; '.join(map(str, members))})"
         else:
-            yield f"{place}{name}", "none" if value is None else str(value)
+            yield f"{prefix}{name}", "none" if value is None else str(value)

@@ -1,7 +1,7 @@
 """Shared parts of recipes: corpora, sets, views, pairs of views, and pinned encoders.
 
-An encoder is pinned to a commit if a public source names one; the Hub was not consulted. Others use the newest commit.
-Artifact keys contain the digest of the model's files, so two runs with different files have different keys.
+An encoder is pinned to a commit if a public source names the commit; the other encoders use the newest commit. Artifact
+keys contain the digest of the model's files, so two runs with different files have different keys.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ NO_VIEWS: Final = AugmentConfig(filters=UNFILTERED)
 """The sentence is its only view."""
 
 ANCHOR: Final = 3.0
-"""Anchor weight of a bare transformer; without it, `bert-mini` loses 0.6 to 2.8 points on STS-B. A sentence encoder has
-no anchor: it would cost all-MiniLM-L6-v2 four fifths of its gain."""
+"""Anchor weight of a bare transformer; without an anchor, `bert-mini` loses 0.6 to 2.8 points on STS-B. A sentence
+encoder is trained without an anchor, which would cost all-MiniLM-L6-v2 four fifths of its gain."""
 
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
 """Two crops of each sentence (contiguous words)."""
@@ -66,7 +66,7 @@ def changed(config: C, **fields: object) -> C:
 
 
 def as_printed(*sets: str) -> EvaluationConfig:
-    """Return the evaluation of a published row: its sets, in fp32 as in its code, so that machines agree."""
+    """Return the evaluation of a published row: its sets, in fp32 as in its code, for equal figures on all machines."""
     return EvaluationConfig(sets=sets, precision="fp32")
 
 
@@ -74,32 +74,32 @@ def trips_of(
     lang: str, translators: Mapping[str, TranslatorConfig], pivots: Sequence[str] = PIVOTS
 ) -> tuple[TranslatedView, ...]:
     """Return back-translations of a language through each pivot with translators in both directions."""
-    ways = ((f"{lang}-{pivot}", f"{pivot}-{lang}") for pivot in pivots)
+    directions = ((f"{lang}-{pivot}", f"{pivot}-{lang}") for pivot in pivots)
     return tuple(
-        round_trip(translators[there], translators[back])
-        for there, back in ways
-        if there in translators and back in translators
+        round_trip(translators[forward], translators[back])
+        for forward, back in directions
+        if forward in translators and back in translators
     )
 
 
 def beside_original(*methods: str) -> PairConfig:
-    """Pair the sentence with each of the views (section 4.4: one augmented view does best)."""
+    """Pair the sentence with each view (section 4.4: augmenting only one view works best)."""
     return PairConfig(pairings=tuple(ViewPair(view_1=ORIGINAL, view_2=method) for method in methods))
 
 
-_PINNED: Final = {  # the commits are cited by public code with the models' files
+_PINNED: Final = {  # public code cites these commits
     "google-bert/bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",  # BERT-base, Table 8
     "FacebookAI/roberta-base": "e2da8e2f811d1448a5b465c236feacd80ffbac7b",  # RoBERTa-base, Table 1
     "google-bert/bert-base-multilingual-cased": "3f076fdb1ab68d5b2880cb87a0886f315b8146f8",  # mBERT, section 4.3
     "FacebookAI/xlm-roberta-base": "e73636d4f797dec63c3081bb6ed5c7b0bb3f2089",  # XLM-R, Table 3
     "sentence-transformers/LaBSE": "e34fab64a3011d2176c99545a93d5cbddc9a91b7",  # LaBSE, Table 3
-    # Of no row of the paper.
+    # In no row of the paper.
     "sentence-transformers/paraphrase-multilingual-mpnet-base-v2": "79f2382ceacceacdf38563d7c5d16b9ff8d725d6",
 }
 _UNPINNED: Final = (
     "sentence-transformers/bert-base-nli-mean-tokens",  # SBERT by softmax on NLI, Table 1
     "sentence-transformers/roberta-base-nli-mean-tokens",  # SRoBERTa by softmax on NLI, Table 1
-    # By multiple negatives on NLI; start of the authors' code since 2022 (cfacb3b), of no row.
+    # Multiple negatives on NLI; the authors' code starts from it since 2022 (cfacb3b); in no row.
     "sentence-transformers/nli-roberta-base-v2",
     "google/bert_uncased_L-8_H-512_A-8",  # BERT of 8 layers, width 512 (SCL, section 4.2)
     "sentence-transformers/stsb-xlm-r-multilingual",  # XLM-R distilled from SBERT-nli-stsb
@@ -112,10 +112,10 @@ _UNPINNED: Final = (
     "princeton-nlp/unsup-simcse-roberta-large",  # SimCSE without labels, teacher of ConGen
     "nreimers/MiniLM-L6-H384-uncased",  # MiniLM-L6, student of ConGen
 )
-NO_COMMIT: Final = "no commit in any source; give one by `--set encoder.revision=…`"
+NO_COMMIT: Final = "no public source names a commit; set one with `--set encoder.revision=…`"
 """Why an encoder is not pinned."""
 ENCODERS: Final[Mapping[str, EncoderConfig]] = {
     model.partition("/")[2]: EncoderConfig(model=model, revision=revision)
     for model, revision in (*_PINNED.items(), *((model, None) for model in _UNPINNED))
 }
-"""Every encoder of the Hub by its id without the owner: mean pooling, default length."""
+"""Hub encoders by their id without the owner; mean pooling, default length."""

@@ -53,10 +53,10 @@ def bsl_sroberta_nli() -> PipelineConfig:
 
 
 def bert_nli() -> PipelineConfig:
-    """A cross-encoder on NLI labels, which row BERT-NLI-STSb starts from (SBERT, Table 2), BERT-base.
+    """A cross-encoder on NLI labels, from which row BERT-NLI-STSb starts (SBERT, Table 2), BERT-base.
 
-    To get the row: `bsl evaluate report/<key> --suite stsb-cross-encoder`. The report scores [CLS] vectors of single
-    sentences, which the training does not optimise.
+    To measure the row: `bsl evaluate report/<key> --suite stsb-cross-encoder`. The report scores [CLS] vectors of
+    single sentences, which the training does not optimise.
     """
     base = sbert_nli()
     return changed(
@@ -104,8 +104,7 @@ def sbert_nli_stsb() -> PipelineConfig:
 def scl() -> PipelineConfig:
     """Supervised contrastive learning (SCL, Table 2, best row): λ 0.3, all positives and negatives, SNLI, 8-layer BERT.
 
-    The other rows of its tables: `--set training.objective.weight=…`, `….temperature=…`, `….positives=3` and
-    `….negatives=3`.
+    For other rows of SCL's tables, set `training.objective.weight`, `.temperature`, `.positives` and `.negatives`.
     """
     return changed(
         nli(),
@@ -120,7 +119,7 @@ def scl() -> PipelineConfig:
 
 
 def scl_released() -> PipelineConfig:
-    """SCL as its code trains it: as `scl`, a constant rate after warm-up, and the temperature of its padded mean.
+    """SCL as its code trains it: as `scl`, with a constant rate after warm-up, and the temperature of its padded mean.
 
     The code divides a sentence's summed token vectors by the length of the batch's longest sentence. That scales the
     dot products by 0.216 on average; the temperature compensates for it.
@@ -129,7 +128,7 @@ def scl_released() -> PipelineConfig:
 
 
 def scl_transfer() -> PipelineConfig:
-    """SCL's best row of SentEval (SCL, Table 3): as `scl`, λ 0.1."""
+    """SCL's best row on SentEval (SCL, Table 3): as `scl`, λ 0.1."""
     return _variant("scl-transfer: SCL, λ 0.1", SCLConfig(weight=0.1), "allpalln-lambda0.1-SCL")
 
 
@@ -140,12 +139,12 @@ def scl_3p3n() -> PipelineConfig:
 
 
 def scl_baseline() -> PipelineConfig:
-    """SCL's own SBERT baseline (SCL, Tables 2 and 3): as `scl`, cross-entropy alone."""
+    """SCL's SBERT baseline (SCL, Tables 2 and 3): as `scl`, only cross-entropy."""
     return _variant("scl-baseline: SCL's SBERT", SoftmaxConfig(head="two-layer"), "SBERT baseline (SCL)")
 
 
 def scl_augment() -> PipelineConfig:
-    """SCL's control (SCL, Tables 2 and 3): as `scl`, positives and negatives are extra pairs of the classifier."""
+    """SCL's control (SCL, Tables 2 and 3): as `scl`, positives and negatives are extra pairs for the classifier."""
     return _variant("scl-augment: SCL's control", SCLConfig(control="augment"), "allpalln-Augment")
 
 
@@ -171,7 +170,7 @@ def tiny_sbert() -> PipelineConfig:
 def tiny_scl() -> PipelineConfig:
     """`scl` on a laptop: the labels of the embedded NLI sample, rows of a premise in one batch; minutes.
 
-    Deviation: cosines and a temperature of 0.05, since the dot products of `bert-mini` have another scale.
+    Deviation: cosines and a temperature of 0.05, because the dot products of `bert-mini` have another scale.
     """
     objective = SCLConfig(similarity="cosine", temperature=0.05)
     return changed(
@@ -202,7 +201,7 @@ def tiny_stsb() -> PipelineConfig:
 
 
 def _after(first: PipelineConfig, second: PipelineConfig, title: str) -> PipelineConfig:
-    """Return a recipe that runs the training of `first`, then that of `second`, from the start of `first`."""
+    """Return a recipe that runs the training of `first`, then that of `second`, from the encoder of `first`."""
     return changed(second, title=title, encoder=first.encoder, earlier=(*first.phases, *second.earlier))
 
 

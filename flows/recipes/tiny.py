@@ -1,4 +1,4 @@
-"""Laptop recipes: real runs on embedded sentences, translators and encoders, without Hub or GPU."""
+"""Laptop recipes: complete runs on embedded sentences, translators and encoders, without Hub or GPU."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from models.translation.config import MINI
 from models.views.config import AugmentConfig, translation
 from models.views.pairs import PairConfig, ViewPair
 
-# Deviations that so small an encoder and such weak views need; docs/research-log.md has the alternatives. The encoder
-# learns from captions within 100 steps, then forgets other text. As this reproduces no published row, the start is a
-# candidate too (`best-or-start`), so that a run never returns a worse encoder.
+# A small encoder and weak views need these deviations; docs/research-log.md has the alternatives. The encoder learns
+# from captions within 100 steps, then forgets other text. This reproduces no published row, so the original encoder is
+# a candidate too (`best-or-start`): a run never returns a worse encoder.
 TRAINING: Final = TrainingConfig(
     objective=BSLConfig(contrastive_weight=0.1),
     lr=1e-3,
@@ -25,7 +25,6 @@ TRAINING: Final = TrainingConfig(
     eval_every=20,
     select="best-or-start",
 )
-
 
 # A hundred steps read 6,400 pairs. A sentence gives up to three pairs, and its four translations take most of the time.
 _SENTENCES: Final = 2500
@@ -53,9 +52,10 @@ def whole_sample() -> PipelineConfig:
 
 
 def tiny() -> PipelineConfig:
-    """A real run on a laptop: embedded sentences, translators and encoder; no Hub, no GPU, minutes."""
+    """A complete run on a laptop: embedded sentences, translators and encoder; no Hub, no GPU, minutes."""
     base = whole_sample()
-    # A wider beam and scoring in fp32 cost half a minute for the same result; a dev evaluation costs ten steps' time.
+    # A wider beam and scoring in fp32 cost half a minute for the same result; a dev evaluation takes as long as ten
+    # steps.
     narrow = {direction: changed(translator, beam=2) for direction, translator in MINI.items()}
     return changed(
         base,

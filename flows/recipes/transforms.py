@@ -13,8 +13,9 @@ from models.transforms.config import FlowConfig, WhiteningConfig
 def flow() -> PipelineConfig:
     """BERT-flow (Table 1): a Glow on BERT-base's first-last average, fitted on SNLI and MultiNLI.
 
-    Settings of the authors' code. The first layer is the first transformer layer. The authors' code averages the last
-    two layers for BERT-large-NLI; UKPLab's port averages the embeddings and the last. Change it by `encoder.pooling`.
+    Settings are from the authors' code. The first layer is the first transformer layer. The authors' code averages the
+    last two layers for BERT-large-NLI; UKPLab's port averages the embeddings and the last layer: set
+    `encoder.pooling`.
     """
     return PipelineConfig(
         title="flow: BERT-flow fitted on SNLI and MultiNLI",
@@ -30,7 +31,7 @@ def flow() -> PipelineConfig:
 
 
 def flow_target() -> PipelineConfig:
-    """BERT-flow fitted on the sentences of each target set, all splits, without labels; else as `flow`."""
+    """BERT-flow fitted on the sentences of each target set, all splits, without labels; otherwise as `flow`."""
     return changed(
         flow(),
         transform_on="targets",
@@ -50,7 +51,7 @@ def flow_sbert() -> PipelineConfig:
 
 
 def whitening() -> PipelineConfig:
-    """BERT-whitening-256: BERT-base's first-last average, whitened by SNLI and MultiNLI; exported as an encoder."""
+    """BERT-whitening-256: BERT-base's first-last average, whitened on SNLI and MultiNLI; exported as an encoder."""
     return changed(
         flow(),
         title="whitening: BERT-whitening fitted on SNLI and MultiNLI",
@@ -65,7 +66,7 @@ def whitening() -> PipelineConfig:
 
 
 def whitening_target() -> PipelineConfig:
-    """BERT-whitening-256 by the sentences of each target set, all splits, without labels; else as `whitening`."""
+    """BERT-whitening-256 on the sentences of each target set, all splits, without labels; otherwise as `whitening`."""
     return changed(
         whitening(),
         transform_on="targets",
@@ -75,7 +76,7 @@ def whitening_target() -> PipelineConfig:
 
 
 def tiny_flow() -> PipelineConfig:
-    """`flow` on a laptop: embedded NLI sample and encoder, five epochs of so few sentences; two minutes."""
+    """`flow` on a laptop: embedded NLI sample and encoder, five epochs; two minutes."""
     return changed(
         flow(),
         title="tiny-flow: a flow fitted on the embedded NLI sample",

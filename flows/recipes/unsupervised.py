@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from models.objectives.config import AnyObjective
 
 _DAMAGED: Final = AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
-_FROM_WHAT_IS_LEFT: Final = PairConfig(pairings=(ViewPair(view_1="deleted", view_2=ORIGINAL),))
+_FROM_DAMAGED: Final = PairConfig(pairings=(ViewPair(view_1="deleted", view_2=ORIGINAL),))
 _WIKI: Final = SourceSpec(path="wiki1m_for_simcse.txt", name="wiki1m", limit=1_000_000)
 _MLM: Final = TrainingConfig(objective=MaskedLMConfig(), lr=5e-5, precision="fp32", select="last", collapse=None)
 _TSDAE: Final = TrainingConfig(
@@ -60,9 +60,9 @@ _STS: Final = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 def bert_mlm() -> PipelineConfig:
     """BERT-mlm (Tables 1 and 2): masked language modelling continued on SNLI and MultiNLI, BERT-base, mean.
 
-    The paper states only that it is trained on the same corpora. All but the task is as in `nli`; the learning rate is
-    the default of transformers. The last step is the checkpoint: a dev set of similarities cannot select one, since no
-    sentence vector is trained.
+    The paper states only that it is trained on the same corpora. All settings except the task are those of `nli`; the
+    learning rate is the default of transformers. The checkpoint is the last step, because no sentence vector is
+    trained, so a dev set of similarities cannot select a step.
     """
     return changed(
         nli(),
@@ -86,16 +86,16 @@ def afs_mlm() -> PipelineConfig:
 
 
 def tsdae() -> PipelineConfig:
-    """TSDAE (Wang et al., 2021) on SNLI and MultiNLI: sentences rebuilt from the vector of two words in five.
+    """TSDAE (Wang et al., 2021) on SNLI and MultiNLI: sentences are reconstructed from a vector of 40 % of their words.
 
-    [CLS], deletion of 60 %, tied decoder, batches of 8 and a constant 3e-5 are as published. The published corpus is a
-    million sentences of Wikipedia: `--set 'ingest.sources=[{"path": "wiki1m_for_simcse.txt"}]'`.
+    [CLS], deletion of 60 %, tied decoder, batches of 8 and a constant rate of 3e-5 are as published. The published
+    corpus is a million sentences of Wikipedia: `--set 'ingest.sources=[{"path": "wiki1m_for_simcse.txt"}]'`.
     """
     return changed(
         nli(),
         title="tsdae: TSDAE on SNLI and MultiNLI",
         augment=_DAMAGED,
-        pairs=_FROM_WHAT_IS_LEFT,
+        pairs=_FROM_DAMAGED,
         encoder=changed(ENCODERS["bert-base-uncased"], pooling="cls", max_length=75),
         training=_TSDAE,
         published=("BERT [CLS]", "BSL-BERT"),
@@ -120,7 +120,7 @@ def simcse() -> PipelineConfig:
 
 
 def contrastive() -> PipelineConfig:
-    """Contrastive (Table 7): the pairs of `nli`, the rest of the batch as negatives; other batches by an override."""
+    """Contrastive (Table 7): the pairs of `nli`, other pairs of the batch as negatives; set `training.batch_size`."""
     return _on_round_trips(
         "contrastive", ContrastiveConfig(), ("Contrastive, batch 64", "BSL-BERT, batch 64", "BSL-BERT")
     )
@@ -177,7 +177,7 @@ def tiny_barlow() -> PipelineConfig:
 
 
 def tiny_bsl() -> PipelineConfig:
-    """BSL as published on a laptop, where it gets worse: the embedded encoder's vectors share one direction; minutes.
+    """BSL as published, on a laptop: it gets worse, because the embedded encoder's vectors share a direction; minutes.
 
     The collapse check is off, so that the report shows why `tiny` deviates.
     """
@@ -185,7 +185,7 @@ def tiny_bsl() -> PipelineConfig:
 
 
 def tiny_bsl_normed() -> PipelineConfig:
-    """`tiny-bsl` with a standardised target, with which it learns without negatives; minutes.
+    """`tiny-bsl` with a standardised target, which lets it learn without negatives; minutes.
 
     Only `target_norm` deviates; `tiny` uses in-batch negatives instead.
     """
@@ -200,7 +200,7 @@ def _on_round_trips(name: str, objective: AnyObjective, published: tuple[str, ..
 
 
 def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings: object) -> PipelineConfig:
-    """Return a recipe on the embedded sentences and encoder, with training settings for so small an encoder."""
+    """Return a recipe on the embedded sentences and encoder, with training settings for a small encoder."""
     return changed(
         whole_sample(),
         title=f"{title} on the embedded NLI sample",
@@ -214,7 +214,7 @@ def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings
 
 def _tiny_round_trips(what: str, objective: AnyObjective, **training: object) -> PipelineConfig:
     title = f"tiny-{objective.name}: {what} on the embedded NLI sample"
-    # As published, the start is no candidate: the report shows the method's encoder even if it is worse.
+    # As published, the original encoder is not a candidate: the report shows the trained encoder even if it is worse.
     settings = changed(TRAINING, objective=objective, select="best", **training)
     return changed(whole_sample(), title=title, training=settings)
 

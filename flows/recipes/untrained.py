@@ -1,7 +1,7 @@
 """Recipes without training: bare transformers with several poolings, and published checkpoints.
 
-`_recipe` makes the recipe functions. The TF-IDF column of their reports is fitted on the
-training corpus of the other recipes.
+`_recipe` makes the recipe functions. The TF-IDF column of their reports is fitted on the training corpus of the other
+recipes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _recipe(
         purpose: First line of the recipe's docstring.
         model: A key of `ENCODERS`, an embedded model or a file of word vectors.
         published: Published rows that the report shows.
-        pooling: As in `EncoderConfig`; a saved encoder keeps its own.
+        pooling: As in `EncoderConfig`; a saved encoder has its own pooling.
         normalize: As in `EncoderConfig`.
         evaluation: Sets to score on.
     """
@@ -68,49 +68,51 @@ _LANGUAGES: Final = multilingual().evaluation
 _BERT, _ROBERTA, _MBERT = "bert-base-uncased", "roberta-base", "bert-base-multilingual-cased"
 UNTRAINED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
     _recipe(
-        "tiny-avg", "The embedded BERT as it is on a laptop, mean of its last layer; seconds.", "embedded:bert-mini",
+        "tiny-avg", "The embedded BERT, unchanged, on a laptop: mean of its last layer; seconds.", "embedded:bert-mini",
         ("BERT avg.", "Unigram-TFIDF"), evaluation=EMBEDDED_STSB,
     ),
     _recipe(
-        "tiny-cls", "The embedded BERT as it is on a laptop, [CLS] of its last layer; seconds.", "embedded:bert-mini",
-        ("BERT [CLS]",), "cls", evaluation=EMBEDDED_STSB,
+        "tiny-cls", "The embedded BERT, unchanged, on a laptop: [CLS] of its last layer; seconds.",
+        "embedded:bert-mini", ("BERT [CLS]",), "cls", evaluation=EMBEDDED_STSB,
     ),
     _recipe(
-        "tiny-second-to-last", "The embedded BERT as it is on a laptop, mean of its layer before the last; seconds.",
+        "tiny-second-to-last", "The embedded BERT, unchanged, on a laptop: mean of its second-to-last layer; seconds.",
         "embedded:bert-mini", ("BERT avg.",), "second-to-last", evaluation=EMBEDDED_STSB,
     ),
     _recipe(
-        "tiny-first-last", "The embedded BERT as it is on a laptop, mean of its first and last layer; seconds.",
+        "tiny-first-last", "The embedded BERT, unchanged, on a laptop: mean of its first and last layer; seconds.",
         "embedded:bert-mini", ("BERT avg.",), "first-last", evaluation=EMBEDDED_STSB,
     ),
     _recipe(
-        "glove", f"GloVe avg. (Tables 1, 2, 10): mean of word vectors, file {GLOVE} of yours.", GLOVE,
+        "glove", f"GloVe avg. (Tables 1, 2, 10): mean of word vectors; your file {GLOVE}.", GLOVE,
         ("GloVe avg.", "GloVe avg. on AFS", *_TFIDF),
     ),
-    _recipe("bert-avg", "BERT-base as it is: mean of its last layer.", _BERT, ("mean, BERT-base", "BERT avg.")),
+    _recipe("bert-avg", "BERT-base, unchanged: mean of its last layer.", _BERT, ("mean, BERT-base", "BERT avg.")),
     _recipe(
-        "bert-cls", "BERT-base as it is: [CLS] of its last layer.", _BERT, ("[CLS], BERT-base", "BERT [CLS]"), "cls",
+        "bert-cls", "BERT-base, unchanged: [CLS] of its last layer.", _BERT, ("[CLS], BERT-base", "BERT [CLS]"), "cls",
     ),
     _recipe(
-        "bert-second-to-last", "BERT avg. (Tables 1, 2, 10): BERT-base, mean of its layer before the last.", _BERT,
+        "bert-second-to-last", "BERT avg. (Tables 1, 2, 10): BERT-base, mean of its second-to-last layer.", _BERT,
         ("BERT avg.", "BERT avg. on AFS", *_TFIDF), "second-to-last",
     ),
     _recipe(
-        "bert-second-to-last-cls", "BERT [CLS] (Tables 1, 2): BERT-base, [CLS] of its layer before the last.", _BERT,
+        "bert-second-to-last-cls", "BERT [CLS] (Tables 1, 2): BERT-base, [CLS] of its second-to-last layer.", _BERT,
         ("BERT [CLS]",), "second-to-last-cls",
     ),
     _recipe(
-        "bert-first-last", "BERT-base as it is: mean of its first and last layer.", _BERT,
+        "bert-first-last", "BERT-base, unchanged: mean of its first and last layer.", _BERT,
         ("first-last avg., BERT-base", "BERT avg."), "first-last",
     ),
-    _recipe("roberta-avg", "RoBERTa-base as it is: mean of its last layer.", _ROBERTA, ("mean, RoBERTa-base",)),
-    _recipe("roberta-cls", "RoBERTa-base as it is: <s> of its last layer.", _ROBERTA, ("[CLS], RoBERTa-base",), "cls"),
+    _recipe("roberta-avg", "RoBERTa-base, unchanged: mean of its last layer.", _ROBERTA, ("mean, RoBERTa-base",)),
     _recipe(
-        "mbert-avg", "mBERT (Table 3): multilingual BERT as it is, mean of its last layer.", _MBERT, ("mBERT",),
+        "roberta-cls", "RoBERTa-base, unchanged: <s> of its last layer.", _ROBERTA, ("[CLS], RoBERTa-base",), "cls",
+    ),
+    _recipe(
+        "mbert-avg", "mBERT (Table 3): multilingual BERT, unchanged, mean of its last layer.", _MBERT, ("mBERT",),
         evaluation=_LANGUAGES,
     ),
     _recipe(
-        "xlmr-avg", "XLM-R (Table 3): XLM-RoBERTa-base as it is, mean of its last layer.", "xlm-roberta-base",
+        "xlmr-avg", "XLM-R (Table 3): XLM-RoBERTa-base, unchanged, mean of its last layer.", "xlm-roberta-base",
         ("XLM-R",), evaluation=_LANGUAGES,
     ),
     _recipe(
@@ -138,11 +140,11 @@ UNTRAINED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
         "unsup-simcse-roberta-base", ("SimCSE, RoBERTa-base",), "cls",
     ),
     _recipe(
-        "published-simcse-sup", "SimCSE on NLI: its authors' checkpoint, [CLS] behind its pooler.",
+        "published-simcse-sup", "SimCSE on NLI: its authors' checkpoint, [CLS] after its pooler.",
         "sup-simcse-bert-base-uncased", ("SimCSE, supervised, BERT-base",), "cls-pooler",
     ),
     _recipe(
-        "published-simcse-sup-roberta", "SimCSE on NLI, RoBERTa: its authors' checkpoint, <s> behind its pooler.",
+        "published-simcse-sup-roberta", "SimCSE on NLI, RoBERTa: its authors' checkpoint, <s> after its pooler.",
         "sup-simcse-roberta-base", ("SimCSE, supervised, RoBERTa-base",), "cls-pooler",
     ),
     _recipe(
@@ -150,11 +152,11 @@ UNTRAINED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
         evaluation=_LANGUAGES,
     ),
     _recipe(
-        "published-xlmr-distilled", "XLM-R taught by SBERT-nli-stsb (Table 3): its authors' checkpoint.",
+        "published-xlmr-distilled", "XLM-R distilled from SBERT-nli-stsb (Table 3): its authors' checkpoint.",
         "stsb-xlm-r-multilingual", ("XLM-R ← SBERT-nli-stsb",), evaluation=_LANGUAGES,
     ),
     _recipe(
-        "published-mpnet-multilingual", "A multilingual MPNet taught on paraphrases: its authors' checkpoint.",
+        "published-mpnet-multilingual", "A multilingual MPNet trained on paraphrases: its authors' checkpoint.",
         "paraphrase-multilingual-mpnet-base-v2", ("paraphrase-multilingual-mpnet-base-v2",), evaluation=_LANGUAGES,
     ),
 )  # fmt: skip

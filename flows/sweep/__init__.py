@@ -1,1 +1,1 @@
-"""Sweeps: a grid of settings, a study, methods on one text, a recipe over seeds compared with a published row."""
+"""Sweeps: a grid of settings, a study, methods on one text, seeds of a recipe compared with a published row."""

@@ -1,4 +1,4 @@
-"""Compare training methods on the user's text: a sweep with one budget per method, evaluated on held-out text."""
+"""Compare training methods on the user's text: one budget per method, evaluated on held-out text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import Site, command_of, run_context_of, settled, tell_precision
+from flows.run_context import Site, announce_precision, command_of, fix_precision, run_context_of
 from flows.sweep.method_runs import MethodInputs, MethodRun, StartEncoder, inapplicable, start_encoder_of
 from flows.sweep.method_settings import FieldSettings, augmentation
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
@@ -41,8 +41,8 @@ CHECKS: Final = ("embedded:stsb/test",)
 
 
 def _run_name() -> str:
-    asked_for = flow_run.parameters
-    return f"field on {', '.join(asked_for['texts'])[:60]} from {asked_for['encoder']} · {str(flow_run.id)[:8]}"
+    given = flow_run.parameters
+    return f"field on {', '.join(given['texts'])[:60]} from {given['encoder']} · {str(flow_run.id)[:8]}"
 
 
 @flow(name="bsl-field", flow_run_name=_run_name)
@@ -53,42 +53,42 @@ def field(
     settings: FieldSettings | None = None,
     site: Site | None = None,
 ) -> SweepRef:
-    """Try every method on a text; report the one to use, its certainty and its cost.
+    """Try every method on a text; report which method to use, how certain its gain is, and its cost.
 
     Args:
         texts: Files, folders, patterns with `*`, embedded or declared datasets; formats may be mixed.
-        encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` that methods start from.
-        labels: File of texts with classes or of pairs with scores; training on them is a separate method.
+        encoder: Original encoder: folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>`.
+        labels: File of texts with a class or of scored pairs; training on them is a separate method.
         settings: Methods, budget, seeds, bounds.
         site: Store, mirror and device; defaults to the worker's environment.
     """
     show_logs()
-    place, chosen = run_context_of(site), settings or FieldSettings()
-    tell_precision(place, {"training and encoding": chosen.precision})
-    chosen = settled(chosen, place)
-    files, labelled = chosen.sources(texts, place.mirror), label_source(labels) if labels else None
+    context, chosen = run_context_of(site), settings or FieldSettings()
+    announce_precision(context, {"training and encoding": chosen.precision})
+    chosen = fix_precision(chosen, context)
+    files, labelled = chosen.sources(texts, context.mirror), label_source(labels) if labels else None
     methods = requested(chosen, labelled)
-    start = start_encoder_of(place, encoder)
+    start = start_encoder_of(context, encoder)
     reasons = inapplicable(methods, start, chosen)
     tried = [method for method in methods if method.name not in reasons]
-    if chosen.teacher is not None and any(method.taught for method in tried):
-        start_encoder_of(place, chosen.teacher)  # a missing teacher raises before any training
-    shared = _shared(place, files, labelled, chosen, start, tried)
-    reasons |= _unproved(place, shared, tried)
+    if chosen.teacher is not None and any(method.needs_teacher for method in tried):
+        start_encoder_of(context, chosen.teacher)  # a missing teacher raises before any training
+    shared = _shared(context, files, labelled, chosen, start, tried)
+    reasons |= _not_testable(context, shared, tried)
     for name, reason in reasons.items():
         warn("%s is %s", name, reason)
     tried = [method for method in tried if method.name not in reasons]
-    _make_views(place, shared, tried)
-    here = place.model_copy(update={"pool": False})  # a work pool runs only recipes
-    ended = run_by_seed({method.title: _jobs(shared, method) for method in tried}, here)
+    _make_views(context, shared, tried)
+    without_pool = context.model_copy(update={"pool": False})  # a work pool runs only recipes
+    outcomes = run_by_seed({method.title: _jobs(shared, method) for method in tried}, without_pool)
     systems = tuple(
         SweepSystem(label=method.title, faults=(reasons[method.name],))
         if method.name in reasons
-        else with_runs(SweepSystem(label=method.title), ended[method.title])
+        else with_runs(SweepSystem(label=method.title), outcomes[method.title])
         for method in methods
     )
-    learnt_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
-    settings_of_page = SweepSettings(
+    trained_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
+    page_settings = SweepSettings(
         title=f"Which method helps on {', '.join(source.name for source in files)}, from {start.title}",
         config=chosen.bootstrap,
         own_text=OwnTextComparison(
@@ -98,12 +98,12 @@ def field(
             may_forget=chosen.may_forget,
             sources=files,
         ),
-        aside=(*learnt_views, *(check.name for check in shared.checks)),
-        notes=_notes(place, shared, learnt_views),
+        aside=(*trained_views, *(check.name for check in shared.checks)),
+        notes=_notes(context, shared, trained_views),
         settings=chosen.model_dump_json(indent=1),
     )
     command = RunCommand(command=_command(texts, encoder, labels, chosen))
-    return compare_systems(place, systems, settings_of_page, command)
+    return compare_systems(context, systems, page_settings, command)
 
 
 def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: FieldSettings) -> str:
@@ -113,13 +113,13 @@ def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: F
 
 
 def requested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
-    """Return the methods to try; without labels, the method `labels` is left out.
+    """Return the methods to try; without labels, the method `labels` is excluded.
 
     Raises:
-        ValueError: the method `labels` is requested without labels.
+        ValueError: The method `labels` is requested without labels.
     """
     if labels is None and LABELS in (settings.methods or ()):
-        raise ValueError(f"method {LABELS!r} learns labels, and there are none; give a file of them, or leave it out")
+        raise ValueError(f"method {LABELS!r} needs a file of labels. Add --labels FILE, or remove it from --methods")
     return tuple(method for method in methods_of(settings.methods) if labels is not None or method.name != LABELS)
 
 
@@ -132,70 +132,71 @@ def _shared(
     methods: Sequence[Method],
 ) -> MethodInputs:
     """Make the inputs that all methods share."""
-    divided = read_passages(site, files, settings.hold_out)
-    corpus = learnt(site, divided, labels, "field", 0)  # first, to refuse too few labels at once
+    passages = read_passages(site, files, settings.hold_out)
+    corpus = learnt(site, passages, labels, "field", 0)  # too few labels raise here
     text = HeldOutSet(
-        passages=divided,
-        trips=_trips(site, divided, settings, methods),
+        passages=passages,
+        trips=_trips(site, passages, settings, methods),
         labels=labels,
         questions=settings.questions,
         store=site.abroad().store,
     )
-    if not site.open_store().defect(divided):  # of a dry run
-        rows_of(text)  # refuses too little text before any training
+    if not site.open_store().defect(passages):  # missing in a dry run
+        rows_of(text)  # too little text raises before any training
     checks = available(site, CHECKS).scored
     return MethodInputs(settings=settings, start=start, text=text, corpus=corpus, checks=checks)
 
 
 def _trips(
-    site: RunContext, divided: PassagesRef, settings: FieldSettings, methods: Sequence[Method]
+    site: RunContext, passages: PassagesRef, settings: FieldSettings, methods: Sequence[Method]
 ) -> ViewsRef | None:
-    """Return round trips of held-out sentences, as questions for methods that train on round trips; else None."""
+    """Return round trips of held-out sentences, for questions; None if no method trains on round trips."""
     if all(method.views != "round trips" for method in methods):
         return None
     first = AugmentConfig(translations=settings.trips[:1], original=False)
-    return augment(site, field_held(site, divided), first)
+    return augment(site, field_held(site, passages), first)
 
 
-def _unproved(site: RunContext, shared: MethodInputs, methods: Sequence[Method]) -> dict[str, str]:
+def _not_testable(site: RunContext, shared: MethodInputs, methods: Sequence[Method]) -> dict[str, str]:
     """Return crop method → why it is not tried, if the text has only questions about views and no labels."""
     text = shared.text
     if text.labels is not None or site.open_store().defect(text.passages):
         return {}
     if questions_of(text).keys() - PROBED.values():
         return {}
-    reason = "not tried: held-out text without titles and neighbours can only be asked what crops teach; give documents"
-    return {method.name: f"{reason} of several sentences, or labels" for method in methods if method.views == "crops"}
+    reason = (
+        "not tried: the held-out text has no titles and no neighbouring sentences, so its only questions are about "
+        "views that this method trains on. Add documents of several sentences, or labels"
+    )
+    return {method.name: reason for method in methods if method.views == "crops"}
 
 
 def _make_views(site: RunContext, shared: MethodInputs, methods: Sequence[Method]) -> None:
-    """Make the views that several methods learn from once, before workers would each make them."""
+    """Make the views that several methods train on, before each worker would make them."""
     for views in dict.fromkeys(method.views for method in methods):
         if views is not None and views != LABELS:
             augment(site, shared.corpus, augmentation(views, shared.settings))
 
 
 def _jobs(shared: MethodInputs, method: Method) -> list[MethodRun]:
-    """Return a run per seed; a single run for a method without training steps."""
+    """Return one run per seed; a single run for a method without training steps."""
     seeds = shared.settings.seeds if method.steps else 1
     return [MethodRun(inputs=shared, method=method.name, seed=seed) for seed in range(seeds)]
 
 
-def _notes(site: RunContext, shared: MethodInputs, learnt_views: tuple[str, ...]) -> tuple[str, ...]:
+def _notes(site: RunContext, shared: MethodInputs, trained_views: tuple[str, ...]) -> tuple[str, ...]:
     counts = site.open_store().manifest(shared.corpus).figures
     settings = shared.settings
-    pace = (
-        "" if settings.budget.seconds is None else ", as steps by each method's own pace, measured once by timed steps"
-    )
-    asked_of = ", ".join(f"{len(asked)} of {name}" for name, asked in questions_of(shared.text).items())
+    pace = "" if settings.budget.seconds is None else ", converted to steps at the pace of each method, measured once"
+    questions = ", ".join(f"{len(asked)} {name}" for name, asked in questions_of(shared.text).items())
     notes = [
-        f"Learnt: {counts['sentences']:,} sentences, the same for every method. Held out from all: "
-        f"{counts['held_out']:,}, in whole documents.",
-        f"Asked of the held-out text: {asked_of}. Each is answered among all texts of its kind.",
-        f"Budget of each method that trains: {settings.budget.spelled}{pace}. The last step is kept.",
-        f"Rates are those for {shared.start.description}.",
+        f"Training text: {counts['sentences']:,} sentences, the same for every method. Held-out text: "
+        f"{counts['held_out']:,} sentences, in complete documents.",
+        f"Questions about the held-out text: {questions}. Each is answered among all texts of its kind.",
+        f"Budget of each method that trains: {settings.budget.spelled}{pace}. The checkpoint is the last step.",
+        f"Learning rates are those for {shared.start.description}.",
     ]
-    if learnt_views:
-        views = " and ".join(f"{name}s" for name in learnt_views)
-        notes.append(f"Shown and deciding nothing, for some methods have learnt from such: {views}.")
+    if trained_views:
+        views = " and ".join(f"{name}s" for name in trained_views)
+        notes.append(f"Reported only, because some methods train on such views: {views}.")
     return (*notes, *summary_of(counts, shared.text.labels))

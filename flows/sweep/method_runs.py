@@ -1,4 +1,4 @@
-"""A method with a seed as a run of a sweep: pairs, step time, training or fit, vectors."""
+"""Run a method with a seed: pairs, step time, training or fit, vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from flows.run_context import computed
 from flows.sweep.method_settings import Budget, FieldSettings, augmentation, pairing
-from flows.sweep.methods import FOREVER, LABELS, SMALL, WORDS, Method, Start, methods_of
+from flows.sweep.methods import LABELS, MAX_EPOCHS, SMALL, WORDS, Method, Start, methods_of
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import BootstrapConfig
 from storage.artifacts.refs import CheckpointRef, CorpusRef
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from tasks.corpus.evaluation_sets import EvaluationSet
     from tasks.stage.run_context import RunContext
 
-JUDGE: Final = "embedded:stsb/dev"
+TEACHER_TEST: Final = "embedded:stsb/dev"  # decides which of two encoders is the teacher
 MINI_SENTENCE, MINI_BERT = "embedded:mini-sentence", "embedded:bert-mini"
-_TRIAL: Final = 10  # steps in the configuration to time
+_TRIAL: Final = 10  # steps of the configuration whose pace is measured
 _KINDS: Final = {
     "small": "a small masked language model",
     "raw": "a masked language model",
@@ -52,17 +52,17 @@ class StartEncoder(Record):
     """An encoder that methods start from."""
 
     name: str
-    """The user's name for it."""
+    """Name that the user gave."""
     encoder: CheckpointRef | ResolvedModel
-    """Its files."""
+    """Files."""
     config: EncoderConfig
-    """Its settings."""
+    """Settings."""
     start: Start
-    """Its kind, which decides the learning rates."""
+    """Kind of encoder, which decides the learning rates."""
     heads: tuple[str, ...] = ()
-    """Its modules after pooling; `truncate_dim` if it keeps only the first dimensions."""
+    """Modules after pooling; `truncate_dim` if the encoder returns only the first dimensions."""
     drops: bool = True
-    """Whether it has a dropout rate to set."""
+    """Whether the encoder supports dropout."""
 
     @property
     def title(self) -> str:
@@ -71,7 +71,7 @@ class StartEncoder(Record):
 
     @property
     def description(self) -> str:
-        """Description of its kind, for notes."""
+        """Description of the kind of encoder, for notes."""
         return _KINDS[self.start]
 
 
@@ -79,7 +79,7 @@ def start_encoder_of(site: RunContext, name: str) -> StartEncoder:
     """Find an encoder, with the settings saved in its folder.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: the encoder was not found.
+        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
     """
     encoder, named = resolve_encoder(site, EncoderConfig(model=name))
     folder = described_folder(site.open_store(), encoder)
@@ -87,7 +87,7 @@ def start_encoder_of(site: RunContext, name: str) -> StartEncoder:
         from models.encoder.serialization.load import read_saved  # transformers
 
         saved = read_saved(folder)
-        heads = tuple(head.kind for head in saved.sentence_heads) + ("truncate_dim",) * (saved.kept is not None)
+        heads = tuple(head.kind for head in saved.sentence_heads) + ("truncate_dim",) * (saved.truncate_dim is not None)
         return StartEncoder(
             name=name,
             encoder=encoder,
@@ -106,17 +106,17 @@ def inapplicable(methods: Iterable[Method], origin: StartEncoder, settings: Fiel
     for method in methods:
         if method.views == "round trips" and not settings.trips:
             reasons[method.name] = (
-                f"not tried: no translator of {settings.translators!r} knows a way from {settings.lang!r} and back"
+                f"not tried: translators {settings.translators!r} have no round trip from {settings.lang!r}"
             )
         elif method.headless and origin.heads:
             reasons[method.name] = (
-                f"not tried: it holds token vectors against their mean, and {origin.title} has "
-                f"{', '.join(origin.heads)} after pooling; start from an encoder without"
+                f"not tried: it compares token vectors with their mean, but {origin.title} has "
+                f"{', '.join(origin.heads)} after pooling. Use an encoder without modules after pooling"
             )
         elif "dropout" in method.encoder and not origin.drops:
             reasons[method.name] = (
-                f"not tried: it reads under dropout, and {origin.title} is a table of words, which has none; start "
-                "from a transformer"
+                f"not tried: it trains with dropout, but {origin.title} is a table of word vectors, which has no "
+                "dropout. Use a transformer"
             )
     return reasons
 
@@ -129,11 +129,11 @@ class MethodInputs(Record):
     start: StartEncoder
     """The encoder to start from."""
     text: HeldOutSet
-    """The held-out text with its questions, and labels."""
+    """The held-out text, its questions, and labels."""
     corpus: CorpusRef
     """Training sentences."""
     checks: tuple[ScoredSet, ...]
-    """Scored pairs on which a method should not lose."""
+    """Scored pairs on which a method should not get worse."""
 
     @property
     def sets(self) -> tuple[EvaluationSet, ...]:
@@ -147,15 +147,14 @@ class MethodRun(Record):
     inputs: MethodInputs
     """Inputs shared with the other methods."""
     method: str
-    """Its name."""
+    """Name of the method."""
     seed: int
-    """Its random seed."""
 
     def run(self, site: RunContext) -> SweepSystem:
         """Train or fit the method and embed the sets; cached artifacts are reused.
 
         Raises:
-            ModelError: the method cannot be trained from this encoder, or diverged.
+            ModelError: The method cannot be trained from this encoder, or diverged.
         """
         inputs, start, method = self.inputs, self.inputs.start, methods_of([self.method])[-1]
         if method.objective is not None:
@@ -173,7 +172,7 @@ def _trained(site: RunContext, inputs: MethodInputs, method: Method, seed: int) 
     settings = inputs.settings
     views = augmentation(method.views, settings) if method.views and method.views != LABELS else None
     pairs = _pairs(site, inputs, method, views)
-    student, teacher, notes = _taught(site, inputs) if method.taught else (inputs.start, None, ())
+    student, teacher, notes = _distilled(site, inputs) if method.needs_teacher else (inputs.start, None, ())
     encoder = student.config.model_copy(update=dict(method.encoder))
     pace = None
     if settings.budget.steps is None:
@@ -182,36 +181,36 @@ def _trained(site: RunContext, inputs: MethodInputs, method: Method, seed: int) 
     steps = _steps_for(site, settings.budget, pace)
     config = method.configured(student.start, steps, seed, settings.precision)
     checkpoint = train(site, pairs, student.encoder, None, encoder, config, teacher)
-    taken = _steps_of(site, checkpoint)
+    done = _steps_of(site, checkpoint)
     return SweepSystem(
         label=method.title,
         embeddings=(_vectors(site, inputs, checkpoint, encoder),),
         checkpoints=(checkpoint,),
-        steps=taken,
+        steps=done,
         pace=pace,
         translators=_memories(site, views) if views else (),
-        notes=(*notes, *_ended(method, taken, steps)),
+        notes=(*notes, *_early_end(method, done, steps)),
     )
 
 
 def _fitted(site: RunContext, inputs: MethodInputs, method: Method, seed: int) -> SweepSystem:
     start = inputs.start
-    own = embed(site, start.encoder, inputs.corpus, start.config, computed(inputs.settings.precision, site))
+    corpus = embed(site, start.encoder, inputs.corpus, start.config, computed(inputs.settings.precision, site))
     before = _vectors(site, inputs, start.encoder, start.config)
-    width = site.open_store().manifest(own).figures["dimensions"]
+    width = site.open_store().manifest(corpus).figures["dimensions"]
     assert isinstance(width, int)
-    pace = pace_fit(site, own, method.fitted(width, _TRIAL), device_of(site)) if method.steps else None
+    pace = pace_fit(site, corpus, method.fitted(width, _TRIAL), device_of(site)) if method.steps else None
     steps = _steps_for(site, inputs.settings.budget, pace) if method.steps else 0
     config = method.fitted(width, steps, seed)
-    fit = fit_transform(site, own, config)
-    taken = _steps_of(site, fit) if method.steps else 0
+    fit = fit_transform(site, corpus, config)
+    done = _steps_of(site, fit) if method.steps else 0
     return SweepSystem(
         label=method.title,
         embeddings=(transform(site, before, fit),),
         checkpoints=(fold_transform(site, start.encoder, start.config, fit),) if config.folds else (),
-        steps=taken,
+        steps=done,
         pace=pace,
-        notes=_ended(method, taken, steps),
+        notes=_early_end(method, done, steps),
     )
 
 
@@ -219,44 +218,45 @@ def _steps_for(site: RunContext, budget: Budget, pace: PaceRef | None) -> int:
     """Return the steps of a budget, or the number of steps in its seconds at the measured pace."""
     if budget.steps is not None:
         return budget.steps
-    assert budget.seconds is not None  # a budget is one or the other
-    assert pace is not None  # measured for it
+    assert budget.seconds is not None  # a budget has seconds or steps
+    assert pace is not None  # measured for a budget of seconds
     return affordable(budget.seconds, seconds_a_step(site.open_store(), pace))
 
 
-def _steps_of(site: RunContext, made: CheckpointRef | TransformRef) -> int:
-    """Return the number of steps taken; with little text, the limit of epochs ends training before the budget."""
-    steps = site.open_store().manifest(made).figures["steps"]
+def _steps_of(site: RunContext, ref: CheckpointRef | TransformRef) -> int:
+    """Return the number of executed steps; with little text, the limit of epochs ends training before the budget."""
+    steps = site.open_store().manifest(ref).figures["steps"]
     assert isinstance(steps, int)
     return steps
 
 
-def _ended(method: Method, taken: int, steps: int) -> tuple[str, ...]:
-    """Return a note if fewer steps were taken than the budget allows."""
-    if taken >= steps:
+def _early_end(method: Method, done: int, steps: int) -> tuple[str, ...]:
+    """Return a note if training executed fewer steps than the budget allows."""
+    if done >= steps:
         return ()
-    return (f"{method.title}: {FOREVER:,} passes over so little end it after {taken:,} of {steps:,} steps.",)
+    return (f"{method.title}: ended after {done:,} of {steps:,} steps, the limit of {MAX_EPOCHS:,} epochs.",)
 
 
 def _pairs(site: RunContext, inputs: MethodInputs, method: Method, views: AugmentConfig | None) -> PairsRef:
     if views is None:
-        assert inputs.text.labels is not None  # or the method is not tried
+        assert inputs.text.labels is not None  # else the method is not tried
         return pair_own_labels(site, inputs.text.passages, inputs.text.labels, "field", 0)
     assert method.views is not None  # it trains
     return pair(site, augment(site, inputs.corpus, views), pairing(method.views, inputs.settings))
 
 
-def _taught(site: RunContext, inputs: MethodInputs) -> tuple[StartEncoder, EmbeddingsRef | None, tuple[str, ...]]:
+def _distilled(site: RunContext, inputs: MethodInputs) -> tuple[StartEncoder, EmbeddingsRef | None, tuple[str, ...]]:
     """Return the student, the teacher's vectors, and a note that names both.
 
-    By default, the start teaches the smaller `embedded:mini-sentence` if it is better, and learns from it otherwise.
-    If student and teacher are the same encoder, the student is `embedded:bert-mini`.
+    By default, the original encoder teaches the smaller `embedded:mini-sentence` if it is better than that encoder;
+    otherwise it learns from that encoder. If student and teacher are the same encoder, the student is
+    `embedded:bert-mini`.
     """
     student, teacher = inputs.start, inputs.settings.teacher
     precision = computed(inputs.settings.precision, site)
     if teacher is None:
         mini = start_encoder_of(site, MINI_SENTENCE)
-        if _judged(site, student, precision) > _judged(site, mini, precision):
+        if _spearman(site, student, precision) > _spearman(site, mini, precision):
             student, teacher = mini, student.name
         else:
             teacher = MINI_SENTENCE
@@ -267,9 +267,9 @@ def _taught(site: RunContext, inputs: MethodInputs) -> tuple[StartEncoder, Embed
     return student, vectors, (f"Distillation: {EncoderConfig(model=teacher).short_name} teaches {student.title}.",)
 
 
-def _judged(site: RunContext, origin: StartEncoder, precision: Computed) -> float:
-    """Return Spearman on STS-B's dev set, which decides the teacher."""
-    sets = available(site, (JUDGE,)).scored
+def _spearman(site: RunContext, origin: StartEncoder, precision: Computed) -> float:
+    """Return an encoder's Spearman correlation on `TEACHER_TEST`."""
+    sets = available(site, (TEACHER_TEST,)).scored
     vectors = embed(site, origin.encoder, sets, origin.config, precision)
     scores = score(site, vectors, origin.title, "", sets, BootstrapConfig(resamples=100))
     table = site.open_store().scan(scores).filter(metric="spearman", protocol="all", subset="all").collect()

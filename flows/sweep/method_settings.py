@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     MethodName = str
 else:
-    MethodName = Literal[NAMES]  # so that the UI's form offers them
+    MethodName = Literal[NAMES]  # Prefect's run form lists these names
 
 
 class Budget(Record):
@@ -41,7 +41,7 @@ class Budget(Record):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if (self.seconds is None) == (self.steps is None):
-            raise ValueError(f"budget of seconds {self.seconds} and steps {self.steps}: expected one of them")
+            raise ValueError(f"seconds {self.seconds} and steps {self.steps}: expected exactly one of them")
         return self
 
     @property
@@ -54,7 +54,7 @@ class FieldSettings(ReadingConfig):
     """Methods to try on a text, their budget, and their evaluation."""
 
     methods: tuple[MethodName, ...] | None = None
-    """Names of `METHODS`; all by default. The unchanged encoder is always included."""
+    """Names of `METHODS`; all by default. The original encoder is always included."""
     budget: Budget = Budget(seconds=120)
     """Training budget of each method."""
     seeds: int = Field(1, ge=1, le=100)
@@ -64,22 +64,22 @@ class FieldSettings(ReadingConfig):
     held: int = Field(2_000, ge=100)
     """Maximum number of held-out sentences."""
     questions: int = Field(1_000, ge=30)
-    """Maximum number of questions of a kind."""
+    """Maximum number of questions of each kind."""
     translators: Literal["embedded", "opus-mt"] = "embedded"
     """Translators of the round trips."""
     teacher: str | None = None
-    """Teacher of distillation; by default the start if it is better than `embedded:mini-sentence` on STS-B's dev set,
-    else `embedded:mini-sentence`."""
+    """Teacher of distillation; by default the original encoder if it is better than `embedded:mini-sentence` on STS-B's
+    dev set, else `embedded:mini-sentence`."""
     may_forget: float = Field(0.005, ge=0, le=2)
-    """Maximum drop of a method on STS-B, significant or not; a method with a larger drop is not chosen."""
+    """Maximum drop of a method on STS-B, significant or not; a method with a larger drop is not recommended."""
     precision: Precision = "auto"
     """Precision of training and encoding. `auto`: bf16 if the device computes it natively, else fp32."""
     bootstrap: BootstrapConfig = BootstrapConfig(resamples=10_000)
-    """Bootstrap settings; comparing all pairs of methods needs many draws."""
+    """Bootstrap settings; a comparison of all pairs of methods needs many draws."""
 
     @property
     def trips(self) -> tuple[TranslatedView, ...]:
-        """The round trips for the language; empty if no translators cover it."""
+        """The round trips from the language of the text; empty if no translators cover it."""
         return trips_of(self.lang, CATALOGS[self.translators])
 
     @property
@@ -92,11 +92,13 @@ def budget_of(text: str) -> Budget:
     """Parse `90s`, `10m`, `1.5h` or `200steps`.
 
     Raises:
-        ValueError: the text has another form.
+        ValueError: The text has another form.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h|steps)", text)
     if match is None or (match[2] == "steps" and "." in match[1]):
-        raise ValueError(f"a budget of {text!r}; expected seconds, minutes, hours or steps: 90s, 10m, 1.5h, 200steps")
+        raise ValueError(
+            f"budget {text!r}: expected seconds, minutes, hours or steps, for example 90s, 10m or 200steps"
+        )
     if match[2] == "steps":
         return Budget(steps=int(match[1]))
     return Budget(seconds=float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]])
@@ -114,14 +116,14 @@ def augmentation(views: Views, settings: FieldSettings) -> AugmentConfig:
 
 
 def pairing(views: Views, settings: FieldSettings) -> PairConfig:
-    """Return the pairing of views; of round trips as in `tiny`, as the embedded translators lose much of a sentence."""
-    spoken = {"lang_1": settings.lang, "lang_2": settings.lang}
+    """Return the pairing of a method's views; round trips are paired as in `tiny`, because they lose much meaning."""
+    langs = {"lang_1": settings.lang, "lang_2": settings.lang}
     if views == "crops":
-        return PairConfig(pairings=(CROPS.model_copy(update=spoken),), drop_identical=True)
+        return PairConfig(pairings=(CROPS.model_copy(update=langs),), drop_identical=True)
     sides = [("deleted" if views == "deleted" else ORIGINAL, ORIGINAL)]
     if views == "round trips":
         methods = [trip.method for trip in settings.trips]
         sides = [*itertools.combinations(methods, 2), *((ORIGINAL, method) for method in methods)]
     base = whole_sample().pairs if views == "round trips" else PairConfig()
-    pairings = tuple(ViewPair(view_1=one, view_2=two, **spoken) for one, two in sides)
+    pairings = tuple(ViewPair(view_1=one, view_2=two, **langs) for one, two in sides)
     return base.model_copy(update={"pairings": pairings})

@@ -1,16 +1,16 @@
-"""Methods that `bsl field` compares: each a training objective, a transform or a baseline, with its settings.
+"""Methods that `bsl field` compares: training objectives, transforms and baselines, with their settings.
 
-A small encoder gets the settings of the `tiny-*` recipes, a larger one those of the papers. A sentence encoder gets
-gentle settings, because the papers' learning rates make it worse (docs/research-log.md).
+A small encoder is trained with the settings of the `tiny-*` recipes, a larger encoder with those of the papers. A
+sentence encoder is trained at a low learning rate, because the papers' rates make it worse (docs/research-log.md).
 """
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from flows.recipes.shared import ANCHOR
+from flows.spelling import did_you_mean
 from models.encoder.config import CNNConfig
 from models.objectives.config import (
     BarlowConfig,
@@ -36,20 +36,21 @@ if TYPE_CHECKING:
 
 Views = Literal["sentence", "deleted", "round trips", "crops", "labels"]
 Start = Literal["small", "raw", "trained"]
-"""Kind of encoder to start from: a masked language model no wider than `SMALL`, a wider one, a sentence encoder."""
+"""Kind of original encoder: a masked language model up to width `SMALL`, a wider masked language model, or a sentence
+encoder."""
 SMALL: Final = 384
 START: Final = "mean"
-"""Baseline of all other methods: the unchanged encoder."""
+"""Baseline of all other methods: the original encoder."""
 WORDS: Final = "tfidf"
 LABELS: Final = "labels"
-FOREVER: Final = 1000  # epochs; the budget of steps ends training earlier
+MAX_EPOCHS: Final = 1000  # unless the text is very small, the budget of steps ends training earlier
 PROBED: Final = {"round trips": "round trip", "crops": "crop"}
-"""Views → the question about held-out text made in the same way. It decides nothing if a method trains on the views."""
+"""Views → the question about held-out text made in the same way; reported only if a method trains on the views."""
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Peak learning rates by kind of start."""
+    """Peak learning rates by kind of original encoder."""
 
     small: float
     raw: float
@@ -61,17 +62,17 @@ class Method:
     """A method of `bsl field`.
 
     Attributes:
-        name: name in `--methods`.
-        title: name on pages.
-        views: views that form its pairs; None without pairs.
-        objective: training objective; None if it trains no encoder.
-        rates: learning rates.
-        training: other training settings.
-        encoder: encoder settings for training.
-        transform: transform fitted on the encoder's vectors of the text, instead of training.
-        taught: whether it learns from a teacher's vectors.
-        headless: whether it needs an encoder without modules after pooling.
-        anchor: anchor weight, which keeps a masked language model close to its start; 0 for a sentence encoder.
+        name: Name in `--methods`.
+        title: Name on pages.
+        views: Views to pair; None without pairs.
+        objective: Training objective; None if the method trains no encoder.
+        rates: Learning rates.
+        training: Other training settings.
+        encoder: Encoder settings for training.
+        transform: Transform fitted on the encoder's vectors of the text, instead of training.
+        needs_teacher: Whether the method learns from a teacher's vectors.
+        headless: Whether the method needs an encoder without modules after pooling.
+        anchor: Anchor weight, which keeps a masked language model close to the original; unused for sentence encoders.
     """
 
     name: str
@@ -82,7 +83,7 @@ class Method:
     training: Mapping[str, Any] = field(default_factory=dict)
     encoder: Mapping[str, Any] = field(default_factory=dict)
     transform: AnyTransform | None = None
-    taught: bool = False
+    needs_teacher: bool = False
     headless: bool = False
     anchor: float = 0.0
 
@@ -92,7 +93,7 @@ class Method:
         return self.objective is not None or isinstance(self.transform, FlowConfig)
 
     def configured(self, start: Start, steps: int, seed: int = 0, precision: Precision = "auto") -> TrainingConfig:
-        """Return the training settings for a kind of start and a number of steps: the last checkpoint, no early stop.
+        """Return the training settings for a kind of encoder and a number of steps; the last step is the checkpoint.
 
         A dev set would select on other text, and favour the methods that depend most on selection.
         """
@@ -103,7 +104,7 @@ class Method:
             objective=self.objective.model_copy(update=anchored),
             lr=getattr(self.rates, start),
             max_steps=steps,
-            epochs=FOREVER,
+            epochs=MAX_EPOCHS,
             precision=precision,
             select="last",
             collapse=None,
@@ -112,13 +113,13 @@ class Method:
         )
 
     def fitted(self, width: int, steps: int, seed: int = 0) -> AnyTransform:
-        """Return the transform of vectors of a width: whitening halves the width, a flow takes `steps` steps."""
+        """Return the transform for vectors of a width: whitening halves the width, a flow trains for `steps` steps."""
         assert self.transform is not None  # called only for methods that fit
         if isinstance(self.transform, WhiteningConfig):
             return self.transform.model_copy(update={"dimensions": max(1, width // 2)})
         if not self.steps:
             return self.transform
-        return self.transform.model_copy(update={"max_steps": steps, "epochs": FOREVER, "seed": seed})
+        return self.transform.model_copy(update={"max_steps": steps, "epochs": MAX_EPOCHS, "seed": seed})
 
 
 _TWO_BRANCHES: Final = Rates(1e-3, 1e-4)
@@ -126,7 +127,7 @@ _DROPS: Final = {"dropout": 0.1}
 _PLAIN: Final = {"weight_decay": 0.0, "warmup": 0.0}
 
 METHODS: Final = (
-    Method(START, "as it is"),
+    Method(START, "original encoder"),
     Method(WORDS, "TF-IDF"),
     Method("whitening", "whitening", transform=WhiteningConfig()),
     Method("flow", "flow", transform=FlowConfig()),
@@ -165,23 +166,21 @@ METHODS: Final = (
         DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
         Rates(1e-3, 1e-4, 1e-4),
         {"batch_size": 128},
-        taught=True,
+        needs_teacher=True,
     ),
     Method(LABELS, "your labels", "labels", RegressionConfig(), Rates(3e-4, 2e-5), {"batch_size": 32}),
 )
-"""In the order of the pages; the unchanged encoder is first."""
+"""Methods in the order of the pages; the original encoder is first."""
 NAMES: Final = tuple(method.name for method in METHODS)
 
 
 def methods_of(names: Iterable[str] | None) -> tuple[Method, ...]:
-    """Return methods by name, always with the unchanged encoder first; all methods for None.
+    """Return methods by name, always with the original encoder first; all methods for None.
 
     Raises:
-        ValueError: unknown name; the message lists all names and the nearest one.
+        ValueError: A name is unknown; the message lists all names and suggests the closest.
     """
-    asked = {START, *(NAMES if names is None else names)}
-    if unknown := sorted(asked - set(NAMES)):
-        nearest = difflib.get_close_matches(unknown[0], NAMES, n=1)
-        hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-        raise ValueError(f"no method is called {unknown[0]!r}; there are {', '.join(NAMES)}.{hint}")
-    return tuple(method for method in METHODS if method.name in asked)
+    requested = {START, *(NAMES if names is None else names)}
+    if unknown := sorted(requested - set(NAMES)):
+        raise ValueError(f"unknown method {unknown[0]!r}.{did_you_mean(unknown[0], NAMES)} Methods: {', '.join(NAMES)}")
+    return tuple(method for method in METHODS if method.name in requested)

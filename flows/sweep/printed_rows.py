@@ -1,4 +1,4 @@
-"""Published rows without a listed recipe: the study or command that measures each, or why there is none."""
+"""Published rows without a listed recipe: the study or command that measures each row, or why there is none."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from flows.recipes.published_rows import COMMANDS, REASONS, ROWS
 from flows.sweep.studies import STUDIES
 from models.evaluation.published import published_rows
 
-_LAPTOP: Final = "tiny-"  # studies of embedded models, which no paper printed
+_LAPTOP: Final = "tiny-"  # prefix of studies on embedded models, which no paper has
 
 
 def row_lines() -> list[str]:
-    """Return a line per such row: name, tables that print it, and the command that measures it."""
+    """Return one line per row: name, tables that print it, and the command that measures it."""
     width = COLUMN - 1
     listed = {listing.row for listing in listings() if listing.is_row}
     printed = [row.system for row in published_rows() if row.kind == "paper"]
-    left = dict.fromkeys(name for name in [*printed, *COMMANDS] if name not in listed)
-    return [f"{row:<{width}} {', '.join(printed_in(row))} · {_measured_by(row)}" for row in left]
+    others = dict.fromkeys(name for name in [*printed, *COMMANDS] if name not in listed)
+    return [f"{row:<{width}} {', '.join(printed_in(row))} · {_measured_by(row)}" for row in others]
 
 
 def _measured_by(row: str) -> str:

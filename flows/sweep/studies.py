@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,15 +21,15 @@ class Study:
     """A study: a grid over a recipe, with published rows.
 
     Attributes:
-        title: subject, and the table that printed it.
-        recipe: base recipe; an axis `recipe` overrides it.
-        over: field of the configuration → its values; the last axis is the plot's horizontal one.
-        changes: other deviations from the recipe.
-        row: a point's values → name of the published row; None if no row is published, at this point or at all.
-        suite: suite of the published table.
-        column: column of that table: a set, or `avg`, which is plotted with the mean of all sets.
-        references: labels of the points that all others are compared with; the first point if empty.
-        variants: value of the axis `variant` → its changes; a `recipe` among them overrides the study's.
+        title: Subject, and the table that printed it.
+        recipe: Base recipe; an axis `recipe` overrides it.
+        over: Field of the configuration → values; the last axis is the horizontal axis of the plot.
+        changes: Other deviations from the recipe.
+        row: Values of a point → name of the published row; None if there is no published row.
+        suite: Suite of the published table.
+        column: Column of that table: a set, or `avg`, which is plotted with the mean of all sets.
+        references: Labels of the points that all others are compared with; the first point if empty.
+        variants: Value of the axis `variant` → changes; a `recipe` among them overrides the study's recipe.
     """
 
     title: str
@@ -74,7 +73,7 @@ _SYSTEMS: Final = {
     "sbert-nli": "SBERT",
     "bsl-sbert-nli": "BSL-SBERT",
 }
-"""Recipe → published row with its mean of seven sets. Without SCL, which starts from another encoder (`scl-lambda`)."""
+"""Recipe → published row with its mean of seven sets; without SCL, which starts from another encoder (`scl-lambda`)."""
 _TINY_SYSTEMS: Final = {
     "tiny-avg": "mean, BERT-base",
     "tiny-cls": "[CLS], BERT-base",
@@ -242,28 +241,15 @@ STUDIES: Final[Mapping[str, Study]] = {
         "Systems on the embedded encoder",
         "tiny",
         {"recipe": tuple(_TINY_SYSTEMS)},
-        {"ingest": {"corpus": {"limit": None}}},  # `tiny` alone learns from fewer sentences
+        {"ingest": {"corpus": {"limit": None}}},  # only `tiny` limits its sentences
         row=lambda at: _TINY_SYSTEMS[at[0]],
         references=("tiny-avg", "tiny-bsl-normed"),
     ),
     "plus": Study(
-        "BSL+ on the embedded encoder, each part left out, and others beside it",
+        "BSL+ on the embedded encoder, without each of its parts, with other parts, and other methods",
         "tiny-plus",
         {"variant": tuple(VARIANTS)},
         variants=VARIANTS,
     ),
 }
 """Studies by name."""
-
-
-def study(name: str) -> Study:
-    """Return the study of a name.
-
-    Raises:
-        ValueError: unknown name; the message lists all names and the nearest one.
-    """
-    if name not in STUDIES:
-        nearest = difflib.get_close_matches(name, STUDIES, n=1)
-        hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-        raise ValueError(f"no study is called {name!r}; there are {', '.join(STUDIES)}.{hint}")
-    return STUDIES[name]

@@ -1,8 +1,8 @@
 """Flows over seeds: a grid of configurations as one table and chart; a recipe compared with its published row.
 
-Every run is a `bsl run`, so grid points share cached artifacts, a killed sweep resumes, and another value costs only
-its own training. All points run their first seed before any second seed. If a run cannot be trained or scored, its
-point has no figure for that seed, and the page gives the reason.
+Every run is a `bsl run`, so points share cached artifacts, a killed sweep resumes, and another value costs only its
+training. All points run their first seed before any second seed. If a run cannot be trained or scored, its point has no
+figure for that seed, and the page states the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from flows.config import Overrides, override
 from flows.pipeline import changed_settings
 from flows.recipes import recipe
 from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
-from flows.run_context import Site, command_of, run_context_of, tell_precision
+from flows.run_context import Site, announce_precision, command_of, run_context_of
 from flows.sweep.grid import Grid, grid
 from flows.sweep.points import jobs_of, run_by_seed, unless_stopped, with_runs
 from models.errors import EvaluationError, ModelError
@@ -53,44 +53,44 @@ def ablation(
 
     Args:
         name: A declared study (`momentum`, `batch`, …), or a recipe that `over` changes.
-        over: Field → its values, such as `{"training.objective.momentum": [0.5, 0.999]}`; all combinations are run.
-            `recipe` is a field too. Overrides the axes of a declared study.
+        over: Field → values, such as `{"training.objective.momentum": [0.5, 0.999]}`; all combinations are run.
+            `recipe` is also a field. Overrides the axes of a declared study.
         seeds: Runs of each point that depends on the seed, with `training.seed` 0, 1, ….
-        overrides: Other changes, the same for all points; those of `training` reach the points that train.
-        against: Labels of the points that all others are compared with; defaults to the study's own, else the first.
-        lanes: Number of parallel runs. Defaults to 1, in this process, and to 256 on a pool. Several run each in its
-            own process, with a share of the cores.
+        overrides: Other changes, the same for all points; changes of `training` apply to the points that train.
+        against: Labels of the points that all others are compared with; defaults to those of the study, else the first.
+        lanes: Number of parallel runs. Defaults to 1, in this process, and to 256 on a pool. With 2 or more, each run
+            has its own process and a share of the cores.
         site: Store, mirror and device; defaults to the worker's environment. With a `cluster`, its workers run the
             points; with `pool`, those of a work pool.
     """
     show_logs()
-    place = run_context_of(site)
-    asked = grid(name, over or {}, overrides or {}, against or ())
-    names = [frozen_names(config.evaluation.sets) for config in asked.configs]
-    drawn = available(place, _shared_names(asked, names)).drawn  # raises before any training if no set is found
+    context = run_context_of(site)
+    points = grid(name, over or {}, overrides or {}, against or ())
+    names = [frozen_names(config.evaluation.sets) for config in points.configs]
+    drawn = available(context, _shared_names(points, names)).drawn  # raises before any training if no set is found
     tests = {name: own for name, own in drawn.items() if getattr(own, "split", "") != "dev"}  # dev selects encoders
-    tell_precision(place, asked.configs[0].precisions)
-    points = zip(asked.points, asked.recipes, asked.configs, strict=True)
-    jobs = {point.label: jobs_of(behind, config, seeds, place) for point, behind, config in points}
-    ended = {
-        label: [unless_stopped(f"{label}, seed {seed}", made, place) for seed, made in enumerate(outcomes)]
-        for label, outcomes in run_by_seed(jobs, place, lanes).items()
+    announce_precision(context, points.configs[0].precisions)
+    rows = zip(points.points, points.recipes, points.configs, strict=True)
+    jobs = {point.label: jobs_of(recipe_name, config, seeds, context) for point, recipe_name, config in rows}
+    outcomes = {
+        label: [unless_stopped(f"{label}, seed {seed}", outcome, context) for seed, outcome in enumerate(of_point)]
+        for label, of_point in run_by_seed(jobs, context, lanes).items()
     }
-    faults = [made for outcomes in ended.values() for made in outcomes if isinstance(made, ModelError)]
-    if len(faults) == sum(map(len, ended.values())):
+    faults = [outcome for of_point in outcomes.values() for outcome in of_point if isinstance(outcome, ModelError)]
+    if len(faults) == sum(map(len, outcomes.values())):
         raise faults[0]
-    systems = tuple(with_runs(point, ended[point.label]) for point in asked.points)
+    systems = tuple(with_runs(point, outcomes[point.label]) for point in points.points)
     settings = SweepSettings(
-        title=f"{asked.title}; {seeds} seed{'s' if seeds > 1 else ''}",
-        axis=asked.axis,
+        title=f"{points.title}; {seeds} seed{'s' if seeds > 1 else ''}",
+        axis=points.axis,
         sets=tests or drawn,
         others=undrawn(names),
-        references=asked.references,
-        shown=asked.shown,
-        config=asked.configs[0].evaluation.bootstrap,
+        references=points.references,
+        shown=points.shown,
+        config=points.configs[0].evaluation.bootstrap,
     )
     command = _command(name, over or {}, seeds, overrides or {}, against or ())
-    return compare_systems(place, systems, settings, RunCommand(command=command))
+    return compare_systems(context, systems, settings, RunCommand(command=command))
 
 
 def _command(
@@ -102,21 +102,20 @@ def _command(
     return command_of("sweep", [name, *axes, *references], options, list(changed_settings(changes)))
 
 
-def _shared_names(asked: Grid, names: Sequence[Sequence[str]]) -> list[str]:
+def _shared_names(points: Grid, names: Sequence[Sequence[str]]) -> list[str]:
     """Return the names of the sets that every point is scored on.
 
     Raises:
-        EvaluationError: there is no such set.
+        EvaluationError: There is no such set.
     """
     if shared := shared_names(names):
         return shared
     scored = "; ".join(
         f"{point.label} on {', '.join(config.evaluation.sets)}"
-        for point, config in zip(asked.points, asked.configs, strict=True)
+        for point, config in zip(points.points, points.configs, strict=True)
     )
     raise EvaluationError(
-        f"the points share no set, expected one at least that all are scored on: {scored}; give all of them one with "
-        "evaluation.sets"
+        f"the points share no set that all of them are scored on ({scored}). Set evaluation.sets for all points"
     )
 
 
@@ -137,31 +136,29 @@ def reproduction(
     Args:
         row: Name of the row, such as `BSL-BERT`, or of a recipe.
         seeds: Runs, with seeds 0, 1, …. A single run has no spread, so its verdict is INCONCLUSIVE.
-        overrides: Fields of the recipe to change; each counts as a deviation from the row.
+        overrides: Fields of the recipe to change; each change is a deviation from the row.
         site: Store, mirror and device; defaults to the worker's environment.
-        margin: Points by which equivalent figures may differ.
+        margin: Maximum difference, in points, of equivalent figures.
     """
     show_logs()
-    place = run_context_of(site)
+    context = run_context_of(site)
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
-    tell_precision(place, config.precisions)
-    outcomes = run_by_seed({published: jobs_of(name, config, seeds, place)}, place)[published]
+    announce_precision(context, config.precisions)
+    outcomes = run_by_seed({published: jobs_of(name, config, seeds, context)}, context)[published]
     reports = []
     for outcome in outcomes:
         if isinstance(outcome, ModelError):
             raise outcome
-        assert outcome.report is not None  # of a recipe
+        assert outcome.report is not None  # a run of a recipe has a report
         reports.append(outcome.report)
-    why = deviations(config, published)
-    cells, draws = cells_of(published, name), len(config.runs(2)) > 1
     comparison = RowComparison(
         row=published,
-        cells=cells,
+        cells=cells_of(published, name),
         system=config.result,
-        deviations=why,
+        deviations=deviations(config, published),
         records=RECORDS,
         margin=margin,
-        draws=draws,
+        draws=len(config.runs(2)) > 1,
     )
-    return reproduce(place, tuple(reports), comparison)
+    return reproduce(context, tuple(reports), comparison)

@@ -35,7 +35,7 @@ _BITS: Final = 6  # 64 ranges: 10 M sentences make parts of about 20 MB
 
 
 class CorpusConfig(Record):
-    """Configuration of a corpus, apart from its sources."""
+    """Configuration of a corpus, without its sources."""
 
     normalize: NormalizeConfig = NormalizeConfig()
     """Bounds on the length of sentences."""
@@ -91,10 +91,10 @@ def build_corpus(
         on_progress(tally.read, 0, f"{tally.read:,} sentences read")
     kept = _limited(_limited_by_source(partitions, origins, tally), config.limit)
     for part in equal_frames(kept, PART_ROWS):
-        named = origins.name(part)
-        tally.publish(named)
-        write_part(named)
-        on_progress(tally.read, 0, f"{tally.read:,} sentences read, {tally.published:,} unique ones written")
+        frame = origins.name(part)
+        tally.publish(frame)
+        write_part(frame)
+        on_progress(tally.read, 0, f"{tally.read:,} sentences read, {tally.published:,} unique sentences written")
     if not tally.published:
         raise EmptyCorpusError(_explain_empty(tally, config.normalize))
     return tally.figures()
@@ -145,27 +145,27 @@ def _limited_by_source(partitions: Iterable[pl.DataFrame], origins: _Origins, ta
         tally.unique += partition.height
         kept = partition
         for origin, limit in origins.limits.items():
-            is_its = kept["origin"] == origin
-            kept = kept.filter(~is_its | (is_its.cum_sum() <= limit - given[origin]))
+            of_origin = kept["origin"] == origin
+            kept = kept.filter(~of_origin | (of_origin.cum_sum() <= limit - given[origin]))
             given[origin] += int((kept["origin"] == origin).sum())
         yield kept
 
 
 def _limited(partitions: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
-    left: float = math.inf if limit is None else limit
+    remaining: float = math.inf if limit is None else limit
     for partition in partitions:
-        kept = partition if partition.height <= left else partition.head(int(left))
-        left -= kept.height
+        kept = partition if partition.height <= remaining else partition.head(int(remaining))
+        remaining -= kept.height
         if kept.height:
             yield kept
 
 
 def _explain_empty(tally: Tally, bounds: NormalizeConfig) -> str:
     return (
-        f"no sentence is left of {tally.read:,} read: {tally.empty:,} empty, {tally.too_short:,} shorter than "
-        f"{bounds.min_chars} and {tally.too_long:,} longer than {bounds.max_chars} characters; a corpus needs at least "
-        "one; look at the sources, their columns and split, or in a recipe widen `ingest.corpus.normalize.min_chars` "
-        "and `.max_chars`"
+        f"the corpus is empty: of {tally.read:,} sentences read, {tally.empty:,} are empty, {tally.too_short:,} are "
+        f"shorter than {bounds.min_chars} and {tally.too_long:,} are longer than {bounds.max_chars} characters. Check "
+        "the sources, their columns and split, or change ingest.corpus.normalize.min_chars and .max_chars in the "
+        "recipe."
     )
 
 
@@ -196,6 +196,6 @@ def _refuse(ordered: pl.DataFrame, collides: pl.Series) -> None:
     row = int(collides.arg_true()[0])
     identity, second = ordered["sentence_id"][row], ordered["text"][row]
     raise SentenceIdCollisionError(
-        f"two different sentences have the id {identity:#018x}: {ordered['text'][row - 1]!r} and {second!r}; every "
-        "sentence needs a unique id (64 bits make this about 1 in 40,000 for 30 million sentences); remove one"
+        f"two different sentences have the same id {identity:#018x}: {ordered['text'][row - 1]!r} and {second!r}. The "
+        "probability of this is about 1 in 40,000 for 30 million sentences. Remove one of the sentences."
     )

@@ -38,6 +38,7 @@ Use = Literal["field", "adapt", "judge"]
 """Use of labels: training and evaluation, in `bsl field` and in `bsl adapt`; only evaluation."""
 JUDGE, TEACH = "judge", "teach"
 """Part of a labelled row: evaluation or training."""
+_NAMES: Final = {JUDGE: "test labels", TEACH: "training labels"}
 JUDGING: Final = 0.3  # share of rows drawn for evaluation
 FEWEST: Final = 20  # minimum number of rows in a part
 _OF_A_CLASS: Final = 7  # minimum rows of a class for evaluation: each of the probe's nested folds needs one
@@ -68,36 +69,36 @@ NEEDS: Final[Mapping[Use, Mapping[str, Need]]] = {
 }
 """Parts of labels with their minimum sizes, by use."""
 _OR_ELSE: Final[Mapping[Use, str]] = {
-    "field": "or leave --labels out",
+    "field": "or remove --labels",
     "adapt": "or give --labels-only-judge",
-    "judge": "or leave --labels out",
+    "judge": "or remove --labels",
 }
 _ROWS: Final[Mapping[Use, int]] = {"field": round(FEWEST / JUDGING), "adapt": 3 * FEWEST, "judge": 2 * FEWEST}
 """Number of rows on other text that is enough for every part."""
 
 
 def parts_of(
-    labelled: pl.DataFrame, sides: Sequence[str], held: pl.Series, learnt: pl.Series, *, use: Use, seed: int = 0
+    labelled: pl.DataFrame, sides: Sequence[str], held_out: pl.Series, training: pl.Series, *, use: Use, seed: int = 0
 ) -> pl.Series:
     """Assign a part to each labelled row, by the rules of this module.
 
     Args:
         labelled: one row per label.
         sides: its text columns.
-        held: ids of held-out sentences.
-        learnt: ids of training sentences, before those of evaluation rows are removed.
+        held_out: ids of held-out sentences.
+        training: ids of training sentences, before those of evaluation rows are removed.
         use: use of the labels.
         seed: seed of the draws.
 
     Returns:
         Keys of `NEEDS[use]`; null for unused rows.
     """
-    texts = pl.concat([_met(labelled[side], held, learnt) for side in sides])
-    of_learnt, of_others = _share(labelled, sides, learnt, use), _OTHERS[use]
+    texts = pl.concat([_matches(labelled[side], held_out, training) for side in sides])
+    of_training, of_others = _share(labelled, sides, training, use), _OTHERS[use]
     # Drawing each text with the root of a share draws both texts of a pair with that share.
     one = 1 / len(sides)
     judging = _together(
-        texts, labelled.height, _drawn(of_learnt, of_others, seed), _drawn(of_learnt**one, of_others**one, seed)
+        texts, labelled.height, _drawn(of_training, of_others, seed), _drawn(of_training**one, of_others**one, seed)
     )
     rest = None if use == "judge" else TEACH
     return judging.replace_strict([True, False], [JUDGE, rest], return_dtype=pl.String)
@@ -106,46 +107,46 @@ def parts_of(
 def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> pl.DataFrame:
     """Drop rows without a part and rows of classes too small for a part; check that enough rows are left.
 
-    Args:
-        rows: `label`, and `part` by `parts_of`.
-        kind: kind of labels.
-        use: use of the labels.
+    `rows` has the columns `label` and `part` (of `parts_of`).
 
     Raises:
         EvaluationError: fewer than two classes are left, a part has too few rows, or all its pairs have one score.
     """
     kept, needs = rows.drop_nulls("part"), NEEDS[use]
-    counts = [f"{rows.filter(part=part).height} {part}" for part in needs]
-    found = f"{rows.height} labelled rows, of which {' and '.join(counts)}"
+    counts = [f"{rows.filter(part=part).height} {_NAMES[part]}" for part in needs]
     if others := rows.height - kept.height:
-        found += f" (and {others} do nothing: they share texts with both, or their text is learnt)"
+        counts.append(f"{others} unused, which share texts with both parts or with the training text")
+    found = f"labels: {rows.height} rows ({', '.join(counts)})"
     if kind == "classes":
         kept = kept.filter(*((pl.col("part") == part).sum().over("label") >= needs[part].of_a_class for part in needs))
         if (classes := kept["label"].n_unique()) < _CLASSES:
-            wanted = " and ".join(f"{need.of_a_class} that {part}" for part, need in needs.items() if need.of_a_class)
+            minimum = " and ".join(f"{need.of_a_class} {_NAMES[part]}" for part, need in needs.items())
             raise EvaluationError(
-                f"{found}: {classes} of {rows['label'].n_unique()} classes have rows enough, expected {_CLASSES} or "
-                f"more with {wanted}; {_who_judges(use)}: label {_ROWS[use] // 2} rows "
-                f"of each class or more, {_OR_ELSE[use]}"
+                f"{found}: {classes} of {rows['label'].n_unique()} classes have enough rows, expected at least "
+                f"{_CLASSES} classes with {minimum} each. {_selection(use)} Label at least {_ROWS[use] // 2} rows of "
+                f"each class, {_OR_ELSE[use]}."
             )
     for part, need in needs.items():
         own = kept.filter(part=part)
         if own.height < need.rows:
             raise EvaluationError(
-                f"{found}: {own.height} that {part} can be used, expected at least {need.rows}; {_who_judges(use)}: "
-                f"label {_ROWS[use]} rows on other text or more, {_OR_ELSE[use]}"
+                f"{found}: {own.height} usable {_NAMES[part]}, expected at least {need.rows}. {_selection(use)} Label "
+                f"at least {_ROWS[use]} rows on other text, {_OR_ELSE[use]}."
             )
         if kind == "pairs" and need.rows and own["label"].cast(pl.Float64).n_unique() == 1:
             raise EvaluationError(
-                f"{found}: all that {part} have the score {own['label'][0]}, expected several; label more pairs, "
-                f"{_OR_ELSE[use]}"
+                f"{found}: all {_NAMES[part]} have the score {own['label'][0]}, expected different scores. Label more "
+                f"pairs, {_OR_ELSE[use]}."
             )
     return kept
 
 
-def _who_judges(use: Use) -> str:
+def _selection(use: Use) -> str:
     share = "" if use == "judge" else f"{_OTHERS[use]:.0%} of "
-    return f"rows of held-out text judge and those of {share}other text, rows that share a text together"
+    return (
+        f"Test labels are the rows on held-out text and {share}those on other text; rows that share a text get the "
+        "same part."
+    )
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:
@@ -156,12 +157,8 @@ def sentences_of(texts: pl.Series) -> pl.Series:
 def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFrame:
     """Pair texts within a class, with score 1, and across classes, with score 0 (as SetFit).
 
-    Args:
-        texts: N texts.
-        classes: class number of each text, (N,).
-
     Returns:
-        sentence1, sentence2, score; equally many pairs of both scores for each text.
+        sentence1, sentence2, score; as many pairs with score 1 as with score 0 for each text.
 
     Raises:
         TrainingError: fewer than two classes have two texts.
@@ -169,8 +166,8 @@ def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFram
     sizes = np.bincount(classes)
     if (sizes > 1).sum() < _CLASSES:
         raise TrainingError(
-            f"{len(texts)} labelled texts of {int((sizes > 0).sum())} classes, expected two classes with two texts "
-            "each or more; give more labels, or leave the method `labels` out"
+            f"{len(texts)} labelled texts of {int((sizes > 0).sum())} classes, expected at least two classes with two "
+            "texts each. Give more labels, or remove the method `labels`."
         )
     generator = np.random.default_rng(0)
     members = [np.flatnonzero(classes == number) for number in range(len(sizes))]
@@ -199,36 +196,38 @@ def shares(scores: pl.Series) -> pl.Series:
         TrainingError: no scores, or all are equal.
     """
     if scores.is_empty():
-        raise TrainingError("no labelled pair teaches, for all prove; label pairs of other text too")
+        raise TrainingError("no training labels: all labelled pairs are test labels. Label pairs of other text too.")
     low, high = float(scores.min()), float(scores.max())  # type: ignore[arg-type]  # numbers, by the reader
     if low == high:
-        raise TrainingError(f"all {len(scores)} scores are {low:g}, expected several; correct the column of scores")
+        raise TrainingError(
+            f"all {len(scores)} scores are {low:g}, expected different scores. Check the column of scores."
+        )
     return (scores.cast(pl.Float64) - low) / (high - low)
 
 
-def _share(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series, use: Use) -> float:
+def _share(labelled: pl.DataFrame, sides: Sequence[str], training: pl.Series, use: Use) -> float:
     """Return the evaluation share of rows on training text: all for `judge`, unless that removes most of the text."""
     if use != "judge":
         return 0.0 if use == "field" else JUDGING
     ids = sentences_of(pl.concat([labelled[side].alias("text") for side in sides]))
-    return 1.0 if learnt.is_in(ids.implode()).mean() <= 0.5 else JUDGING  # type: ignore[operator]  # of Booleans
+    return 1.0 if training.is_in(ids.implode()).mean() <= 0.5 else JUDGING  # type: ignore[operator]  # of Booleans
 
 
-def _met(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:
-    """Return `row`, `text` (its id), and whether a sentence of the text is in `held` and in `learnt`."""
-    known = {"held": held, "learnt": learnt}
-    met = _sentences(texts).group_by("row").agg(
+def _matches(texts: pl.Series, held_out: pl.Series, training: pl.Series) -> pl.DataFrame:
+    """Return `row`, `text` (its id), and whether a sentence of the text is in `held_out` and in `training`."""
+    known = {"held_out": held_out, "training": training}
+    matches = _sentences(texts).group_by("row").agg(
         pl.col("sentence_id").is_in(ids.implode()).any().alias(name) for name, ids in known.items()
     )  # fmt: skip
-    named = texts.to_frame("text").select(sentence_ids(normalize(pl.col("text"))).alias("text"))
-    return pl.concat([met.sort("row"), named], how="horizontal")
+    texts_hashed = texts.to_frame("text").select(sentence_ids(normalize(pl.col("text"))).alias("text"))
+    return pl.concat([matches.sort("row"), texts_hashed], how="horizontal")
 
 
-def _drawn(of_learnt: float, of_others: float, seed: int) -> pl.Expr:
+def _drawn(of_training: float, of_others: float, seed: int) -> pl.Expr:
     """Whether a text is for evaluation: held out, or drawn."""
     number = scattered(pl.col("text"), seed)
-    drawn = {share: number < round(share * 2**64) for share in (of_learnt, of_others)}
-    return pl.col("held") | (pl.col("learnt") & drawn[of_learnt]) | (~pl.col("learnt") & drawn[of_others])
+    drawn = {share: number < round(share * 2**64) for share in (of_training, of_others)}
+    return pl.col("held_out") | (pl.col("training") & drawn[of_training]) | (~pl.col("training") & drawn[of_others])
 
 
 def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Expr) -> pl.Series:
@@ -238,21 +237,21 @@ def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Exp
     null.
 
     Args:
-        texts: `row`, `text` (its id), `held`, `learnt`: one row per text.
+        texts: `row`, `text` (its id), `held_out`, `training`: one row per text.
         height: number of rows.
         together: condition for a group.
         alone: condition for a text.
     """
-    rows = texts.group_by("row").agg(pl.col("held", "learnt").any(), pl.col("text").first()).sort("row")
+    rows = texts.group_by("row").agg(pl.col("held_out", "training").any(), pl.col("text").first()).sort("row")
     grouped = rows.with_columns(group=_groups(height, texts["text"]))
-    whole = grouped.select(
-        pl.col("held", "learnt").any().over("group"),
+    by_group = grouped.select(
+        pl.col("held_out", "training").any().over("group"),
         pl.col("text").min().over("group"),
         large=pl.len().over("group") > height / 2,
     )
-    apart = texts.select("row", one=alone).group_by("row").agg(every=pl.col("one").all(), some=pl.col("one").any())
-    own = pl.when(pl.col("every") == pl.col("some")).then("every")
-    both = whole.with_columns(together=together, alone=apart.sort("row").select(own).to_series())
+    by_row = texts.select("row", one=alone).group_by("row").agg(every=pl.col("one").all(), some=pl.col("one").any())
+    agreed = pl.when(pl.col("every") == pl.col("some")).then("every")
+    both = by_group.with_columns(together=together, alone=by_row.sort("row").select(agreed).to_series())
     return both.select(pl.when("large").then("alone").otherwise("together")).to_series()
 
 
@@ -264,9 +263,9 @@ def _groups(rows: int, texts: pl.Series) -> pl.Series:
         texts: ids of the texts: the first column of all rows, then the next.
     """
     numbers = texts.rank("dense").to_numpy().astype(np.int64) - 1
-    places = np.tile(np.arange(rows), len(texts) // max(1, rows))
+    row_numbers = np.tile(np.arange(rows), len(texts) // max(1, rows))
     nodes = rows + int(numbers.max(initial=-1)) + 1
-    graph = coo_array((np.ones(len(places), dtype=np.int8), (places, rows + numbers)), shape=(nodes, nodes))
+    graph = coo_array((np.ones(len(row_numbers), dtype=np.int8), (row_numbers, rows + numbers)), shape=(nodes, nodes))
     _, groups = connected_components(graph, directed=False)
     return pl.Series("group", groups[:rows])
 

@@ -43,9 +43,7 @@ class NormalizeConfig(Record):
     @model_validator(mode="after")
     def _in_order(self) -> NormalizeConfig:
         if self.min_chars > self.max_chars:
-            raise ValueError(
-                f"min_chars is {self.min_chars}, above max_chars {self.max_chars}; no sentence would be left"
-            )
+            raise ValueError(f"min_chars is {self.min_chars}, expected at most max_chars ({self.max_chars})")
         return self
 
 

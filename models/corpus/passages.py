@@ -127,20 +127,19 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
     Raises:
         EmptyCorpusError: A part has no sentences.
     """
-    named = _parted(sentences, config)
-    drawn = pl.concat([_drawn(named, part, most, config.seed) for part, most in _bounds(config)])
+    parted = _parted(sentences, config)
+    drawn = pl.concat([_drawn(parted, part, most, config.seed) for part, most in _bounds(config)])
     held = drawn.filter(pl.col("part") != "train")
-    left = drawn.filter((pl.col("part") != "train") | ~pl.col("sentence_id").is_in(held["sentence_id"].implode()))
+    remaining = drawn.filter((pl.col("part") != "train") | ~pl.col("sentence_id").is_in(held["sentence_id"].implode()))
     for part, _ in _bounds(config):
-        if left.filter(part=part).is_empty():
+        if remaining.filter(part=part).is_empty():
             raise EmptyCorpusError(
-                f"{sentences.height:,} sentences of {sentences['document'].n_unique():,} documents leave none for the "
-                f"part {part!r}, expected some in each; a sentence that is held out is learnt nowhere, even where it "
-                f"stands again. Give more text: {FEW} documents of one length, or "
-                f"{math.ceil(2 * RUN / config.share):,} sentences that differ, are always enough"
-                f"{_lengths_left_out(left_out, config)}"
+                f"no sentences for the part {part!r}: {sentences.height:,} sentences of "
+                f"{sentences['document'].n_unique():,} documents, and held-out sentences are not used for training "
+                f"anywhere{_dropped_lengths(left_out, config)}. Give more text: {FEW} documents of equal length, or "
+                f"{math.ceil(2 * RUN / config.share):,} different sentences, are always enough."
             )
-    return _with_units(left).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
+    return _with_units(remaining).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
 
 
 def whole(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
@@ -154,32 +153,34 @@ def whole(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
         EmptyCorpusError: There is no sentence.
     """
     if sentences.is_empty():
-        raise EmptyCorpusError(f"0 sentences of {config.min_chars} to {config.max_chars:,} characters; give more text")
+        raise EmptyCorpusError(
+            f"no sentences of {config.min_chars} to {config.max_chars:,} characters. Give more text."
+        )
     named = _runs(sentences, sentences.height / 4).with_columns(part=pl.lit("report"))
     return _with_units(_drawn(named, "report", config.report, config.seed)).select(*PASSAGES.names(), "unit")
 
 
-def _lengths_left_out(left_out: LeftOut | None, config: HoldOutConfig) -> str:
+def _dropped_lengths(left_out: LeftOut | None, config: HoldOutConfig) -> str:
     if left_out is None or left_out.short + left_out.long == 0:
         return ""
     return (
-        f"; {left_out.short:,} shorter than {config.min_chars} and {left_out.long:,} longer than {config.max_chars:,} "
-        "characters were left out (hold_out.min_chars, hold_out.max_chars)"
+        f"; {left_out.short:,} sentences shorter than {config.min_chars} and {left_out.long:,} longer than "
+        f"{config.max_chars:,} characters were excluded (hold_out.min_chars, hold_out.max_chars)"
     )
 
 
 def _parted(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
     """Add `run`, `cut` (whether the document is cut into runs) and `part`."""
     runs = _runs(sentences, config.share / 4 * sentences.height)  # a quarter of the held-out part
-    wholes = runs.with_columns(whole=pl.when("cut").then("run").otherwise(pl.col("document").cast(pl.UInt64)))
-    sizes = wholes.group_by("cut", "whole").len().sort(scattered(pl.col("whole"), config.seed), "whole", "cut")
+    units = runs.with_columns(whole=pl.when("cut").then("run").otherwise(pl.col("document").cast(pl.UInt64)))
+    sizes = units.group_by("cut", "whole").len().sort(scattered(pl.col("whole"), config.seed), "whole", "cut")
     reach = (pl.col("len").cum_sum() - pl.col("len") / 2) / sentences.height
     parts = sizes.select(
         "cut",
         "whole",
         part=pl.when(reach < config.share).then(pl.lit("report")).otherwise(pl.lit("train")),
     )
-    return wholes.join(parts, on=["cut", "whole"], maintain_order="left")
+    return units.join(parts, on=["cut", "whole"], maintain_order="left")
 
 
 def _runs(sentences: pl.DataFrame, longest: float) -> pl.DataFrame:
@@ -193,10 +194,10 @@ def _runs(sentences: pl.DataFrame, longest: float) -> pl.DataFrame:
 
 def _with_units(parts: pl.DataFrame) -> pl.DataFrame:
     """Add the bootstrap `unit`: a document; a run if the document is cut or if the part has few units."""
-    document, place = pl.col("document").cast(pl.UInt64) * 2**32, pl.col("position") // DRAWN
-    units = parts.with_columns(unit=document + pl.when("cut").then(place).otherwise(0))
+    document, run = pl.col("document").cast(pl.UInt64) * 2**32, pl.col("position") // DRAWN
+    units = parts.with_columns(unit=document + pl.when("cut").then(run).otherwise(0))
     few = pl.col("unit").n_unique().over("part") < FEWEST_UNITS
-    numbered = units.with_columns(unit=pl.when(few).then(document + place).otherwise("unit"))
+    numbered = units.with_columns(unit=pl.when(few).then(document + run).otherwise("unit"))
     return numbered.with_columns((pl.col("unit").rank("dense").over("part") - 1).cast(pl.UInt32))
 
 
@@ -232,7 +233,7 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
     title = pl.col("text").str.extract(_TITLE)
     again = (pl.col("record") == pl.col("record").shift(1)).fill_null(value=False)  # another column of the same record
     if records["document"].is_not_null().any():
-        # A record without a name is a document of its own, since unnamed records need not belong together.
+        # A record without a name is a separate document, since unnamed records need not belong together.
         own = pl.concat_str(pl.lit("r"), pl.col("record").cast(pl.String))
         named = pl.coalesce(pl.lit("d") + pl.col("document"), own).rank("dense") - 1
         goes_on = pl.col("document").is_not_null() | again

@@ -43,8 +43,7 @@ class CNN(TokenHead):
         self.width, self.channels, self.kernels = in_features, channels, tuple(kernels)
         if not kernels or any(kernel % 2 == 0 for kernel in kernels):
             raise EncoderError(
-                f"CNN with kernels of {list(kernels)} tokens, expected odd numbers: others leave no vector for each "
-                "token; choose odd ones"
+                f"CNN: kernels {list(kernels)}, expected odd sizes, which give one vector per token. Choose odd sizes."
             )
         self.convs = nn.ModuleList(nn.Conv1d(in_features, channels, kernel, padding=kernel // 2) for kernel in kernels)
 
@@ -56,22 +55,22 @@ class CNN(TokenHead):
     def packed(self, x_ND: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:
         """See `TokenHead.packed`."""
         padded_MD = functional.pad(x_ND, (0, 0, 0, 1))  # row N: zeros
-        made = []
+        outputs = []
         for conv in self.convs:
             weight_CDK, bias_C = conv.get_parameter("weight"), conv.get_parameter("bias")
             reach = weight_CDK.shape[2] // 2
-            places = neighbours(sentence_N, reach).flatten()
-            windows = padded_MD.index_select(0, places).view(len(x_ND), -1) if reach else x_ND  # (N, K · D)
-            made.append(functional.linear(windows, weight_CDK.transpose(1, 2).flatten(1), bias_C))
-        return torch.cat(made, dim=1)
+            rows = neighbours(sentence_N, reach).flatten()
+            windows = padded_MD.index_select(0, rows).view(len(x_ND), -1) if reach else x_ND  # (N, K · D)
+            outputs.append(functional.linear(windows, weight_CDK.transpose(1, 2).flatten(1), bias_C))
+        return torch.cat(outputs, dim=1)
 
     @classmethod
     def build(cls, settings: Mapping[str, Any]) -> CNN:
         """See `Head.build`."""
         if any(stride != 1 for stride in settings.get("stride_sizes") or ()):
             raise EncoderError(
-                f"CNN with strides {settings['stride_sizes']}, expected 1: others leave no vector for each token; "
-                "train it again without strides"
+                f"CNN with strides {settings['stride_sizes']}, expected 1, which gives one vector per token. Train it "
+                "again without strides."
             )
         newer = "in_embedding_dimension"
         width = settings[newer] if newer in settings else settings["in_word_embedding_dimension"]
@@ -121,8 +120,8 @@ class TokenReLU(TokenHead):
         head = cls(settings["in_features"])
         if (found := dict(settings)) != (expected := head.settings()):
             raise EncoderError(
-                f"a dense layer on token vectors of {found}, expected {expected}, which stands for ReLU; choose a "
-                "model without dense layers before its pooling"
+                f"a dense layer on token vectors with the settings {found}, expected {expected} (ReLU). Choose a model "
+                "without dense layers before its pooling."
             )
         return head
 
@@ -131,8 +130,8 @@ class TokenReLU(TokenHead):
         weight_DD = self.linear.get_buffer("weight")
         if not torch.equal(weight_DD, torch.eye(len(weight_DD))):
             raise EncoderError(
-                "a dense layer on token vectors with weights that it learnt, expected the identity, which stands for "
-                "ReLU; choose a model without dense layers before its pooling"
+                "a dense layer on token vectors with trained weights, expected the identity matrix (ReLU). Choose a "
+                "model without dense layers before its pooling."
             )
 
     def settings(self) -> dict[str, object]:
@@ -155,8 +154,8 @@ class TokenReLU(TokenHead):
 def neighbours(sentence_N: torch.Tensor, reach: int) -> torch.Tensor:
     """Return the indices (N, K) of each token's window, `reach` tokens to each side; N beyond its sentence's ends."""
     count = len(sentence_N)
-    place_N = torch.arange(count, device=sentence_N.device)
-    around_NK = place_N[:, None] + torch.arange(-reach, reach + 1, device=sentence_N.device)
+    index_N = torch.arange(count, device=sentence_N.device)
+    around_NK = index_N[:, None] + torch.arange(-reach, reach + 1, device=sentence_N.device)
     inside_NK = around_NK.clamp(0, count - 1)
     own_NK = (sentence_N[inside_NK] == sentence_N[:, None]) & (inside_NK == around_NK)
     return around_NK.where(own_NK, count)
@@ -178,8 +177,8 @@ def with_convolutions(encoder: Encoder) -> Encoder:
         return encoder
     if isinstance(encoder.backbone, StaticTable):
         raise EncoderError(
-            f"{encoder.config.model}: convolutions above a static table, expected a transformer, since "
-            "sentence-transformers takes a table's plain mean alone; set encoder.cnn=null or choose another model"
+            f"{encoder.config.model}: a static table cannot have convolutions, because sentence-transformers supports "
+            "only its plain mean. Set encoder.cnn=null, or choose a transformer."
         )
     cnn = CNN(encoder.token_width, config.channels, config.kernels)
     added = [cnn, TokenReLU(config.channels * len(config.kernels))] if config.relu else [cnn]
@@ -196,8 +195,8 @@ def check_convolutions(encoder: Encoder) -> None:
     found, wanted = convolutions_of(encoder.token_heads), encoder.config.cnn
     if found is not None and wanted is not None and found != wanted:
         raise EncoderError(
-            f"{encoder.config.model}: saved with convolutions {found!r}, the configuration asks for {wanted!r}; set "
-            "encoder.cnn=null to use the saved ones"
+            f"{encoder.config.model}: encoder.cnn is {wanted!r}, but the encoder was saved with {found!r}. Set "
+            "encoder.cnn=null to use the saved convolutions."
         )
 
 

@@ -57,13 +57,13 @@ class CNNConfig(Record):
     channels: int = Field(default=256, ge=1, le=4096)
     """Output features of each convolution; the outputs are concatenated (IS-BERT: 256)."""
     relu: bool = True
-    """Whether ReLU follows, as in the paper (equation 1); the released code leaves it out."""
+    """Whether ReLU follows, as in the paper (equation 1); the released code has none."""
 
     @field_validator("kernels")
     @classmethod
     def _are_odd(cls, kernels: tuple[int, ...]) -> tuple[int, ...]:
         if any(kernel < 1 or kernel % 2 == 0 for kernel in kernels):
-            raise ValueError(f"kernels of {list(kernels)} tokens; expected odd numbers, which leave a vector a token")
+            raise ValueError(f"kernels {list(kernels)}, expected odd sizes, which give one vector per token")
         return kernels
 
 
@@ -122,14 +122,14 @@ def architecture_of(folder: Path) -> str:
     Raises:
         EncoderError: config.json cannot be read, or names no architecture and lacks the fields of BERT.
     """
-    described = read_json(folder / "config.json")
-    if kind := described.get("model_type"):
+    settings = read_json(folder / "config.json")
+    if kind := settings.get("model_type"):
         return str(kind)
-    if (folder / "vocab.txt").is_file() and all(name in described for name in _BERT):
+    if (folder / "vocab.txt").is_file() and all(name in settings for name in _BERT):
         return "bert"
     raise EncoderError(
-        f"{folder}/config.json: no model_type, and not the fields and vocab.txt of BERT; add its architecture, such as "
-        '"model_type": "bert"'
+        f"{folder}/config.json: no model_type, and not the fields and vocab.txt of BERT. Add the architecture, such as "
+        '"model_type": "bert".'
     )
 
 
@@ -144,7 +144,7 @@ def read_settings(folder: Path) -> PreTrainedConfig:
 
     settings: PreTrainedConfig
     kind = architecture_of(folder)
-    if _names_none(folder):
+    if _lacks_type(folder):
         settings = CONFIG_MAPPING[kind].from_pretrained(str(folder), local_files_only=True)
     else:
         settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
@@ -160,26 +160,26 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """
     from transformers import AutoTokenizer
 
-    settings = read_settings(folder) if _names_none(folder) else None
+    settings = read_settings(folder) if _lacks_type(folder) else None
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
         str(folder), config=settings, local_files_only=True
     )
     return tokenizer
 
 
-def read_json(path: Path, absent: Any = None) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Return the content of a JSON file, or `absent`, if given, where the file does not exist.
+def read_json(path: Path, default: Any = None) -> Any:  # noqa: ANN401 - any JSON
+    """Return the content of a JSON file, or `default`, if given, where the file does not exist.
 
     Raises:
         EncoderError: The file cannot be read as JSON.
     """
-    if absent is not None and not path.is_file():
-        return absent
+    if default is not None and not path.is_file():
+        return default
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise EncoderError(f"{path}: not readable as JSON ({error}); check that the copy is complete") from error
+        raise EncoderError(f"{path}: cannot be read as JSON ({error}). Check that the copy is complete.") from error
 
 
-def _names_none(folder: Path) -> bool:
+def _lacks_type(folder: Path) -> bool:
     return not read_json(folder / "config.json").get("model_type")

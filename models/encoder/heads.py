@@ -40,7 +40,7 @@ AFTER_FIRST: Final[Pooling] = "mean-after-first"
 """The average without the first token."""
 MIN_DIVISOR: Final = 1e-9  # lower bound of divisors, as in sentence-transformers: the mean of no token is zero
 PLUS: Final = "+"  # joins poolings whose vectors are concatenated
-# torch's activations that take no argument; settings name them by class name.
+# torch's activations without arguments; settings contain their class names.
 ACTIVATIONS: tuple[type[nn.Module], ...] = (
     *(nn.Identity, nn.Tanh, nn.ReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Mish, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU),
     *(nn.ReLU6, nn.Softplus, nn.Softsign, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.LogSigmoid, nn.Tanhshrink),
@@ -76,7 +76,7 @@ class Head(nn.Module):
         """Return the output width E for input vectors of width D; D by default.
 
         Raises:
-            EncoderError: It takes vectors of another width.
+            EncoderError: The head expects vectors of another width.
         """
         return width
 
@@ -90,8 +90,8 @@ class Head(nn.Module):
     def _expect(self, width: int, expected: int) -> None:
         if width != expected:
             raise EncoderError(
-                f"{type(self).__name__} takes vectors of width {expected}, those before it have {width}; "
-                "check that the modules belong together"
+                f"{type(self).__name__}: input vectors of width {width}, expected {expected}. Check that the modules "
+                "belong to the same model."
             )
 
 
@@ -129,11 +129,11 @@ class Dense(Head):
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
         """Map (B, D) to (B, E)."""
-        made_BE: torch.Tensor = self.activation(self.linear(x_BD))
+        output_BE: torch.Tensor = self.activation(self.linear(x_BD))
         if not self.adds:
-            return made_BE
-        kept_BE: torch.Tensor = self.residual(x_BD) if hasattr(self, "residual") else x_BD
-        return made_BE + kept_BE
+            return output_BE
+        skip_BE: torch.Tensor = self.residual(x_BD) if hasattr(self, "residual") else x_BD
+        return output_BE + skip_BE
 
     @classmethod
     def build(cls, settings: Mapping[str, Any]) -> Dense:
@@ -226,8 +226,8 @@ def _activation(name: str | None) -> type[nn.Module]:
     package, _, kind = name.rpartition(".")
     if not package.startswith("torch.nn") or kind not in known:
         raise EncoderError(
-            f"Dense with the activation {name!r}, expected one of torch.nn's {', '.join(known)}; add it to "
-            "models.encoder.heads.ACTIVATIONS if it takes no argument"
+            f"Dense: unknown activation {name!r}, expected one of torch.nn's {', '.join(known)}. Choose another model, "
+            "or add the activation to models.encoder.heads.ACTIVATIONS if it takes no argument."
         )
     return known[kind]
 
@@ -272,13 +272,13 @@ def pool(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, pooling: str, skipped:
         tokens_BTD: Token vectors; any finite values at padding positions.
         mask_BT: 1 for real tokens, special tokens included, 0 for padding; at least one real token per row.
         pooling: As configured.
-        skipped: Number of tokens at the beginning to leave out: a prompt that is not pooled.
+        skipped: Number of tokens to skip at the beginning: a prompt that is not pooled.
     """
     tokens_BTD = precise(tokens_BTD)  # sums over tokens lose digits in bf16
     if skipped:
         mask_BT = mask_BT * (torch.arange(mask_BT.shape[1], device=mask_BT.device) >= skipped)
-    ways = [_WAYS[token_pooling(part)] for part in pooling.split(PLUS)]
-    vectors = [way(tokens_BTD, mask_BT, skipped) for way in ways]
+    functions = [_FUNCTIONS[token_pooling(part)] for part in pooling.split(PLUS)]
+    vectors = [function(tokens_BTD, mask_BT, skipped) for function in functions]
     return torch.cat(vectors, dim=-1) if len(vectors) > 1 else vectors[0]
 
 
@@ -307,8 +307,8 @@ def _mean_by_root(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> to
 
 def _weighted(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
     """Average tokens with weight t for token t, since later tokens of a decoder see more (SGPT, 2022, section 3)."""
-    places_T = torch.arange(1, mask_BT.shape[1] + 1, device=mask_BT.device)
-    return _mean(tokens_BTD, mask_BT * places_T, 0)
+    positions_T = torch.arange(1, mask_BT.shape[1] + 1, device=mask_BT.device)
+    return _mean(tokens_BTD, mask_BT * positions_T, 0)
 
 
 def _max(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
@@ -316,12 +316,12 @@ def _max(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tenso
 
 
 def _last(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
-    places_BT = mask_BT * torch.arange(mask_BT.shape[1], device=mask_BT.device)
-    last_B1D = places_BT.argmax(dim=1)[:, None, None].expand(-1, 1, tokens_BTD.shape[2])
+    positions_BT = mask_BT * torch.arange(mask_BT.shape[1], device=mask_BT.device)
+    last_B1D = positions_BT.argmax(dim=1)[:, None, None].expand(-1, 1, tokens_BTD.shape[2])
     return tokens_BTD.gather(1, last_B1D)[:, 0]
 
 
-_WAYS: Final[Mapping[str, Callable[[torch.Tensor, torch.Tensor, int], torch.Tensor]]] = {
+_FUNCTIONS: Final[Mapping[str, Callable[[torch.Tensor, torch.Tensor, int], torch.Tensor]]] = {
     "cls": _first,
     "max": _max,
     "mean": _mean,

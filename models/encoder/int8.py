@@ -22,7 +22,7 @@ GRAPHS: Final[Mapping[Target, str]] = {"vnni": "model_qint8_avx512_vnni.onnx", "
 """Target → file name, as sentence-transformers names graphs with signed 8-bit weights for such processors."""
 NOTE: Final = "bsl.int8_target"
 """Entry of a graph's metadata that states its target."""
-SATURATES: Final = " (it is made for VNNI, which this processor lacks: sums saturate; --target avx2 avoids that)"
+SATURATES: Final = " (made for VNNI, which this processor lacks, so sums saturate; use --target avx2)"
 _EXACT: Final = ("avx512_vnni", "avx_vnni")  # flags of Linux
 
 

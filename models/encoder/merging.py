@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 
 def merged(start: SentenceEncoder, trained: SentenceEncoder, share: float) -> SentenceEncoder:
-    """Return a new encoder with the weights (1 − share) · start + share · trained, in evaluation mode.
-
-    Args:
-        start: The encoder before training.
-        trained: The encoder after training.
-        share: Weight of the trained encoder, in [0, 1].
+    """Return a new encoder with the weights (1 − share) · start + share · trained, share in [0, 1], in evaluation mode.
 
     Raises:
         EncoderError: Their weights differ in names or shapes.
@@ -36,8 +31,8 @@ def merged(start: SentenceEncoder, trained: SentenceEncoder, share: float) -> Se
     first, second = start.network.state_dict(), trained.network.state_dict()
     if {name: x.shape for name, x in first.items()} != {name: x.shape for name, x in second.items()}:
         raise EncoderError(
-            f"{start.config.model} and {trained.config.model} have other weights, expected those of one shape; merge "
-            "an encoder with what was trained from it"
+            f"{start.config.model} and {trained.config.model}: weights differ in names or shapes, expected equal ones. "
+            "Merge an encoder only with one that was trained from it."
         )
     between = copy.deepcopy(start.network)
     between.load_state_dict(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 LARGE_GROUP: Final = 256
-"""Mean number of sentences per length from which a GPU gains by taking each length separately."""
+"""Mean number of sentences per length from which a GPU is faster if it processes each length separately."""
 
 
 class Backbone(Protocol):
@@ -61,10 +61,10 @@ class Encoder(nn.Module):
 
     Attributes:
         backbone: Maps token ids to token vectors.
-        config: Pooling, maximal length and the like.
+        config: Pooling, maximal length and other settings.
         token_heads: Applied to token vectors, in order, before pooling.
         sentence_heads: Applied to pooled vectors, in order; the last is `Normalize` if the configuration asks for it.
-        skipped: Number of tokens at the beginning that pooling leaves out: those of a prompt that is not pooled.
+        skipped: Number of tokens at the beginning that pooling skips: those of a prompt that is not pooled.
     """
 
     skipped = 0
@@ -128,8 +128,8 @@ class Encoder(nn.Module):
         """
         if not isinstance(self.backbone, PreTrainedModel):
             raise EncoderError(
-                f"{self.config.model}: a {type(self.backbone).__name__} has no layers above its token vectors, "
-                "expected a transformer; choose another encoder.model"
+                f"{self.config.model}: encoder of the type {type(self.backbone).__name__}, expected a transformer. "
+                "Choose another encoder.model."
             )
         return self.backbone
 
@@ -141,9 +141,9 @@ class Encoder(nn.Module):
         Raises:
             EncoderError: A head expects vectors of another width than it gets.
         """
-        made = Encoder(self.backbone, config, token_heads, sentence_heads)
-        made.skipped = self.skipped
-        return made.train(self.training)
+        encoder = Encoder(self.backbone, config, token_heads, sentence_heads)
+        encoder.skipped = self.skipped
+        return encoder.train(self.training)
 
     def rounded(self, pad_id: int) -> Encoder:
         """Return an encoder for frozen passes on an NVIDIA GPU: the transformer is a `rounded_copy`, heads are shared.
@@ -157,16 +157,16 @@ class Encoder(nn.Module):
         if not isinstance(backbone, PreTrainedModel):
             return self
         self.packs(pad_id)  # known before the copy, because the test needs fp32
-        made = Encoder(rounded_copy(backbone), self.config, self.token_heads, self.sentence_heads)
-        made.skipped, made._packs = self.skipped, self._packs
-        return made.train(self.training)
+        encoder = Encoder(rounded_copy(backbone), self.config, self.token_heads, self.sentence_heads)
+        encoder.skipped, encoder._packs = self.skipped, self._packs
+        return encoder.train(self.training)
 
     def unscaled(self) -> Encoder:
         """Return the encoder without a final `Normalize`; its output is the input of a head that `add_head` adds."""
         heads = list(self.sentence_heads)
-        ends = heads and isinstance(heads[-1], Normalize)
+        normalizes = heads and isinstance(heads[-1], Normalize)
         config = self.config.model_copy(update={"normalize": False})
-        return self.with_heads(config, self.token_heads, heads[:-1] if ends else heads)
+        return self.with_heads(config, self.token_heads, heads[:-1] if normalizes else heads)
 
     def add_head(self, head: Head) -> None:
         """Append a head on sentence vectors, before a final `Normalize` if there is one.
@@ -254,7 +254,7 @@ class Encoder(nn.Module):
                 x_ND = head.packed(x_ND, layout.sentences)
             yield layout.order, layout.padding.pad(x_ND), layout.padding.real.long()
             return
-        # An ONNX graph has a bound of its own, since larger batches make it slower.
+        # An ONNX graph sets its own bound, since larger batches make it slower.
         bound = min(batch_tokens, getattr(self.backbone, "batch_tokens", batch_tokens))
         for part in budget_batches(tokens.lengths_of(rows), bound):
             ids_BT, mask_BT = (uploaded(x_BT, self.device) for x_BT in tokens.padded(rows[part]))
@@ -262,15 +262,15 @@ class Encoder(nn.Module):
             yield part, _headed(x_BTD, mask_BT, heads), mask_BT
 
     def _by_length(self, tokens: Tokens, rows: NDArray[np.int64]) -> bool:
-        """Return whether attention takes sentences of each length separately."""
+        """Return whether attention processes sentences of each length separately."""
         if self.device.type != "cuda":
             return self.device.type == "cpu"
         return len(rows) >= LARGE_GROUP * len(np.unique(tokens.lengths_of(rows)))
 
     def _mask(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:
         """Return the mask (B, T), 1 for real tokens."""
-        if made := tokens.layout(rows):
-            return made.padding.real.long()
+        if layout := tokens.layout(rows):
+            return layout.padding.real.long()
         lengths_B = uploaded(tokens.lengths_of(rows), self.device)
         longest = int(tokens.lengths_of(rows).max())
         return (torch.arange(longest, device=self.device) < lengths_B[:, None]).long()
@@ -325,9 +325,9 @@ def _side_by_side(passes: Iterable[tuple[NDArray[np.int64], torch.Tensor, torch.
     return _in_order(padded, parts)
 
 
-def _in_order(passed: Sequence[torch.Tensor], parts: Sequence[NDArray[np.int64]]) -> torch.Tensor:
+def _in_order(batches: Sequence[torch.Tensor], parts: Sequence[NDArray[np.int64]]) -> torch.Tensor:
     """Concatenate batches and restore the row order: `parts` has the row numbers of each batch."""
-    x_BX = torch.cat(list(passed)) if len(passed) > 1 else passed[0]
+    x_BX = torch.cat(list(batches)) if len(batches) > 1 else batches[0]
     order = np.concatenate(parts)
     if (np.diff(order) == 1).all():
         return x_BX

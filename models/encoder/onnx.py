@@ -63,20 +63,23 @@ class OnnxBackbone(nn.Module):
         try:
             self._session = session_of(str(path))
         except ImportError as error:
-            raise EncoderError(f"{path}: a graph needs onnxruntime; pip install 'bsl-pipeline[onnx]'") from error
+            raise EncoderError(
+                f"{path}: an ONNX graph needs onnxruntime. Install it: pip install 'bsl-pipeline[onnx]'"
+            ) from error
         if saturates_here(self._session.get_modelmeta().custom_metadata_map.get(NOTE)):
             logger.warning(
-                "%s: int8 for processors with VNNI, which this one lacks: sums saturate and vectors drift further; "
-                "export it again with --target avx2", path,
+                "%s: int8 graph for processors with VNNI, which this one lacks. Sums saturate, so vectors are less "
+                "accurate. "
+                "Export it again with --target avx2.", path,
             )  # fmt: skip
         self._inputs = [value.name for value in self._session.get_inputs()]
         outputs = [value.name for value in self._session.get_outputs()]
         self._output = next((name for name in OUTPUTS if name in outputs), None)
         if self._output is None or not {"input_ids", "attention_mask"} <= set(self._inputs) <= set(_INPUTS):
             raise EncoderError(
-                f"{path}: takes {', '.join(self._inputs)} and gives {', '.join(outputs)}, expected "
-                f"{', '.join(_INPUTS)} and {' or '.join(OUTPUTS)}, from which sentences are pooled; "
-                "export it as a feature extractor"
+                f"{path}: inputs {', '.join(self._inputs)} and outputs {', '.join(outputs)}, expected "
+                f"{', '.join(_INPUTS)} and {' or '.join(OUTPUTS)}. Export the model again for the task "
+                "feature-extraction."
             )
 
     def train(self, mode: bool = True) -> Self:
@@ -87,8 +90,7 @@ class OnnxBackbone(nn.Module):
         """
         if mode:
             raise EncoderError(
-                f"{self.path}: an ONNX graph gives vectors but no gradients, expected weights to train; start from "
-                "the folder that it was exported from"
+                f"{self.path}: an ONNX graph cannot be trained. Start from the folder that it was exported from."
             )
         super().train(mode)
         return self
@@ -96,13 +98,15 @@ class OnnxBackbone(nn.Module):
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: object) -> BaseModelOutput:
         """Return token vectors (B, T, D) of ids (B, T) as `last_hidden_state`."""
         ids_BT = input_ids.cpu().numpy()
-        given = {
+        inputs = {
             "input_ids": ids_BT,
             "attention_mask": attention_mask.cpu().numpy(),
             "token_type_ids": np.zeros_like(ids_BT),
         }
-        (x_BTD,) = self._session.run([self._output], {name: given[name] for name in self._inputs})
-        return BaseModelOutput(last_hidden_state=torch.from_numpy(x_BTD).float().to(input_ids.device))  # also of fp16
+        (x_BTD,) = self._session.run([self._output], {name: inputs[name] for name in self._inputs})
+        return BaseModelOutput(
+            last_hidden_state=torch.from_numpy(x_BTD).float().to(input_ids.device)
+        )  # fp16 graphs too
 
 
 def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBackbone, PreTrainedTokenizerBase]:
@@ -111,15 +115,15 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBa
     Args:
         graph: The graph's file.
         folder: Folder of the model's settings and tokenizer.
-        config: No dropout, a pooling of the last layer, and a length that the transformer takes.
+        config: No dropout, a pooling of the last layer, and a length that the transformer accepts.
 
     Raises:
-        EncoderError: The configuration asks for more; or as `OnnxBackbone`.
+        EncoderError: The configuration sets something else; or as `OnnxBackbone`.
     """
     if config.pooling in LAYERS or config.pooling == POOLER:
         raise EncoderError(
-            f"{graph}: gives the last layer's token vectors alone, encoder.pooling={config.pooling} reads others; "
-            "use the folder that it was exported from"
+            f"{graph}: an ONNX graph outputs only the last layer's token vectors, but encoder.pooling={config.pooling} "
+            "needs other outputs. Use the folder that it was exported from."
         )
     refuse_dropout(graph, config, "an ONNX graph")
     backbone = OnnxBackbone(graph, folder)

@@ -169,9 +169,9 @@ def _tiled_attention(
     count, _, tokens, _ = q_BHTd.shape
     per_tile = min(count, SHORT // tokens)
     bias_LL = _tile_bias(tokens, per_tile, causal, q_BHTd.dtype, q_BHTd.device)
-    whole = count // per_tile * per_tile
+    full = count // per_tile * per_tile
     parts = []
-    for rows, joined in ((slice(whole), per_tile), (slice(whole, count), count - whole)):
+    for rows, joined in ((slice(full), per_tile), (slice(full, count), count - full)):
         if not joined:
             continue
         length = joined * tokens
@@ -188,7 +188,7 @@ def _tiled_attention(
 @cache
 @torch.inference_mode(mode=False)  # the cached tensor may be used in training
 def _tile_bias(tokens: int, per_tile: int, causal: bool, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Return what is added to the scores (L, L) of L = tokens · per_tile: 0 within a sentence, −∞ elsewhere."""
+    """Return the bias of the scores (L, L) for L = tokens · per_tile: 0 within a sentence, −∞ elsewhere."""
     number_L = torch.arange(per_tile * tokens) // tokens
     within_LL = number_L[:, None] == number_L
     if causal:

@@ -31,17 +31,17 @@ class ProductWithGelu(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map vectors (…, D) to (…, E)."""
         bias, weight = self.linear.bias, self.linear.weight
-        made_NE = torch._addmm_activation(bias, x.flatten(0, -2), weight.t(), use_gelu=True)
-        return torch.unflatten(made_NE, 0, x.shape[:-1])
+        output_NE = torch._addmm_activation(bias, x.flatten(0, -2), weight.t(), use_gelu=True)
+        return torch.unflatten(output_NE, 0, x.shape[:-1])
 
 
 def rounded_copy(transformer: PreTrainedModel) -> PreTrainedModel:
     """Return a copy with weights, but not buffers, in bf16, for inference only."""
     halves = {id(weight): nn.Parameter(weight.bfloat16(), requires_grad=False) for weight in transformer.parameters()}
-    made = copy.deepcopy(transformer, halves)
-    for layer in made.modules():
+    copied = copy.deepcopy(transformer, halves)
+    for layer in copied.modules():
         linear, activation = getattr(layer, "dense", None), getattr(layer, "intermediate_act_fn", None)
         if isinstance(linear, nn.Linear) and linear.bias is not None and isinstance(activation, GELUActivation):
-            # BERT and the models after its pattern call `dense`, then `intermediate_act_fn`.
+            # BERT-like models call `dense`, then `intermediate_act_fn`.
             layer.dense, layer.intermediate_act_fn = ProductWithGelu(linear), nn.Identity()
-    return made
+    return copied

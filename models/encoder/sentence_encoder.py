@@ -59,7 +59,7 @@ class SentenceEncoder:
 
         Args:
             folder: A folder of sentence-transformers or transformers, or an ONNX graph in one.
-            config: Pooling, maximal length, prompt and the like; None for the folder's own settings.
+            config: Pooling, maximal length, prompt and other settings; None for the folder's own.
 
         Raises:
             EncoderError: See `models.encoder.serialization.load.load_network`.
@@ -78,17 +78,17 @@ class SentenceEncoder:
         from models.encoder.serialization.save import write_modules
         from models.encoder.transformer import write_json
 
-        place = Path(folder)
-        write_modules(self.network, self.tokenizer, place)
-        named = {text: name for name, text in self.prompts.items()}
-        default = named.get(self.prompt, DEFAULT_PROMPT) if self.prompt else None
+        path = Path(folder)
+        write_modules(self.network, self.tokenizer, path)
+        names = {text: name for name, text in self.prompts.items()}
+        default = names.get(self.prompt, DEFAULT_PROMPT) if self.prompt else None
         prompts = self.prompts if default is None else {**self.prompts, default: self.prompt}
         settings = {"similarity_fn_name": "cosine", "prompts": prompts, "default_prompt_name": default}
-        write_json(place / PROMPTS, settings)
+        write_json(path / PROMPTS, settings)
 
     @property
     def config(self) -> EncoderConfig:
-        """Pooling, maximal length, prompt and the like."""
+        """Pooling, maximal length, prompt and other settings."""
         return self.network.config
 
     @property
@@ -179,13 +179,13 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt
     """
     if tokenizer.pad_token_id is None:
         raise EncoderError(
-            f"the tokenizer {type(tokenizer).__name__} has no padding token; "
-            "set one (tokenizer.pad_token) and save it again"
+            f"the tokenizer {type(tokenizer).__name__} has no padding token. Set one (tokenizer.pad_token) and save it "
+            "again."
         )
-    # Word tables have a token for sentences without any known word; with other tokenizers no token is an error.
-    instead = [tokenizer.pad_token_id] if tokenizer.pad_token == NOTHING else []
+    # Word tables have a token for sentences without any known word; other tokenizers raise an error.
+    placeholder = [tokenizer.pad_token_id] if tokenizer.pad_token == NOTHING else []
     ids: list[NDArray[np.int32]] = []
-    with _left_as_found(tokenizer):
+    with _restored(tokenizer):
         for start in range(0, len(texts), CHUNK):
             chunk = list(texts[start : start + CHUNK])
             try:
@@ -193,12 +193,10 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt
             except (TypeError, ValueError):
                 _refuse_first_bad(chunk, start)
                 raise
-            ids.extend(np.asarray(row or instead, dtype=np.int32) for row in found)
+            ids.extend(np.asarray(row or placeholder, dtype=np.int32) for row in found)
     tokens = Tokens.of(ids, int(tokenizer.pad_token_id))
     if len(empty := np.flatnonzero(tokens.lengths == 0)):
-        raise NoEmbeddingError(
-            int(empty[0]), "gives no token; drop empty texts, or use a tokenizer with special tokens"
-        )
+        raise NoEmbeddingError(int(empty[0]), "has no token. Drop empty texts, or use a tokenizer with special tokens.")
     return tokens
 
 
@@ -214,18 +212,19 @@ def _refuse_first_bad(texts: Sequence[object], first_row: int) -> None:
     """Raise an error for the first invalid text; a tokenizer's error does not name the row."""
     for row, text in enumerate(texts, start=first_row):
         if not isinstance(text, str):
-            raise NoEmbeddingError(row, f"is {text!r}, expected a text; leave out rows without one")
+            raise NoEmbeddingError(row, f"is {text!r}, expected a string. Remove rows without text.")
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise NoEmbeddingError(
                 row,
-                f"has half of a character at place {error.start}, expected whole ones; read the file as UTF-8 again",
+                f"contains half of a character (a lone surrogate) at position {error.start}. Read the file again as "
+                "UTF-8.",
             ) from error
 
 
 @contextlib.contextmanager
-def _left_as_found(tokenizer: Tokenizer) -> Iterator[None]:
+def _restored(tokenizer: Tokenizer) -> Iterator[None]:
     """Restore a tokenizer's truncation and padding settings, which a call changes and saving would write.
 
     A lock admits one thread at a time: otherwise another thread's texts would be truncated by this call's settings.
@@ -308,6 +307,6 @@ def _check_finite(finite: NDArray[np.bool_]) -> None:
     if len(bad):
         raise NoEmbeddingError(
             int(bad[0]),
-            f"has an embedding that is not finite ({len(bad)} of {len(finite)} texts); the weights are broken, or "
-            "bf16 overflowed: look at the training log, or encode in fp32",
+            f"has an embedding that is not finite ({len(bad)} of {len(finite)} texts): the weights are broken, or bf16 "
+            "overflowed. Check the training log, or encode in fp32.",
         )

@@ -1,8 +1,8 @@
 """Concatenated sentences in a row of fixed length, so that every batch has the same shapes (for CUDA graphs).
 
 A CUDA graph replays thousands of kernels in one launch, but only on the shapes and the memory of its capture. Padding
-tokens fill the rest of the row. In attention they form sentences of their own, or take padding positions of shorter
-sentences, so no sentence attends to them and nothing is learnt from them.
+tokens fill the rest of the row. In attention they form separate sentences, or take padding positions of shorter
+sentences, so no sentence attends to them and they have no gradient.
 
 Shapes: R rows, T tokens of the longest sentence, N positions of the row.
 """
@@ -78,19 +78,19 @@ class FixedLayouts:
         return ShapedTokens(tokens.ids, tokens.offsets, tokens.pad_id, self)
 
     def _arrays(self, tokens: Tokens, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        some, places = tokens.take(rows), self._shape.places(rows, self._pairs)
-        left = places - len(some.ids)
+        selected, length = tokens.take(rows), self._shape.places(rows, self._pairs)
+        padding = length - len(selected.ids)
         # The padding as sentences no longer than the longest; the last ones are empty, since their number is fixed.
-        ends = len(some.ids) + self._shape.longest * np.arange(1, 1 - -places // self._shape.longest)
-        real_RT = np.arange(self._shape.longest) < some.lengths[:, None]
-        positions = np.arange(len(some.ids)) - np.repeat(some.offsets[:-1], some.lengths)
+        ends = len(selected.ids) + self._shape.longest * np.arange(1, 1 - -length // self._shape.longest)
+        real_RT = np.arange(self._shape.longest) < selected.lengths[:, None]
+        positions = np.arange(len(selected.ids)) - np.repeat(selected.offsets[:-1], selected.lengths)
         return {
-            "ids": np.append(some.ids, np.full(left, tokens.pad_id)).astype(np.int64),
-            "positions": np.append(positions, np.zeros(left, dtype=np.int64)),
-            "sentences": np.append(np.repeat(np.arange(len(rows)), some.lengths), np.full(left, len(rows))),
-            "bounds": np.append(some.offsets, np.minimum(ends, places)).astype(np.int32),
+            "ids": np.append(selected.ids, np.full(padding, tokens.pad_id)).astype(np.int64),
+            "positions": np.append(positions, np.zeros(padding, dtype=np.int64)),
+            "sentences": np.append(np.repeat(np.arange(len(rows)), selected.lengths), np.full(padding, len(rows))),
+            "bounds": np.append(selected.offsets, np.minimum(ends, length)).astype(np.int32),
             "real": real_RT,
-            "places": np.append(np.flatnonzero(real_RT), np.flatnonzero(~real_RT)[:left]),
+            "places": np.append(np.flatnonzero(real_RT), np.flatnonzero(~real_RT)[:padding]),
         }
 
 

@@ -102,8 +102,8 @@ class StaticTable(nn.Module):
 class WhitespaceTokenizer:
     """Whitespace tokenizer of a word table, with the part of transformers' tokenizer interface that encoders use.
 
-    Words are split at blanks. A word that the table lacks is looked up without surrounding punctuation, then also in
-    lower case (sentence-transformers' WhitespaceTokenizer).
+    Words are split at whitespace. A word that the table lacks is looked up without surrounding punctuation, then also
+    in lower case (sentence-transformers' WhitespaceTokenizer).
 
     Attributes:
         words: Words in the order of the table's rows.
@@ -141,7 +141,7 @@ class WhitespaceTokenizer:
 
     def _ids(self, text: str) -> list[int]:
         if not isinstance(text, str):
-            raise TypeError(f"{text!r} is no text")
+            raise TypeError(f"{text!r} is not a string")
         text.encode()
         words = (text.lower() if self.lower else text).split()
         return [row for row in map(self._row, words) if row is not None]
@@ -163,7 +163,7 @@ def static_tokenizer(core: tokenizers.Tokenizer) -> PreTrainedTokenizerFast:
     core.no_padding()
     core.no_truncation()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core)  # type: ignore[no-untyped-call]
-    # Any token can pad, since the mean leaves padding out. Set after construction, it is not matched in texts.
+    # Any token can pad, since the mean ignores padding. Set after construction, it is not matched in texts.
     tokenizer.pad_token = core.id_to_token(0) if core.token_to_id(NOTHING) is None else NOTHING
     return tokenizer
 
@@ -222,14 +222,14 @@ def write_words(
         file.write(b" " * _HEADER_BYTES)
         for names, table_ND in blocks:
             new = []
-            for place, name in enumerate(names):
+            for row, name in enumerate(names):
                 if MARK + name not in vocabulary:
                     vocabulary[MARK + name] = len(vocabulary)
-                    new.append(place)
+                    new.append(row)
             repeated, width = repeated + len(names) - len(new), table_ND.shape[1]
             file.write(np.ascontiguousarray(table_ND[new], dtype="<f4").tobytes())
         if not vocabulary:
-            raise EncoderError(f"{folder}: word vectors without a word, expected some; look at the file of vectors")
+            raise EncoderError(f"{folder}: the file of word vectors contains no word. Check the file.")
         file.write(np.zeros(width, dtype="<f4").tobytes())
         file.seek(0)
         file.write(_header(len(vocabulary) + 1, width))
@@ -247,12 +247,12 @@ def read_words(tokenizer: Mapping[str, object]) -> WordsConfig | None:
     """Return how a tokenizer's file splits sentences into words; None if `write_words` did not write it."""
     steps = tokenizer.get("pre_tokenizer")
     first = steps["pretokenizers"][0] if isinstance(steps, dict) and steps.get("type") == "Sequence" else {}
-    cut = first.get("pattern", {}).get("Regex") if isinstance(first, dict) else None
-    read = next((setting for setting, pattern in _PATTERNS.items() if pattern == cut), None)
-    if read is None:
+    regex = first.get("pattern", {}).get("Regex") if isinstance(first, dict) else None
+    setting = next((setting for setting, pattern in _PATTERNS.items() if pattern == regex), None)
+    if setting is None:
         return None
     case = "lower" if tokenizer.get("normalizer") else "kept"
-    return WordsConfig.model_validate({"split": read[0], "marks": read[1], "case": case})
+    return WordsConfig.model_validate({"split": setting[0], "marks": setting[1], "case": case})
 
 
 def word_tokenizer(vocabulary: dict[str, int], config: WordsConfig) -> tokenizers.Tokenizer:
@@ -290,8 +290,8 @@ def _table(folder: Path) -> torch.Tensor:
         return weights[KEY].float()
     if KEY_MODEL2VEC not in weights:
         raise EncoderError(
-            f"{folder}: holds {', '.join(sorted(weights))}, expected {KEY} or {KEY_MODEL2VEC}; give the folder of a "
-            "static table"
+            f"{folder}: contains the tensors {', '.join(sorted(weights))}, expected {KEY} or {KEY_MODEL2VEC}. Give the "
+            "folder of a static table."
         )
     table_RD = weights[KEY_MODEL2VEC].float()
     weight_VD = table_RD[weights["mapping"].long()] if "mapping" in weights else table_RD

@@ -42,12 +42,12 @@ class TfIdf:
         words_of = TfidfVectorizer(**_SETTINGS).build_analyzer()
         documents: Counter[str] = Counter()
         texts = 0
-        for lot in corpus:
-            texts += len(lot)
-            for text in lot:
+        for batch in corpus:
+            texts += len(batch)
+            for text in batch:
                 documents.update(set(words_of(text)))
         if not documents:
-            raise EvaluationError(f"TF-IDF cannot be fitted on {texts} texts without a word; expected sentences")
+            raise EvaluationError(f"TF-IDF: none of {texts} texts contains a word. Give sentences.")
         vocabulary = sorted(documents)
         counts_W = np.array([documents[word] for word in vocabulary], dtype=np.float64)
         self.width = len(vocabulary)

@@ -58,7 +58,7 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
     """Load a transformer in fp32 and its tokenizer.
 
     Raises:
-        EncoderError: The folder is not a model, lacks weights, or takes fewer tokens than `max_length`; its
+        EncoderError: The folder is not a model, lacks weights, or accepts fewer tokens than `max_length`; its
             configuration has no dropout field to set; or its tokenizer has ids beyond its embeddings.
     """
     backbone, info = _read_backbone(folder, config)
@@ -66,9 +66,8 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key or config.pooling == POOLER)
     if missing or info["mismatched_keys"]:
         raise EncoderError(
-            f"{folder}: {len(missing)} weights are missing (first: {missing[:3]}) and "
-            f"{len(info['mismatched_keys'])} have another shape, expected a complete encoder; "
-            "newly initialised layers are refused: use a folder whose weights belong to its config.json"
+            f"{folder}: {len(missing)} weights are missing (first: {missing[:3]}) and {len(info['mismatched_keys'])} "
+            "have another shape, expected a complete encoder. Use a folder whose weights match its config.json."
         )
     table: Any = backbone.get_input_embeddings()
     check_ids(folder, tokenizer, len(table.weight))
@@ -87,19 +86,21 @@ def check_ids(folder: Path, tokenizer: PreTrainedTokenizerBase, rows: int) -> No
     """
     if (last := max(tokenizer.get_vocab().values(), default=-1)) >= rows:
         raise EncoderError(
-            f"{folder}: a table of {rows} rows and a tokenizer with ids up to {last}, expected a row for each; give "
-            "the folder whose tokenizer belongs to its weights, or enlarge the table (resize_token_embeddings)"
+            f"{folder}: the tokenizer has ids up to {last}, but the embedding table has only {rows} rows. Use a folder "
+            "whose tokenizer matches its weights, or enlarge the table (resize_token_embeddings)."
         )
 
 
-def refuse_dropout(place: Path, config: EncoderConfig, kind: str) -> None:
+def refuse_dropout(path: Path, config: EncoderConfig, kind: str) -> None:
     """Refuse a dropout rate for an encoder of a kind that has no dropout.
 
     Raises:
         EncoderError: The configuration has a dropout rate.
     """
     if config.dropout is not None:
-        raise EncoderError(f"{place}: {kind} has no dropout, encoder.dropout asks for {config.dropout}; leave it unset")
+        raise EncoderError(
+            f"{path}: {kind} has no dropout, but encoder.dropout is {config.dropout}. Unset encoder.dropout."
+        )
 
 
 def prepare_tokenizer(tokenizer: PreTrainedTokenizerBase, config: EncoderConfig) -> None:
@@ -120,8 +121,8 @@ def take_pooler(backbone: Any, folder: Path) -> Dense:  # noqa: ANN401  of any k
     dense, activation = (getattr(pooler, name, None) for name in ("dense", "activation"))
     if not isinstance(dense, nn.Linear) or not isinstance(activation, nn.Tanh):
         raise EncoderError(
-            f"{folder}: a {backbone.config.model_type} without a pooler of a dense layer and a tanh, which "
-            f"encoder.pooling={POOLER} reads; set encoder.pooling=cls"
+            f"{folder}: encoder.pooling={POOLER} needs a pooler with a dense layer and tanh, which this "
+            f"{backbone.config.model_type} lacks. Set encoder.pooling=cls."
         )
     backbone.pooler = None
     with torch.device("meta"):  # draws no random numbers
@@ -131,20 +132,21 @@ def take_pooler(backbone: Any, folder: Path) -> Dense:  # noqa: ANN401  of any k
 
 
 def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, dict[str, Any]]:
-    described = read_json(folder / "config.json")
-    if "auto_map" in described and described.get("model_type") not in CONFIG_MAPPING:
+    settings = read_json(folder / "config.json")
+    if "auto_map" in settings and settings.get("model_type") not in CONFIG_MAPPING:
         raise EncoderError(
-            f"{folder}: a {described.get('model_type')} is custom code ({', '.join(described['auto_map'])}), which "
-            "is not run, expected an architecture of transformers; choose a model that needs no remote code"
+            f"{folder}: the architecture {settings.get('model_type')} is custom code "
+            f"({', '.join(settings['auto_map'])}), which is never run. Choose a model with an architecture of "
+            "transformers."
         )
     with quiet_transformers():
-        settings = read_settings(folder)
-        settings.output_hidden_states = False  # requested in each call if pooling needs them
+        described = read_settings(folder)
+        described.output_hidden_states = False  # requested in each call if pooling needs them
         if config.dropout is not None:
-            _set_dropout(settings, config.dropout, folder)
-        kind: Any = _half_of(settings) or AutoModel
+            _set_dropout(described, config.dropout, folder)
+        kind: Any = _half_of(described) or AutoModel
         backbone, info = kind.from_pretrained(
-            str(folder), config=settings, local_files_only=True, dtype=torch.float32, output_loading_info=True
+            str(folder), config=described, local_files_only=True, dtype=torch.float32, output_loading_info=True
         )
     return backbone, info
 
@@ -172,8 +174,8 @@ def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:
     known = [name for name in DROPOUTS if hasattr(settings, name)]
     if not known:
         raise EncoderError(
-            f"{folder}: a {settings.model_type} configuration has none of {', '.join(DROPOUTS)}; "
-            "set its dropout in config.json and leave encoder.dropout unset"
+            f"{folder}: the configuration of this {settings.model_type} has no dropout field (expected one of "
+            f"{', '.join(DROPOUTS)}). Set its dropout in config.json, and unset encoder.dropout."
         )
     for name in known:
         setattr(settings, name, rate)
@@ -187,7 +189,8 @@ def check_length(most: int | None, config: EncoderConfig, folder: Path) -> None:
     """
     if most is not None and config.length > most:
         raise EncoderError(
-            f"{folder}: the model takes {most} tokens, max_length asks for {config.length}; lower max_length"
+            f"{folder}: the model accepts at most {most} tokens, but encoder.max_length is {config.length}. Lower "
+            "encoder.max_length."
         )
 
 
@@ -216,8 +219,8 @@ def position_limit_of(folder: Path, wanted: int) -> int | None:
         return None
     with torch.device("meta"):  # the limit depends on its layers; weights on "meta" cost no memory
         half = _half_of(settings)
-        made: Any = AutoModel.from_config if half is None else half._from_config
-        return position_limit(made(settings))
+        build: Any = AutoModel.from_config if half is None else half._from_config
+        return position_limit(build(settings))
 
 
 def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
@@ -242,20 +245,20 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
     """
     path = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
     if path is None:
-        raise EncoderError(f"{folder}: no weights, expected {WEIGHTS} or {PICKLED}; check that the copy is complete")
+        raise EncoderError(f"{folder}: no weights, expected {WEIGHTS} or {PICKLED}. Check that the copy is complete.")
     try:
         tensors: dict[str, torch.Tensor] = (
             load_file(path) if path.name == WEIGHTS else torch.load(path, map_location="cpu", weights_only=True)
         )
     except UnpicklingError as error:
-        # torch's message goes on to explain how to run code from the file; leave that out.
+        # The rest of torch's message explains how to run code from the file, which would be unsafe.
         reason = str(error).partition("WeightsUnpickler error: ")[2].partition(". Please")[0]
         raise EncoderError(
-            f"{path}: contains more than tensors ({reason}), and no code of a file is run; ask its authors for "
-            f"{WEIGHTS}"
+            f"{path}: contains more than tensors ({reason}), and code in files is never run. Ask its authors for "
+            f"{WEIGHTS}."
         ) from error
     except (OSError, SafetensorError, RuntimeError, ValueError, EOFError) as error:
-        raise EncoderError(f"{path}: weights not readable ({error}); check that the copy is complete") from error
+        raise EncoderError(f"{path}: cannot read the weights ({error}). Check that the copy is complete.") from error
     return tensors
 
 

@@ -46,7 +46,7 @@ TOLERANCE = 1e-3  # of the test: wrong positions or leaking attention differ by 
 _OVER: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}  # model's own attention → our wrapper
 _EAGER: Final = "eager_attention_forward"  # function of every architecture with replaceable attention
 
-# Whether this thread's models make no attention mask: for a whole layout it would be large, and it is not used.
+# Whether this thread's models make no attention mask: for a layout it would be large, and unused.
 _without_mask: ContextVar[bool] = ContextVar("without mask", default=False)
 _trying = threading.Lock()  # a test changes a model's mode and attention, and other threads may start one
 
@@ -67,7 +67,7 @@ class Tokens:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int] | NDArray[np.integer]], pad_id: int) -> Tokens:
-        """Put the token ids of sentences together."""
+        """Concatenate the token ids of sentences."""
         ids = np.concatenate([np.zeros(0, dtype=np.int32), *rows]).astype(np.int32, copy=False)
         return cls(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64), pad_id)
 
@@ -91,16 +91,16 @@ class Tokens:
         """Return a selection of sentences, in the order of `rows`."""
         lengths = self.lengths_of(rows)
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-        places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
-        return Tokens(self.ids[places], offsets, self.pad_id)
+        indices = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return Tokens(self.ids[indices], offsets, self.pad_id)
 
     def padded(self, rows: NDArray[np.int64] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         """Return padded rows, or all: ids (B, T) int64, padded on the right, and the mask (B, T), 1 for real tokens."""
         rows = np.arange(len(self)) if rows is None else rows
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
-        place_BT = starts[:, None] + np.arange(int((ends - starts).max()))
-        real_BT = place_BT < ends[:, None]
-        ids_BT = np.where(real_BT, self.ids[np.minimum(place_BT, len(self.ids) - 1)], self.pad_id)
+        index_BT = starts[:, None] + np.arange(int((ends - starts).max()))
+        real_BT = index_BT < ends[:, None]
+        ids_BT = np.where(real_BT, self.ids[np.minimum(index_BT, len(self.ids) - 1)], self.pad_id)
         return torch.from_numpy(ids_BT.astype(np.int64)), torch.from_numpy(real_BT.astype(np.int64))
 
 
@@ -152,8 +152,8 @@ def _groups_by_length(some: Tokens) -> tuple[Group, ...]:
 
 def _padding(lengths: NDArray[np.int64], device: torch.device) -> Padding:
     real_BT = np.arange(int(lengths.max())) < lengths[:, None]
-    places_N = np.flatnonzero(real_BT)
-    return Padding(uploaded(real_BT, device), uploaded(places_N, device))
+    indices_N = np.flatnonzero(real_BT)
+    return Padding(uploaded(real_BT, device), uploaded(indices_N, device))
 
 
 def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: torch.Tensor) -> torch.Tensor:
@@ -201,46 +201,46 @@ def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> i
         try:
             # In fp32, whatever the caller uses: bf16 rounds by more than the tolerance.
             with torch.autocast(backbone.device.type, enabled=False):
-                return _found_position(backbone, pad_id)
+                return _find_position(backbone, pad_id)
         finally:
             backbone.train(was_training)
 
 
-def _found_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
-    """Switch a model to the attention that takes layouts, and return the first position at which it runs packed.
+def _find_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
+    """Switch a model to the attention that accepts layouts, and return the first position at which it runs packed.
 
     If there is none, the model's own attention is restored.
     """
     settings: Any = backbone.config
-    own = {name: model_own for model_own, name in _OVER.items()}
+    original = {name: attention for attention, name in _OVER.items()}
     settings._attn_implementation = _OVER.get(settings._attn_implementation, settings._attn_implementation)
-    if settings._attn_implementation not in own:
+    if settings._attn_implementation not in original:
         return None
-    # An index beyond the position table raises no error on a GPU; instead every later call of the process fails.
-    places = getattr(settings, "max_position_embeddings", None)
-    tried = [0, pad_id + 1] if places is None or pad_id + 1 + TRIED[0] <= places else [0]
+    # An index beyond the position table raises no error on a GPU, but every later call of the process fails.
+    limit = getattr(settings, "max_position_embeddings", None)
+    tried = [0, pad_id + 1] if limit is None or pad_id + 1 + TRIED[0] <= limit else [0]
     first = next((first for first in tried if _runs_packed(backbone, pad_id, first)), None)
     if first is None:
-        settings._attn_implementation = own[settings._attn_implementation]
+        settings._attn_implementation = original[settings._attn_implementation]
     return first
 
 
 def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
-    some = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(TRIED)]
-    tokens = Tokens.of(np.split(some, TRIED[:1]), pad_id)
+    ids = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(TRIED)]
+    tokens = Tokens.of(np.split(ids, TRIED[:1]), pad_id)
     layout = lay_out(tokens, np.arange(2), backbone.device, by_length=False)
     try:
         found_ND = run_packed(backbone, layout, first)
     except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
-        logger.info("%s does not run packed: %s", type(backbone).__name__, error)
+        logger.info("%s cannot run without padding: %s", type(backbone).__name__, error)
         return False
     texts = torch.split(layout.ids, tokens.lengths.tolist(), 1)
-    alone = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in texts]
-    return bool(torch.allclose(found_ND, torch.cat(alone), rtol=TOLERANCE, atol=TOLERANCE))
+    separate = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in texts]
+    return bool(torch.allclose(found_ND, torch.cat(separate), rtol=TOLERANCE, atol=TOLERANCE))
 
 
 def _attention_over(own: str) -> Callable[..., Any]:
-    """Return the attention that takes layouts, and calls a model's own attention without one."""
+    """Return the attention that accepts layouts, and calls a model's own attention without one."""
 
     def attend(
         module: torch.nn.Module,
@@ -261,9 +261,11 @@ def _attention_over(own: str) -> Callable[..., Any]:
     return attend
 
 
-def _mask(own: str, *given: Any, **options: Any) -> torch.Tensor | None:  # noqa: ANN401  transformers' own
-    made: torch.Tensor | None = None if _without_mask.get() else ALL_MASK_ATTENTION_FUNCTIONS[own](*given, **options)
-    return made
+def _mask(name: str, *arguments: Any, **options: Any) -> torch.Tensor | None:  # noqa: ANN401  transformers' own
+    mask: torch.Tensor | None = (
+        None if _without_mask.get() else ALL_MASK_ATTENTION_FUNCTIONS[name](*arguments, **options)
+    )
+    return mask
 
 
 def _eager_of(module: torch.nn.Module) -> Callable[..., Any]:

@@ -47,15 +47,15 @@ def afs_folds(
     tests = {"10-fold": _shuffled, "10-fold-disjoint": _grouped, "cross-topic": _by_topic}[protocol](pairs, seed)
     out = []
     for number, test in enumerate(tests):
-        learnt = np.setdiff1d(np.arange(pairs.height), test)
+        train = np.setdiff1d(np.arange(pairs.height), test)
         if protocol == "10-fold-disjoint":
-            learnt = learnt[~_shares_a_sentence(pairs, learnt, test)]
-        if len(learnt) == 0 or len(test) == 0:
+            train = train[~_shares_a_sentence(pairs, train, test)]
+        if len(train) == 0 or len(test) == 0:
             raise EvaluationError(
-                f"afs {protocol}: fold {number} has {len(learnt)} pairs to learn from and {len(test)} to test on out "
-                f"of {pairs.height}, expected some of both; give the whole data set, or use another protocol"
+                f"afs {protocol}: fold {number} has {len(train)} training pairs and {len(test)} test pairs of "
+                f"{pairs.height}, expected at least one of each. Give the complete dataset, or use another protocol."
             )
-        out.append((learnt, test))
+        out.append((train, test))
     return out
 
 
@@ -73,8 +73,8 @@ def afs_scores(pairs: pl.DataFrame, protocol: AfsProtocol, *, resamples: int = 1
     """
     if pairs["topic"].n_unique() < 2:
         raise EvaluationError(
-            f"afs: pairs of topics {pairs['topic'].unique().to_list()}, expected two or more for a mean over topics; "
-            "give the files of all topics"
+            f"afs: pairs of the topics {pairs['topic'].unique().to_list()}, expected at least two topics for a mean "
+            "over topics. Give the files of all topics."
         )
     rows = pairs.select("gold", "cosine", subset="topic")
     figures = sts_scores(rows, dataset="afs", split="test", resamples=resamples, seed=seed)
@@ -93,20 +93,20 @@ def _grouped(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:
     one, two, count = _sentence_numbers(pairs)
     links = coo_array((np.ones(len(one)), (one, two)), shape=(count, count))
     groups, group = connected_components(links, directed=False)
-    place = np.random.Generator(np.random.PCG64(seed)).permutation(groups)
-    return np.array_split(np.argsort(place[group[one]], kind="stable"), FOLDS_OF["10-fold-disjoint"])
+    rank = np.random.Generator(np.random.PCG64(seed)).permutation(groups)
+    return np.array_split(np.argsort(rank[group[one]], kind="stable"), FOLDS_OF["10-fold-disjoint"])
 
 
-def _by_topic(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:  # noqa: ARG001 - nothing is drawn
+def _by_topic(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:  # noqa: ARG001 - no random draws
     topics = pairs["topic"].to_numpy()
     return [np.flatnonzero(topics == topic) for topic in pairs["topic"].unique(maintain_order=True)]
 
 
-def _shares_a_sentence(pairs: pl.DataFrame, learnt: NDArray[np.int64], test: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _shares_a_sentence(pairs: pl.DataFrame, train: NDArray[np.int64], test: NDArray[np.int64]) -> NDArray[np.bool_]:
     one, two, count = _sentence_numbers(pairs)
     tested = np.zeros(count, dtype=bool)
     tested[one[test]] = tested[two[test]] = True
-    return tested[one[learnt]] | tested[two[learnt]]
+    return tested[one[train]] | tested[two[train]]
 
 
 def _sentence_numbers(pairs: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:

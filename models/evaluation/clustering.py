@@ -33,9 +33,12 @@ def v_measure(vectors_ND: Features, labels: Sequence[str], seed: int) -> float:
     """
     groups = len(set(labels))
     if groups < 2:
-        raise EvaluationError(f"{len(labels)} texts of {groups} group, expected two groups at least; leave the set out")
+        raise EvaluationError(f"{len(labels)} texts with {groups} label, expected at least two labels. Remove the set.")
     if isinstance(vectors_ND, csr_array):
-        places = (vectors_ND.indices.astype(np.int32), vectors_ND.indptr.astype(np.int32))  # k-means takes int32 only
-        vectors_ND = csr_array((vectors_ND.data, *places), shape=vectors_ND.shape)
+        indices = (
+            vectors_ND.indices.astype(np.int32),
+            vectors_ND.indptr.astype(np.int32),
+        )  # k-means accepts only int32
+        vectors_ND = csr_array((vectors_ND.data, *indices), shape=vectors_ND.shape)
     found = MiniBatchKMeans(groups, batch_size=BATCH, n_init=1, random_state=seed).fit(vectors_ND).labels_
     return float(v_measure_score(labels, found))

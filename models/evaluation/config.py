@@ -28,9 +28,9 @@ class ProbeConfig(Record):
     epoch_size: int = Field(4, ge=1, le=100)
     """Epochs between two evaluations of the dev accuracy."""
     max_epoch: int = Field(200, ge=0, le=10_000)
-    """Epochs after which no further round of `epoch_size` starts."""
+    """Epochs after which no new round of `epoch_size` epochs starts."""
     tenacity: int = Field(5, ge=0, le=1000)
-    """Patience: evaluations without improvement, counted over the whole fit, that are allowed; one more stops it."""
+    """Patience: number of evaluations without improvement, counted over the whole fit; one more stops the fit."""
     tolerance: float = Field(1e-4, gt=0, lt=1)
     """`fast`: a fit is solved when the gradient's norm, divided by max(1, norm of the weights), is at most this."""
 

@@ -1,7 +1,6 @@
 """Spearman and Pearson correlation of cosine scores with gold scores.
 
-Implemented here instead of using scipy, so that ties, constants and missing values are defined, and so that the
-bootstrap can share the ranking.
+Not scipy's functions: ties, constants and missing values are defined here, and the bootstrap shares the ranking.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ def cosine_scores(vectors_1: NDArray[np.floating], vectors_2: NDArray[np.floatin
     """
     if vectors_1.ndim != 2 or vectors_1.shape != vectors_2.shape:
         raise EvaluationError(
-            f"embeddings of shapes {vectors_1.shape} and {vectors_2.shape}, expected two equal (n, d); embed both "
-            "sides of every pair with one encoder"
+            f"embeddings: shapes {vectors_1.shape} and {vectors_2.shape}, expected two equal shapes (n, d). Embed both "
+            "sides of every pair with the same encoder."
         )
     a, b = vectors_1.astype(np.float64), vectors_2.astype(np.float64)
     for side, vectors in (("first", a), ("second", b)):
@@ -70,18 +69,16 @@ def checked_pair(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArr
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise EvaluationError(
-            f"scores of shapes {a.shape} and {b.shape}, expected two lists of one length; check the join"
+            f"scores: shapes {a.shape} and {b.shape}, expected two lists of equal length. Check the join."
         )
     if len(a) < 2:
-        raise EvaluationError(
-            f"{len(a)} scored pairs, expected at least 2; a correlation needs variation: check the subset"
-        )
+        raise EvaluationError(f"{len(a)} scored pairs, expected at least 2 for a correlation. Check the subset.")
     for side, values in (("first", a), ("second", b)):
         _check_rows(np.isfinite(values), f"the {side} score")
         if values.min() == values.max():
             raise EvaluationError(
                 f"all {len(a)} values of the {side} scores are {values[0]} (rows 0 to {len(a) - 1}), expected "
-                "variation; a collapsed encoder or a wrong column gives this"
+                "different values. Check that the encoder did not collapse and that the column is right."
             )
     return a, b
 
@@ -90,8 +87,8 @@ def _check_rows(good: NDArray[np.bool_], what: str) -> None:
     bad = np.flatnonzero(~good)
     if len(bad):
         raise EvaluationError(
-            f"{what} in row {bad[0]} is not finite ({len(bad)} of {len(good)} rows); drop unscored pairs, or "
-            "look at the encoder that made it"
+            f"{what} in row {bad[0]} is not finite ({len(bad)} of {len(good)} rows). Drop pairs without a "
+            "score, or check the encoder."
         )
 
 
@@ -112,12 +109,13 @@ def sparse_cosines(first_NV: csr_array, second_NV: csr_array) -> NDArray[np.floa
     """
     if first_NV.shape != second_NV.shape:
         raise EvaluationError(
-            f"embeddings of shapes {first_NV.shape} and {second_NV.shape}, expected two equal (n, d); embed both sides "
-            "of every pair with one system"
+            f"embeddings: shapes {first_NV.shape} and {second_NV.shape}, expected two equal shapes (n, d). Embed both "
+            "sides of every pair with the same system."
         )
     if not (np.isfinite(first_NV.data).all() and np.isfinite(second_NV.data).all()):
         raise EvaluationError(
-            "a sparse vector contains a value that is not finite, expected numbers; look at the system that made it"
+            "a sparse vector contains a value that is not finite, expected only numbers. Check the system that "
+            "computed it."
         )
     dots, squares_1, squares_2 = (
         np.asarray(one.multiply(two).sum(axis=1), dtype=np.float64).ravel()

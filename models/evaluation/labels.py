@@ -40,7 +40,7 @@ DRAWS: Final = 20  # of examples
 
 @dataclass(frozen=True)
 class Labelled:
-    """Labelled text.
+    """Texts with scores or classes.
 
     Attributes:
         kind: `pairs` with scores, or `classes`.
@@ -66,12 +66,7 @@ class Labelled:
 
 
 def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> Labelled:
-    """Convert a table of labelled rows.
-
-    Args:
-        rows: Columns `text_1`, `text_2` (of pairs), `label`.
-        kind: Kind of labels.
-    """
+    """Convert a table with the columns `text_1`, `text_2` (of pairs) and `label`."""
     names = tuple(sorted(rows["label"].unique())) if kind == "classes" else ()
     label = rows["label"].replace_strict(names, range(len(names))) if names else rows["label"]
     second = () if names else tuple(rows["text_2"].fill_null(""))
@@ -89,8 +84,8 @@ def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
 def class_accuracy(vectors_ND: Features, labelled: Labelled) -> NDArray[np.float64]:
     """Return the mean of the three accuracies of each row, (N,), in [0, 1]; vectors may be sparse."""
     gold_N = labelled.gold.astype(np.int64)
-    searched_N = neighbour_accuracy(vectors_ND, gold_N) + centroid_accuracy(vectors_ND, gold_N)
-    return (_probe_accuracy(vectors_ND, labelled) + searched_N) / 3
+    search_N = neighbour_accuracy(vectors_ND, gold_N) + centroid_accuracy(vectors_ND, gold_N)
+    return (_probe_accuracy(vectors_ND, labelled) + search_N) / 3
 
 
 def _probe_accuracy(vectors_ND: Features, labelled: Labelled) -> NDArray[np.float64]:
@@ -117,10 +112,10 @@ def neighbour_accuracy(vectors_ND: Features, gold_N: NDArray[np.int64]) -> NDArr
 
 
 def centroid_accuracy(vectors_ND: Features, gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return in how many draws the centroid nearest to each row is that of its class: (N,), in [0, 1].
+    """Return the share of draws in which the centroid nearest to a row is that of its class: (N,), in [0, 1].
 
-    A draw takes `EXAMPLES` rows per class, half of a class that has fewer. Draws in which a row is an example do not
-    count for it.
+    A draw takes `EXAMPLES` rows of each class, or half of a smaller class. Draws in which a row is an example do not
+    count for that row.
     """
     units_ND = normalize(vectors_ND)
     generator, rows_N = np.random.default_rng(0), np.arange(len(gold_N))

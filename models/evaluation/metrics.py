@@ -47,17 +47,15 @@ def ranked(scores: ArrayLike, right: ArrayLike, answers: int) -> Ranking:
     return Ranking(s[order], r[order], answers)
 
 
-def nearest(
-    queries_QD: Features, pool_PD: Features, places: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Find the nearest texts of a pool for each query: yields their row numbers, nearest first, and their cosines.
+def nearest(queries_QD: Features, pool_PD: Features, k: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Yield the row numbers of the nearest texts of a pool, nearest first, and their cosines, for each query.
 
     A zero vector has cosine 0 with every vector. Ties keep the order of the pool.
 
     Args:
         queries_QD: Vectors of the queries, dense or sparse.
         pool_PD: Vectors of the pool, in the same form.
-        places: Maximal number of texts per query.
+        k: Maximal number of texts per query.
     """
     units_QD, units_PD = (normalize(vectors.astype(np.float64)) for vectors in (queries_QD, pool_PD))
     rows = max(1, _CELLS // units_PD.shape[0])
@@ -65,9 +63,9 @@ def nearest(
         product = units_QD[start : start + rows] @ units_PD.T
         cosines_QP = product if isinstance(product, np.ndarray) else product.toarray()
         for cosines_P in cosines_QP.astype(np.float32):
-            last = np.partition(cosines_P, -places)[-places] if places < len(cosines_P) else -np.inf
+            last = np.partition(cosines_P, -k)[-k] if k < len(cosines_P) else -np.inf
             near = np.flatnonzero(cosines_P >= last)
-            found = near[np.argsort(-cosines_P[near], kind="stable")][:places]
+            found = near[np.argsort(-cosines_P[near], kind="stable")][:k]
             yield found, cosines_P[found]
 
 
@@ -100,9 +98,9 @@ def tied_precision(ranking: Ranking) -> float:
     return average_precision(ranking.scores, ranking.right)
 
 
-def precision_at(ranking: Ranking, places: int) -> float:
-    """Return the precision at rank `places`, or over the whole ranking if it is shorter."""
-    first = ranking.right[:places]
+def precision_at(ranking: Ranking, k: int) -> float:
+    """Return the precision at rank `k`, or over the whole ranking if it is shorter."""
+    first = ranking.right[:k]
     return float(first.mean())
 
 
@@ -112,10 +110,10 @@ def reciprocal_rank(ranking: Ranking) -> float:
     return 1.0 / (int(hits[0]) + 1) if len(hits) else 0.0
 
 
-def gain(ranking: Ranking, places: int | None = None) -> float:
-    """Return the NDCG of the first `places` ranks, or of all, in [0, 1]: gain 1 per answer, discount log₂(rank + 1)."""
-    right = ranking.right[:places]
-    best = min(ranking.answers, places) if places is not None else ranking.answers
+def gain(ranking: Ranking, k: int | None = None) -> float:
+    """Return the NDCG of the first `k` ranks, or of all, in [0, 1]: gain 1 per answer, discount log₂(rank + 1)."""
+    right = ranking.right[:k]
+    best = min(ranking.answers, k) if k is not None else ranking.answers
     discounts = 1.0 / np.log2(np.arange(2, max(len(right), best) + 2))
     return float((right * discounts[: len(right)]).sum() / discounts[:best].sum()) if best else 0.0
 
@@ -149,8 +147,8 @@ def geometry(view_1_ND: NDArray[np.floating], view_2_ND: NDArray[np.floating]) -
     """Measure alignment, uniformity and spread of pairs (row i with row i); all but alignment on view 1."""
     if view_1_ND.shape != view_2_ND.shape or len(view_1_ND) < 2:
         raise EvaluationError(
-            f"views of shapes {view_1_ND.shape} and {view_2_ND.shape}, expected two equal shapes of 2 rows or more; "
-            "pass the two vectors of each pair"
+            f"views: shapes {view_1_ND.shape} and {view_2_ND.shape}, expected two equal shapes of at least 2 rows. "
+            "Pass both vectors of each pair."
         )
     u_ND, v_ND = unit(view_1_ND), unit(view_2_ND)
     return Geometry(
@@ -162,7 +160,7 @@ def geometry(view_1_ND: NDArray[np.floating], view_2_ND: NDArray[np.floating]) -
 
 
 def unit(vectors_ND: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Rows scaled to length 1, in float64; zero rows stay zero."""
+    """Scale rows to length 1, in float64; zero rows stay zero."""
     wide = vectors_ND.astype(np.float64)
     norms_N1 = np.linalg.norm(wide, axis=1, keepdims=True)
     scaled: NDArray[np.float64] = np.divide(wide, norms_N1, out=np.zeros_like(wide), where=norms_N1 > 0)

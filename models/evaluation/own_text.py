@@ -30,10 +30,10 @@ QUESTIONS: Final[Mapping[str, Callable[[HeldText], Asked | None]]] = {
 """The kinds of questions, in the order of the tables."""
 
 TOO_FEW: Final = (
-    f"too few documents to tell: expected {FEWEST} questions of {FEWEST_UNITS} that are held out, or of as many runs "
-    f"of {DRAWN} sentences"
+    f"too few documents: expected {FEWEST} questions about {FEWEST_UNITS} held-out documents, or about as many runs of "
+    f"{DRAWN} sentences"
 )
-ENOUGH: Final = "100 documents, or 2,000 sentences in fewer, are usually enough"
+ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usually enough"
 
 
 def check_enough(held: pl.DataFrame, part: str) -> None:
@@ -49,15 +49,15 @@ def check_enough(held: pl.DataFrame, part: str) -> None:
     sentences, units = held["sentence_id"].n_unique(), held["unit"].n_unique()
     if sentences < FEWEST or units < FEWEST_UNITS:
         raise EvaluationError(
-            f"{TOO_FEW} in each part, found {sentences} sentences of {units} documents or runs in the part {part!r}; "
-            f"give more text ({ENOUGH}), or labels"
+            f"{TOO_FEW}, in each part (found {sentences} sentences of {units} documents or runs in the part {part!r}). "
+            f"Give more text ({ENOUGH}), or labels."
         )
 
 
 def probes(
     held: pl.DataFrame, trips: pl.DataFrame | None = None, *, questions: int = 1000, seed: int = 0
 ) -> dict[str, Retrieval]:
-    """Return all questions about held-out sentences, by kind; a kind with too few questions or units is left out.
+    """Return all questions about held-out sentences, by kind; a kind with too few questions or units is excluded.
 
     Args:
         held: Rows of the held-out part of `models.corpus.passages.hold_out`.
@@ -68,8 +68,8 @@ def probes(
     once = held.filter(pl.len().over("sentence_id") == 1).sort("document", "position")
     text = HeldText(held, once, trips)
     asked = {name: ask(text) for name, ask in QUESTIONS.items()}
-    made = {name: _retrieval(name, own, questions, seed) for name, own in asked.items() if own is not None}
-    return {name: probe for name, probe in made.items() if _is_enough(probe)}
+    drawn = {name: _retrieval(name, own, questions, seed) for name, own in asked.items() if own is not None}
+    return {name: probe for name, probe in drawn.items() if _is_enough(probe)}
 
 
 def _is_enough(probe: Retrieval) -> bool:
@@ -78,20 +78,20 @@ def _is_enough(probe: Retrieval) -> bool:
 
 
 def _retrieval(name: str, own: Asked, questions: int, seed: int) -> Retrieval:
-    """Draw questions of one kind; a query that equals its answer is left out."""
-    places = own.targets.unique().sort().to_frame("target").with_row_index("place")
-    apart = own.pairs.filter(pl.col("asks") != pl.col("answer"))
-    asked = apart.sort(scattered(pl.col("sentence_id"), seed)).head(questions)
+    """Draw questions of one kind; a query that equals its answer is excluded."""
+    targets = own.targets.unique().sort().to_frame("target").with_row_index("index")
+    different = own.pairs.filter(pl.col("asks") != pl.col("answer"))
+    asked = different.sort(scattered(pl.col("sentence_id"), seed)).head(questions)
 
-    def place_of(column: str) -> NDArray[np.int64]:
-        found = asked.join(places, left_on=column, right_on="target", how="left", maintain_order="left")["place"]
+    def index_of(column: str) -> NDArray[np.int64]:
+        found = asked.join(targets, left_on=column, right_on="target", how="left", maintain_order="left")["index"]
         return found.cast(pl.Int64).fill_null(-1).to_numpy()
 
     return Retrieval(
         name,
         tuple(asked["asks"]),
-        tuple(places["target"]),
-        place_of("answer"),
+        tuple(targets["target"]),
+        index_of("answer"),
         asked["unit"].to_numpy().astype(np.int64),
-        place_of("asks"),
+        index_of("asks"),
     )

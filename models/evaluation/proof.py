@@ -1,8 +1,8 @@
 """Compare an encoder before and after adaptation, on held-out text and on general benchmarks.
 
-Labels decide: all that did not train. Questions about the text are shown but decide nothing, since they did not predict
-labels (BENCHMARKS.md, *When BETTER is said*). A general set whose difference has an interval can veto: an encoder that
-lost more than `max_forgetting` there is refused, even if the loss is not significant (`significance.paired.forgets`).
+Test labels decide. Questions about the text are reported only, because they did not predict the results on labels
+(BENCHMARKS.md, *When BETTER is said*). A general set whose difference has an interval can veto: an encoder that lost
+more than `max_forgetting` there is refused, even if the loss is not significant (`significance.paired.forgets`).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class AdaptationEvaluationConfig(Record):
     questions: int = Field(1000, ge=30)
     """Maximal number of questions of a kind."""
     shares: tuple[float, ...] = Field((0.25, 0.5, 0.75, 1.0), min_length=1)
-    """Weights of an encoder trained on labels in the interpolation with the original: the largest is taken with which a
-    general dev set loses at most half of `max_forgetting`, or else the smallest."""
+    """Candidate weights of an encoder trained on labels in the interpolation with the original. The largest weight with
+    which a general dev set loses at most half of `max_forgetting` is used, or else the smallest weight."""
     share: float = Field(0.25, gt=0, le=1)
-    """Weight of an encoder trained on views: the largest at which scores on labels did not drop (BENCHMARKS.md, *When
+    """Weight of an encoder trained on views: the largest with which scores on labels did not drop (BENCHMARKS.md, *When
     BETTER is said*)."""
     max_forgetting: float = Field(0.5, ge=0, le=100)
     """Points (score × 100) that a general set may lose if its difference has an interval."""
@@ -57,7 +57,7 @@ class Questions:
 
     Attributes:
         probes: Retrieval questions by kind.
-        labelled: Labels that did not train; None without labels.
+        labelled: Test labels; None without labels.
     """
 
     probes: Mapping[str, Retrieval]
@@ -75,7 +75,7 @@ class BeforeAfter:
     Attributes:
         evidence: `labels`, the kind of questions, or the general set.
         metric: `MRR`, `Spearman`, `accuracy` or the main metric of a general set, each in [0, 1] or [-1, 1].
-        role: Whether the score decides (`counts`), can veto (`guard`), or is only shown.
+        role: Whether the score decides (`counts`), can veto (`guard`), or is reported only (`shown`).
         before: Score of the original encoder; NaN for a mean of general sets.
         after: Score of the adapted encoder; NaN for a mean of general sets.
         difference: `after` − `before`.
@@ -83,7 +83,7 @@ class BeforeAfter:
         ci_high: Upper end.
         p_value: Two-sided.
         n: Number of questions or rows.
-        among: Number of texts that are searched; 0 if the score is not one of retrieval.
+        among: Number of texts that are searched; 0 for other scores than retrieval.
     """
 
     evidence: str

@@ -1,6 +1,6 @@
 """Published scores, × 100, for comparison in reports; read from published.csv.
 
-A line of the file is a cell of a table, in the order and with the decimals of print; an empty value is a printed dash.
+A line of the file is a cell of a table, with the printed order and decimals; an empty value is a printed dash.
 
 - `paper`, `table`: source of the cell. `kind` is `paper` for the three papers that this package builds on. It is
   `field` for other work on the same sets; `quoted_from` then names the source that the scores were copied from.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 AVERAGE: Final = "avg"
 """Column of a table's printed mean."""
-_PLACE: Final = ("paper", "kind", "table", "suite", "row", "printed", "metric", "protocol", "quoted_from")
+_KEY: Final = ("paper", "kind", "table", "suite", "row", "printed", "metric", "protocol", "quoted_from")
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,16 @@ class PublishedRow:
     @property
     def source(self) -> str:
         """Paper and table, and the source that they quote."""
-        place = f"{self.paper}, Table {self.table}" if self.table else self.paper
-        return f"{place}, quoted from {self.quoted_from}" if self.quoted_from else place
+        table = f"{self.paper}, Table {self.table}" if self.table else self.paper
+        return f"{table}, quoted from {self.quoted_from}" if self.quoted_from else table
 
 
 @cache
 def published_rows() -> tuple[PublishedRow, ...]:
     """Return all rows of all tables, in printed order; a system has a row for each table that lists it."""
     text = files("models.evaluation").joinpath("published.csv").read_text(encoding="utf-8")
-    lines = groupby(csv.DictReader(text.splitlines()), key=lambda line: tuple(line[name] for name in _PLACE))
-    return tuple(PublishedRow({line["column"]: line["value"] for line in cells}, *place) for place, cells in lines)
+    lines = groupby(csv.DictReader(text.splitlines()), key=lambda line: tuple(line[name] for name in _KEY))
+    return tuple(PublishedRow({line["column"]: line["value"] for line in cells}, *key) for key, cells in lines)
 
 
 def columns_of(suite: str) -> tuple[str, ...]:
@@ -97,9 +97,10 @@ def rows_of(system: str) -> list[PublishedRow]:
             rows.setdefault((row.suite, row.metric, row.protocol), row)
     if not rows:
         names = list(dict.fromkeys(row.system for row in published_rows()))
-        nearest = difflib.get_close_matches(system, names, n=3) or names[:3]
+        near = difflib.get_close_matches(system, names, n=3)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(
-            f"{system!r}: no published row is called so; the nearest of {len(names)} are {', '.join(nearest)}. "
-            "All are in column `row` of models/evaluation/published.csv"
+            f"unknown published system {system!r}.{hint} Column `row` of models/evaluation/published.csv lists all "
+            f"{len(names)}."
         )
     return list(rows.values())

@@ -50,17 +50,17 @@ def neighbour(held: HeldText) -> Asked:
 
 def title(held: HeldText) -> Asked | None:
     """Ask for the title of the document; None with too few titles."""
-    named = held.once.filter(pl.col("title").is_not_null()).with_columns(asks="text", answer="title")
-    titles = named["title"].unique()
-    return Asked(named, titles) if len(titles) >= FEWEST else None
+    titled = held.once.filter(pl.col("title").is_not_null()).with_columns(asks="text", answer="title")
+    titles = titled["title"].unique()
+    return Asked(titled, titles) if len(titles) >= FEWEST else None
 
 
 def round_trip(held: HeldText) -> Asked | None:
     """Ask for the sentence that was translated and back-translated; None without round trips."""
     if held.trips is None:
         return None
-    made = held.trips.select("sentence_id", asks="text")
-    pairs = held.sentences.unique("sentence_id").join(made, on="sentence_id").with_columns(answer="text")
+    translated = held.trips.select("sentence_id", asks="text")
+    pairs = held.sentences.unique("sentence_id").join(translated, on="sentence_id").with_columns(answer="text")
     return Asked(pairs, held.sentences["text"])
 
 
@@ -71,5 +71,5 @@ def crop(held: HeldText) -> Asked:
     pairs = unique.with_columns(
         asks=pl.Series([first for first, _ in cut]), answer=pl.Series([rest for _, rest in cut])
     )
-    whole = pairs.filter((pl.col("asks") != "") & (pl.col("answer") != ""))  # a single word has no halves
-    return Asked(whole, whole["answer"])
+    complete = pairs.filter((pl.col("asks") != "") & (pl.col("answer") != ""))  # a single word has no halves
+    return Asked(complete, complete["answer"])

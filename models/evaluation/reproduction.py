@@ -41,8 +41,8 @@ class Comparison:
     Attributes:
         verdict: REPRODUCED, BELOW, ABOVE or INCONCLUSIVE.
         interval: 90 % interval over seeds; None if there is one seed, so that their spread is unknown.
-        needed: Number of seeds that would settle an INCONCLUSIVE comparison if mean and spread stay the same; 2 if the
-            spread is unknown. None if more than `MOST` are needed or the comparison is settled.
+        needed: Number of seeds that would decide an INCONCLUSIVE comparison if mean and spread stay the same; 2 if the
+            spread is unknown. None if the comparison is decided, or needs more than `MOST` seeds.
     """
 
     verdict: Verdict
@@ -74,7 +74,10 @@ def estimate_over_seeds(sets: Sequence[Sequence[tuple[float, float, float]]]) ->
     """
     counts = sorted({len(seeds) for seeds in sets})
     if len(counts) != 1 or counts == [0]:
-        raise EvaluationError(f"an average of sets with {counts} seeds, expected one number above 0; score all alike")
+        raise EvaluationError(
+            f"mean over sets: sets with {counts} seeds, expected the same number for all, at least 1. Score all sets "
+            "with the same seeds."
+        )
     values = [fmean(value for value, _, _ in by_set) for by_set in zip(*sets, strict=True)]
     below = hypot(*(fmean(value - low for value, low, _ in seeds) for seeds in sets)) / len(sets)
     above = hypot(*(fmean(high - value for value, _, high in seeds) for seeds in sets)) / len(sets)
@@ -117,6 +120,6 @@ def seeds_for(sd: float, room: float) -> int | None:
 
 def overall(verdicts: Iterable[Verdict]) -> Verdict:
     """Combine verdicts: the first of NOT COMPARABLE, BELOW, ABOVE, INCONCLUSIVE, REPRODUCED that occurs."""
-    there = set(verdicts)
+    found = set(verdicts)
     order: tuple[Verdict, ...] = ("NOT COMPARABLE", "BELOW", "ABOVE", "INCONCLUSIVE", "REPRODUCED")
-    return next((name for name in order if name in there), "NOT COMPARABLE")
+    return next((name for name in order if name in found), "NOT COMPARABLE")

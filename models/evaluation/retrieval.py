@@ -65,7 +65,7 @@ def reciprocal_ranks(encode: Encode, probe: Retrieval) -> NDArray[np.float64]:
     if len(same := np.flatnonzero(probe.own == probe.gold)):
         raise EvaluationError(
             f"probe {probe.name}: {len(same)} of {len(probe)} queries are their own answers (first: "
-            f"{probe.queries[same[0]]!r}), expected none; leave such pairs out"
+            f"{probe.queries[same[0]]!r}), expected none. Remove such pairs."
         )
     queries_ND, targets_MD = (_unit(encode(texts)) for texts in (probe.queries, probe.targets))
     out = np.empty(len(probe))

@@ -50,8 +50,8 @@ def parse_signature(line: str) -> dict[str, str]:
         name, _, value = part.partition(":")
         if not _NAME.fullmatch(name) or not value or value.splitlines() != [value] or name in fields:
             raise EvaluationError(
-                f"signature field {part!r} in {line!r}, expected `name:value`, each name once and parted by {BAR!r}; "
-                "copy the whole line again, or correct what made it"
+                f"signature {line!r}: invalid field {part!r}, expected `name:value` fields with different names, "
+                f"separated by {BAR!r}. Copy the complete line again."
             )
         fields[name] = value
     return fields
@@ -66,7 +66,9 @@ def joint_signature(lines: Sequence[str]) -> str:
         EvaluationError: There is no line, or a line is not a signature.
     """
     if not lines:
-        raise EvaluationError("no signatures to join, expected one for each figure of a row; give the row's figures")
+        raise EvaluationError(
+            "no signatures to join, expected one for each score of a row. Give the scores of the row."
+        )
     parsed = [parse_signature(line) for line in lines]
     names = dict.fromkeys(name for fields in parsed for name in fields)
     values = {name: dict.fromkeys(fields.get(name, _SPELLED[None]) for fields in parsed) for name in names}
@@ -94,7 +96,7 @@ def _spelled(value: object) -> str:
 
 
 WHOLE: Final = "all"
-"""Value of `subset` for scores over a whole set."""
+"""Value of `subset` for scores over a complete set."""
 PLACE: Final = ("dataset", "split", "metric", "protocol")
 _ONE_A_SET: Final = pl.col("subset").is_in([WHOLE, "mean"]) & ~pl.col("protocol").is_in(["mean", "wmean"])
 PRINTED: Final = _ONE_A_SET & ((pl.col("metric") != "pearson") | (pl.col("dataset") == "afs"))

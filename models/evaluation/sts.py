@@ -39,16 +39,16 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     missing = [name for name in COLUMNS if name not in rows.columns]
     if missing:
         raise EvaluationError(
-            f"{dataset} {split}: columns {missing} are missing, found {rows.columns}; expected {list(COLUMNS)}"
+            f"{dataset} {split}: columns {missing} are missing (found {rows.columns}, expected {list(COLUMNS)})"
         )
     if rows.is_empty():
-        raise EvaluationError(f"{dataset} {split}: no pairs, expected at least 2; read the data set again")
+        raise EvaluationError(f"{dataset} {split}: no pairs, expected at least 2. Read the dataset again.")
     subsets = {str(name): part for (name,), part in rows.group_by("subset", maintain_order=True)}
     seeds = np.random.SeedSequence(seed).spawn(len(subsets))
     out: list[ScoreRow] = []
     for metric in FIGURE:
-        whole = _correlation(rows, metric, f"{dataset} {split}", resamples, seed)
-        out.append(ScoreRow(dataset, WHOLE, split, metric, "all", *whole.figures))
+        overall = _correlation(rows, metric, f"{dataset} {split}", resamples, seed)
+        out.append(ScoreRow(dataset, WHOLE, split, metric, "all", *overall.figures))
         if len(subsets) > 1:
             parts = {
                 name: _correlation(part, metric, f"{dataset} {split} {name}", resamples, own)
@@ -59,13 +59,13 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     return out
 
 
-def _correlation(rows: pl.DataFrame, metric: Metric, place: str, resamples: int, seed: Seed) -> DrawnScore:
-    """Return the correlation of cosines with gold scores; its errors name the place."""
+def _correlation(rows: pl.DataFrame, metric: Metric, name: str, resamples: int, seed: Seed) -> DrawnScore:
+    """Return the correlation of cosines with gold scores; errors begin with the name."""
     cosine, gold = rows["cosine"].cast(pl.Float64).to_numpy(), rows["gold"].cast(pl.Float64).to_numpy()
     try:
         value, draws = FIGURE[metric](cosine, gold), RESAMPLES[metric](cosine, gold, resamples=resamples, seed=seed)
     except EvaluationError as error:
-        raise EvaluationError(f"{place} (first scores = cosine, second = gold): {error}") from error
+        raise EvaluationError(f"{name} (first scores = cosine, second = gold): {error}") from error
     return DrawnScore(value, len(rows), draws)
 
 

@@ -43,7 +43,7 @@ class SetDraws:
     Attributes:
         dataset: Name of the dataset, or of the question about a text.
         metric: Name of the metric.
-        group: Sets of one group count as one set in a mean; sets with an empty group are left out of it.
+        group: Sets of one group count as one set in a mean; sets with an empty group are excluded from it.
         systems: Scores and draws of each system, with the same draws for all.
         split: Its split; empty without one.
         protocol: As in the table `scores`.
@@ -107,9 +107,7 @@ class SweepResult:
             EvaluationError: A reference is not a system; or as `difference_of`.
         """
         if unknown := [label for label in references if label not in self.labels]:
-            raise EvaluationError(
-                f"to be compared with {', '.join(unknown)}, expected some of {', '.join(self.labels)}; name what is run"
-            )
+            raise EvaluationError(f"unknown reference {', '.join(unknown)}. Choose from {', '.join(self.labels)}.")
         for reference, own in itertools.product(references or self.labels[:1], self.sets):
             gains = self._gains(own, reference)
             for label, draws in zip(self.labels, own.systems, strict=True):
@@ -128,8 +126,8 @@ class SweepResult:
     def ranking(self, name: str, checks: Collection[str] = (), allowed: float = 0.0) -> Ranking:
         """Return the best system on one set, and its lead over the others.
 
-        If some systems are above the first and forget nothing, one of these is chosen. Otherwise only the systems that
-        forget are excluded.
+        Systems that lost too much on a check set are excluded. If some of the others are significantly better than the
+        first system, one of these is chosen; otherwise any of the others may be.
 
         Args:
             name: Name of the set that decides.
@@ -144,8 +142,8 @@ class SweepResult:
                 if forgets(gain.value, allowed):
                     lost[label] = min(gain.value, lost.get(label, gain.value))
         gains = self._gains(by_name[name], first)
-        sure = [label for label, gain in gains.items() if gain.verdict == "above" and label not in lost]
-        candidates = sure or [label for label in self.labels if label not in lost]
+        better = [label for label, gain in gains.items() if gain.verdict == "above" and label not in lost]
+        candidates = better or [label for label in self.labels if label not in lost]
         best = max(candidates, key=lambda label: systems[label].figures.mean())
         pairs = list(itertools.combinations(systems, 2))
         p_values = holm([self._gain(systems, *pair).p_value for pair in pairs])

@@ -1,4 +1,4 @@
-"""USEB scores (Wang, Reimers and Gurevych, 2021, section 4): each set by the metrics of its own script.
+"""USEB scores (Wang, Reimers and Gurevych, 2021, section 4): each set with the metrics of its own script.
 
 Average precision differs between sets. AskUbuntu: over the ranked answers. CQADupStack: over the first hundred, with
 equal scores as one threshold. TwitterPara: the same over all decided pairs. SciDocs: over all answers (trec_eval).
@@ -48,11 +48,11 @@ UNDECIDED: Final = 3
 MEASURES: Final[Mapping[str, Mapping[str, Callable[[Ranking], float]]]] = {
     "askubuntu": {
         PRECISION: found_precision,
-        "p@1": partial(precision_at, places=1),
-        "p@5": partial(precision_at, places=5),
+        "p@1": partial(precision_at, k=1),
+        "p@5": partial(precision_at, k=5),
         "mrr": reciprocal_rank,
     },
-    "cqadupstack": {PRECISION: tied_precision, "ndcg@10": partial(gain, places=10)},
+    "cqadupstack": {PRECISION: tied_precision, "ndcg@10": partial(gain, k=10)},
     "scidocs": {PRECISION: trec_precision, "ndcg": gain},
 }
 """Set → metric → function of a query's ranking; the mean over queries is reported."""

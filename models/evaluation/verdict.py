@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 Word = Literal["BETTER", "NO DIFFERENCE", "WORSE", "NOT PROVED", "NOT TESTED", "STOPPED"]
 STOPPED: Final = "STOPPED"
 _GENTLER: Final = (
-    "The start is kept. Train more gently: lower training.lr, fewer training.max_steps (of label_training where labels "
-    "teach), a larger training.objective.anchor_weight (raw_lr and raw_anchor for a bare transformer), or more text."
+    "You get the original encoder. Train more gently: lower training.lr (raw_lr for a bare transformer) or "
+    "training.max_steps (both in label_training if you train on labels), raise training.objective.anchor_weight "
+    "(raw_anchor for a bare transformer), or give more text."
 )
+RELEVANT: Final = 0.5  # points; thousands of pairs make smaller, irrelevant differences significant
 _DETECTABLE: Final = 0.02  # difference that labels should detect
 _FEWEST_ROWS: Final = 400  # minimum to recommend: such a difference is then eight rows
-_UNTESTED: Final = "no set of scored pairs was evaluated but the one that chose the encoder"
+_UNTESTED: Final = "no set of scored pairs was evaluated, except the dev set that selected the encoder"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Verdict:
     """Verdict of a run on its encoder.
 
     Attributes:
-        word: The verdict itself.
+        word: One of `Word`.
         reason: The difference, its set, interval and p-value.
         advice: Recommended next step.
     """
@@ -45,7 +47,9 @@ class Verdict:
     @property
     def found(self) -> str:
         """Reason and advice, as pages print them after the word."""
-        return f"{'than the start: ' if self.word in ('BETTER', 'WORSE') else ''}{self.reason}. {self.advice}"
+        return (
+            f"{'than the original encoder: ' if self.word in ('BETTER', 'WORSE') else ''}{self.reason}. {self.advice}"
+        )
 
 
 def verdict_of(
@@ -65,14 +69,14 @@ def verdict_of(
         dev: Dev set that selected the encoder, as `<dataset>/<split>`; scores on it are not used.
         gentler: Advice if training did harm.
         kept_start: Whether dev selection kept the original encoder.
-        finding: Reason for which a training was stopped as harmful; empty if none was.
+        finding: Reason why training was stopped as harmful; empty if it was not.
     """
     if finding:
-        kept = "the start itself" if kept_start else "the best evaluation before that"
-        return Verdict(STOPPED, finding, f"The figures are of {kept}.")
+        evaluated = "the original encoder" if kept_start else "the best checkpoint before that"
+        return Verdict(STOPPED, finding, f"The figures are of {evaluated}.")
     if kept_start:
-        reason = f"no step was better on {dev}, and the start itself was kept"
-        return Verdict("NO DIFFERENCE", reason, f"Keep the start. {gentler}")
+        reason = f"no training step improved the score on {dev}, so you get the original encoder"
+        return Verdict("NO DIFFERENCE", reason, f"Use the original encoder. {gentler}")
     row = telling_row(comparison, systems, {(dev or "").removeprefix("embedded:")})
     if row is None:
         return Verdict("NOT TESTED", _UNTESTED, "Name test sets in evaluation.sets, such as sts or stsb/test.")
@@ -80,11 +84,16 @@ def verdict_of(
         f"Spearman × 100 {signed(row['value'], row['ci_low'], row['ci_high'])} on {row['dataset']} {row['split']}, "
         f"p {row['p_value']:.3f}"
     )
+    significant = row["ci_low"] > 0 or row["ci_high"] < 0
+    if significant and abs(row["value"]) < RELEVANT / 100:
+        advice = f"The difference is significant but below {RELEVANT:g} points: the original encoder is as good."
+        return Verdict("NO DIFFERENCE", reason, advice)
     if row["ci_low"] > 0:
         return Verdict("BETTER", reason, "Check it on your own text before you use it.")
     if row["ci_high"] < 0:
-        return Verdict("WORSE", reason, f"Keep the start. {gentler}")
-    return Verdict("NO DIFFERENCE", reason, "More sentences or steps may show one; until then the start does as well.")
+        return Verdict("WORSE", reason, f"Use the original encoder. {gentler}")
+    advice = "More sentences or steps may show a difference. Until then, the original encoder is as good."
+    return Verdict("NO DIFFERENCE", reason, advice)
 
 
 def telling_row(
@@ -95,12 +104,12 @@ def telling_row(
     Args:
         comparison: The table `comparison`; None if nothing was compared.
         systems: Names of the encoders in the table; the last is compared with the first.
-        chose: Sets that selected an encoder, as `<dataset>/<split>`; they are left out.
+        chose: Sets that selected an encoder, as `<dataset>/<split>`; they are excluded.
     """
     if comparison is None:
         return None
-    named = pl.col("dataset") + "/" + pl.col("split")
-    rows = comparison.filter(~named.is_in(list(chose)), model=systems[-1], reference=systems[0], metric="spearman")
+    name = pl.col("dataset") + "/" + pl.col("split")
+    rows = comparison.filter(~name.is_in(list(chose)), model=systems[-1], reference=systems[0], metric="spearman")
     first = (
         some.row(0, named=True) for some in (rows.filter(dataset=MEAN), rows.filter(split="test"), rows) if some.height
     )
@@ -112,37 +121,37 @@ def general_evidence(
 ) -> list[BeforeAfter]:
     """Return the differences on general sets, one score for each set.
 
-    A difference with an interval can veto an encoder. Differences without an interval are only shown: among many sets,
-    one often drops by half a point by chance between equally good encoders. The mean is only shown too.
+    A difference with an interval can veto an encoder. Differences without an interval are reported only: among many
+    sets, one often drops by half a point by chance even if the encoders are equally good. So is the mean.
 
     Args:
         scores: Tables `scores`, those of the original before those of the adapted encoder.
         comparisons: Tables `comparison` of the two; sets that are in none of them have no interval.
-        headlines: Dataset → its main metrics; the first one that it has is used.
+        headlines: Dataset → its main metrics; the first metric with a score is used.
     """
     if not scores:
         return []
     ranks = [(name, metric, rank) for name, metrics in headlines.items() for rank, metric in enumerate(metrics)]
     ranked = pl.DataFrame(ranks, schema=["dataset", "metric", "rank"], orient="row")
     values = pl.concat(scores).filter(PRINTED).join(ranked, on=["dataset", "metric"], maintain_order="left")
-    standing = values.filter(pl.col("rank") == pl.col("rank").min().over("dataset", "split"))
-    start, adapted = (rows for _, rows in standing.group_by("model", maintain_order=True))
+    main = values.filter(pl.col("rank") == pl.col("rank").min().over("dataset", "split"))
+    start, adapted = (rows for _, rows in main.group_by("model", maintain_order=True))
     both = start.join(adapted.select(*PLACE, after="value"), on=PLACE, maintain_order="left")
-    compared = {_place(row): row for table in comparisons for row in table.rows(named=True)}
-    rows = [_general(row, compared.get(_place(row), {})) for row in both.rows(named=True)]
+    compared = {_key(row): row for table in comparisons for row in table.rows(named=True)}
+    rows = [_general(row, compared.get(_key(row), {})) for row in both.rows(named=True)]
     means = [row for row in compared.values() if row["dataset"] == MEAN]
     return [*rows, *(_general(row | {"value": None, "after": None}, row) for row in means)]
 
 
-def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(row[name] for name in PLACE)
 
 
 def _general(row: Mapping[str, Any], compared: Mapping[str, Any]) -> BeforeAfter:
-    """Return the scores of a set before and after, or of the mean, where only the difference is known."""
-    nothing = float("nan")
-    before, after = (nothing if row[name] is None else row[name] for name in ("value", "after"))
-    low, high, p_value = (compared.get(name, nothing) for name in ("ci_low", "ci_high", "p_value"))
+    """Return the scores of a set before and after; of the mean, only the difference is known."""
+    nan = float("nan")
+    before, after = (nan if row[name] is None else row[name] for name in ("value", "after"))
+    low, high, p_value = (compared.get(name, nan) for name in ("ci_low", "ci_high", "p_value"))
     protocol = "" if row["protocol"] == "all" else f" ({row['protocol']})"
     return BeforeAfter(
         f"{row['dataset']} {row['split']}{protocol}".strip(),
@@ -170,9 +179,9 @@ def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
     lost = min(guards, key=lambda row: row.difference, default=None)
     deciding = next((row for row in rows if row.role == "counts"), None)
     if lost is not None and forgets(lost.difference, max_forgetting / 100):
-        reason = f"{_difference(lost)}: the figure fell by more than the {max_forgetting:g} points that it may fall"
+        reason = f"{_difference(lost)}: the loss exceeds the allowed {max_forgetting:g} points"
         if lost.ci_high >= 0:
-            reason += ", though chance alone may do that too"
+            reason += ", although its interval includes 0"
         if deciding is not None and deciding.ci_low > 0:
             return Verdict("WORSE", reason, _traded(deciding, lost))
         return Verdict("WORSE", reason, _GENTLER)
@@ -182,32 +191,32 @@ def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
         return Verdict("BETTER", _difference(deciding), "Use the adapted encoder on text of this kind.")
     if deciding.ci_high < 0:
         return Verdict("WORSE", _difference(deciding), _GENTLER)
-    return Verdict("NO DIFFERENCE", _difference(deciding), "The start is kept. More labelled rows may show one.")
+    return Verdict("NO DIFFERENCE", _difference(deciding), "You get the original encoder. More labels may show one.")
 
 
 def _traded(gain: BeforeAfter, lost: BeforeAfter) -> str:
-    """Return the advice if labels gained and a general set lost: how to allow that loss."""
+    """Return the advice if the score on labels improved and a general set lost: how to allow that loss."""
     allowed = ceil(-200 * lost.difference) / 2
     return (
-        f"The start is kept, though the labels gained: {_difference(gain)}. If all your text is of this kind, allow "
-        f"the loss: --set proof.max_forgetting={allowed:g}."
+        f"You get the original encoder, although the score on labels improved: {_difference(gain)}. If all your text "
+        f"is of this kind, allow the loss: --set proof.max_forgetting={allowed:g}."
     )
 
 
-def _not_proved(asked: Sequence[BeforeAfter]) -> Verdict:
+def _not_proved(questions: Sequence[BeforeAfter]) -> Verdict:
     """Return the verdict without labels.
 
     Args:
-        asked: Scores of questions about the text; the recommended number of labelled rows follows from the widest
+        questions: Scores of questions about the text; the recommended number of labels follows from the widest
             interval.
     """
-    if not asked:
-        return Verdict("NOT PROVED", TOO_FEW, f"The start is kept. Give --labels, or more text: {ENOUGH}.")
-    widest = max((row.ci_high - row.ci_low) / 2 * row.n**0.5 for row in asked)
+    if not questions:
+        return Verdict("NOT PROVED", TOO_FEW, f"You get the original encoder. Give --labels, or more text: {ENOUGH}.")
+    widest = max((row.ci_high - row.ci_low) / 2 * row.n**0.5 for row in questions)
     rows = 100 * ceil(max((widest / _DETECTABLE) ** 2, _FEWEST_ROWS) / 100)
-    reason = "there are no labels, and no question about the text itself was seen to tell whether labels would gain"
+    reason = "there are no labels, and questions about the text itself do not predict a gain on labels"
     advice = (
-        f"The start is kept. About {rows:,} labelled rows that judge (--labels) show a difference of "
+        f"You get the original encoder. About {rows:,} test labels (--labels) show a difference of "
         f"{_DETECTABLE * 100:g} points."
     )
     return Verdict("NOT PROVED", reason, advice)

@@ -147,7 +147,7 @@ def ema_update(target: nn.Module, online: nn.Module, momentum: float) -> None:
     Args:
         target: ξ; the same architecture as `online`.
         online: θ, read only.
-        momentum: δ in [0, 1]; 0 copies θ, 1 leaves ξ as it is.
+        momentum: δ in [0, 1]; 0 copies θ, 1 leaves ξ unchanged.
     """
     # One call for all weights, in place: a GPU would wait longer for 200 launches than for the arithmetic.
     torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), 1.0 - momentum)

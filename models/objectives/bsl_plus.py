@@ -109,7 +109,7 @@ def ranking_loss(h: Views, t: Views, config: BSLConfig) -> torch.Tensor:
     """Return the ranking loss between the online encoder's and the target's lists, ≥ 0 (RankCSE, Liu et al., 2023).
 
     A list contains one sentence's cosines with the opposite views of all other sentences in the batch. Its own opposite
-    view is left out, because it would lead every list. Deviation: RankCSE takes the order from another trained encoder.
+    view is excluded, because it would lead every list. Deviation: RankCSE uses the order of another trained encoder.
 
     Args:
         h: Online vectors of view 1 and view 2, each (B, D).
@@ -145,8 +145,8 @@ def list_mle(s_BN: torch.Tensor, t_BN: torch.Tensor, temperature: float, _: floa
     """
     order_BN = t_BN.argsort(dim=1, descending=True, stable=True)
     ordered_BN = s_BN.gather(1, order_BN) / temperature
-    left_BN = ordered_BN.flip(1).logcumsumexp(dim=1).flip(1)
-    return (left_BN - ordered_BN).sum(dim=1).mean()
+    remaining_BN = ordered_BN.flip(1).logcumsumexp(dim=1).flip(1)
+    return (remaining_BN - ordered_BN).sum(dim=1).mean()
 
 
 @full_precision

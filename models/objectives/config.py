@@ -34,18 +34,18 @@ class MatryoshkaConfig(ObjectiveSettings):
 
     dims: tuple[Annotated[int, Field(ge=2)], ...] = ()
     """Deviation: for each d, add the loss of the vectors' first d dimensions, so that vectors can be truncated to d
-    dimensions (Kusupati et al., 2022). () uses whole vectors only, as published."""
+    dimensions (Kusupati et al., 2022). () uses full vectors only, as published."""
 
     @model_validator(mode="after")
     def _are_of_one_space(self) -> Self:
         if len(set(self.dims)) < len(self.dims):
-            raise ValueError(f"dims {list(self.dims)}: expected each number of dimensions once")
+            raise ValueError(f"dims {list(self.dims)}: a number occurs twice. Give each number of dimensions once.")
         queue: int = getattr(self, "queue", 0)
         vectors: bool = getattr(self, "compares_vectors", False)
         if self.dims and (queue or vectors):
             raise ValueError(
-                f"dims {list(self.dims)} with a queue, or with a teacher's vectors: those have no first dimensions "
-                "that belong to the encoder's; set `queue` to 0 and compare similarities, or leave `dims` out"
+                f"dims {list(self.dims)} cannot be combined with a queue or a teacher's vectors, whose first "
+                "dimensions differ from the encoder's. Set queue=0 and loss=similarities, or remove dims."
             )
         return self
 
@@ -116,8 +116,8 @@ class BSLConfig(TwoBranchConfig):
     def _the_queue_is_used(self) -> Self:
         if self.queue > 0 and self.target_contrastive_weight == 0:
             raise ValueError(
-                f"a queue of {self.queue:,} target vectors serves the contrastive term between prediction and target, "
-                "whose weight is 0; set target_contrastive_weight too, such as 0.1, or leave the queue out"
+                f"queue={self.queue} has no effect, because target_contrastive_weight is 0. Set "
+                "target_contrastive_weight, for example to 0.1, or remove queue."
             )
         return self
 
@@ -177,8 +177,8 @@ class ContrastiveConfig(MatryoshkaConfig):
     temperature: float = Field(default=0.05, gt=0, le=1)
     """Divides the cosines. The paper does not give its value; the default is SimCSE's."""
     anchor_weight: float = Field(default=0.0, ge=0, le=100)
-    """Weight of a term that penalises changes of a batch's similarities since the start (self-distillation).
-    Deviation: 0 is published; above 0 the encoder learns less and forgets less."""
+    """Weight of a term that penalises changes of a batch's similarities from those of the original encoder
+    (self-distillation). Deviation: 0 is published; above 0 the encoder learns less and forgets less."""
 
 
 class SimCSEConfig(MatryoshkaConfig):
@@ -207,8 +207,8 @@ def check_places(places: int, sentences: int) -> None:
     """
     if places > sentences:
         raise TrainingError(
-            f"a queue of {places:,} places and {sentences:,} sentences with vectors, expected at least as "
-            f"many; set training.objective.queue to {sentences // 2:,} or less, or give more sentences"
+            f"training.objective.queue is {places:,}, but there are only {sentences:,} sentences. Set it to at most "
+            f"{sentences // 2}, or give more sentences."
         )
 
 
@@ -283,7 +283,7 @@ class ClassifierSettings(ObjectiveSettings):
     @model_validator(mode="after")
     def _features_differ(self) -> Self:
         if len(set(self.features)) < len(self.features):
-            raise ValueError(f"features {', '.join(self.features)}: one is there twice; name each once")
+            raise ValueError(f"features {', '.join(self.features)}: a feature occurs twice. Give each feature once.")
         return self
 
 

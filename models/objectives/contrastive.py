@@ -95,8 +95,8 @@ class SimCSE(VectorObjective):
         super().__init__(online, config)
         if not online.drops:
             raise TrainingError(
-                f"objective simcse: {online.config.model} has no dropout, expected some, which makes the two views; "
-                "set encoder.dropout, such as 0.1"
+                f"objective simcse: {online.config.model} has no dropout, which makes the two views. Set "
+                "encoder.dropout, for example to 0.1."
             )
         self.head = (
             nn.Sequential(nn.Linear(online.width, online.width), nn.Tanh()) if config.head == "mlp" else nn.Identity()

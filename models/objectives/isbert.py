@@ -40,16 +40,16 @@ class ISBERT(Objective):
         if online.sentence_heads:
             raise TrainingError(
                 f"objective isbert: {online.config.model} has {len(online.sentence_heads)} modules after pooling, "
-                "expected none, because the loss compares sentence vectors with token vectors; set "
-                "encoder.normalize to false, or start from an encoder without them"
+                "expected none, because the loss compares sentence vectors with token vectors. Set "
+                "encoder.normalize=false, or choose an encoder without such modules."
             )
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the loss of a batch, a scalar."""
         x_BTD, mask_BT = self.online.token_vectors(batch.tokens, batch.view_1, batch_tokens)
-        sentence_N, place_N = mask_BT.nonzero(as_tuple=True)
+        sentence_N, position_N = mask_BT.nonzero(as_tuple=True)
         h_BD = self.online.pooled(x_BTD, mask_BT)
-        return jensen_shannon(x_BTD[sentence_N, place_N], h_BD, sentence_N=sentence_N)
+        return jensen_shannon(x_BTD[sentence_N, position_N], h_BD, sentence_N=sentence_N)
 
 
 @full_precision
@@ -69,5 +69,5 @@ def jensen_shannon(x_ND: torch.Tensor, h_BD: torch.Tensor, *, sentence_N: torch.
     own_N1 = scores_NB.gather(1, sentence_N[:, None])
     others_NB = scores_NB.scatter(1, sentence_N[:, None], float("-inf"))  # softplus(−inf) = 0
     count, others = len(scores_NB), max(1, len(h_BD) - 1)
-    apart = functional.softplus(others_NB).sum() / (count * others) - math.log(2) * (len(h_BD) > 1)
-    return functional.softplus(-own_N1).mean() - math.log(2) + apart
+    negative_term = functional.softplus(others_NB).sum() / (count * others) - math.log(2) * (len(h_BD) > 1)
+    return functional.softplus(-own_N1).mean() - math.log(2) + negative_term

@@ -42,8 +42,8 @@ class Matryoshka(Objective):
         width = objective.online.width
         if wide := [kept for kept in dims if kept >= width]:
             raise TrainingError(
-                f"dims {wide} of vectors of width {width}, expected fewer dimensions than these have, for the whole "
-                "always counts; lower training.objective.dims"
+                f"training.objective.dims contains {wide}, expected numbers below the encoder's width {width}. Lower "
+                "them."
             )
         self.objective, self.dims = objective, dims
         self.data_parallel, self.needs = objective.data_parallel, objective.needs

@@ -40,7 +40,7 @@ class VICReg(TwoBranch):
         return self._branch(self.predictor(h1_BD), t2_BD) + self._branch(self.predictor(h2_BD, 2), t1_BD)
 
     def _branch(self, z_BD: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
-        # Variance and covariance of the target are left out: no gradient flows into it, so they are constants here.
+        # No variance and covariance of the target: no gradient flows into it, so they are constants.
         weights = self.config
         return (
             weights.invariance * distance(z_BD, t_BD)

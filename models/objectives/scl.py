@@ -120,10 +120,10 @@ def further_pairs(batch: Batch, contrasts: Contrasts) -> tuple[NDArray[np.int64]
     """
     assert batch.labels is not None
     assert batch.groups is not None
-    place_P, second_P = np.nonzero(contrasts.positives | contrasts.negatives)
-    first_P = contrasts.anchors[place_P]
-    alike_P = batch.groups[first_P] == batch.groups[second_P]
-    labels_P = np.where(alike_P, batch.labels[second_P], CONTRADICTION)
+    anchor_P, second_P = np.nonzero(contrasts.positives | contrasts.negatives)
+    first_P = contrasts.anchors[anchor_P]
+    same_premise_P = batch.groups[first_P] == batch.groups[second_P]
+    labels_P = np.where(same_premise_P, batch.labels[second_P], CONTRADICTION)
     new_P = first_P != second_P  # an anchor with its own hypothesis is in the batch already
     return first_P[new_P], second_P[new_P], labels_P[new_P]
 

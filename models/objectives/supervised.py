@@ -58,7 +58,7 @@ class Softmax(Objective):
 
 
 class Regression(VectorObjective):
-    """Mean of (cos(h₁, h₂) − score)²: the cosine of two sentences learns their gold similarity.
+    """Mean of (cos(h₁, h₂) − score)²: the cosine of two sentences predicts their gold similarity.
 
     Source: Reimers and Gurevych, EMNLP 2019 (SBERT), section 3, "Regression Objective Function".
 
@@ -102,9 +102,9 @@ class CrossObjective(Objective):
         names = {number: name for name, number in tokenizer.get_vocab().items()}
         if len(ids) < 2 or not {ids[0], ids[-1]} <= marks:
             raise TrainingError(
-                f"the tokenizer {type(tokenizer).__name__} reads 'a' as {[names[number] for number in ids]}, "
-                "expected a special token before and after it, such as [CLS] and [SEP], so that two "
-                "sentences can be read as one; start a cross-encoder from BERT, RoBERTa or their kin"
+                f"the tokenizer {type(tokenizer).__name__} reads 'a' as {[names[number] for number in ids]}, expected "
+                "a special token before and after it, such as [CLS] and [SEP], to join two sentences. Start a "
+                "cross-encoder from BERT, RoBERTa or a similar model."
             )
 
     def values(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
@@ -113,7 +113,7 @@ class CrossObjective(Objective):
 
 
 class CrossRegression(CrossObjective):
-    """−s · log σ(x) − (1 − s) · log(1 − σ(x)), or (σ(x) − s)²: a pair's value x learns its gold similarity s.
+    """−s · log σ(x) − (1 − s) · log(1 − σ(x)), or (σ(x) − s)²: a pair's value x predicts its gold similarity s.
 
     Source: Reimers and Gurevych, EMNLP 2019 (SBERT), sections 4.2 and 4.3 (BERT-STSb, BERT-AFS).
 
@@ -135,7 +135,7 @@ class CrossRegression(CrossObjective):
 
 
 class CrossSoftmax(CrossObjective):
-    """Cross-entropy of softmax(x): a pair's values x learn its class.
+    """Cross-entropy of softmax(x): a pair's values x predict its class.
 
     Source: Devlin et al., NAACL 2019, section 4.1; SBERT section 4.2 trains BERT-NLI-STSb with it before STS-B.
 
@@ -201,8 +201,8 @@ def labels_of(batch: Batch, classes: int, device: torch.device) -> torch.Tensor:
     lowest, highest = int(batch.labels.min()), int(batch.labels.max())
     if lowest < 0 or highest >= classes:
         raise TrainingError(
-            f"labels from {lowest} to {highest} in a batch, expected 0 to {classes - 1}; set "
-            "training.objective.classes to their number, or drop pairs without a label"
+            f"a batch has labels from {lowest} to {highest}, expected 0 to {classes - 1}. Set "
+            "training.objective.classes to the number of labels, or drop pairs without a label."
         )
     return uploaded(batch.labels, device)
 

@@ -62,7 +62,7 @@ class TranslatorRecipe(Record):
     learning: LearningConfig = LearningConfig(steps=8000, seed=1)
     """Optimizer and budget."""
     shares: dict[str, float] = Field({"de": 1.0, "fr": 1.0, "es": 0.3, "tr": 0.25, "ar": 1.0})
-    """Share of each language's pairs drawn in an epoch; other languages are not learnt."""
+    """Share of each language's pairs drawn in an epoch; other languages are not used."""
     near: float = Field(default=1.0, ge=0)
     """Factor on the share of the pairs most similar to captions, which are 30 % of each language."""
     into_english: bool = False
@@ -83,11 +83,11 @@ class StudentRecipe(Record):
     teacher: EncoderConfig = EncoderConfig(
         model="sentence-transformers/all-MiniLM-L6-v2", normalize=True, max_length=128
     )
-    """Encoder whose vectors are learnt."""
+    """Encoder whose vectors the student learns."""
     sentences: int = Field(default=380_000, ge=1)
     """Largest number of training sentences."""
     most_words: int = Field(default=36, ge=4)
-    """Largest number of words in a sentence; short sentences teach more per second."""
+    """Largest number of words in a sentence; training on short sentences gains more per second."""
     max_length: int = Field(default=128, ge=4)
     """Maximal number of tokens per sentence; longer ones are truncated."""
     training: TrainingConfig = TrainingConfig(

@@ -148,19 +148,16 @@ def training_sentences(
         limits: Largest number of sentences of each collection, drawn at random.
         forbidden: Evaluation sentences, compared by `fingerprint`.
         seed: Seed of the draw and the order.
-
-    Returns:
-        The training sentences.
     """
     generator = np.random.default_rng(seed)
     seen = {fingerprint(sentence) for sentence in forbidden}
     chosen: list[str] = []
     for group, limit in zip(groups, limits, strict=True):
-        taken = 0
+        count = 0
         for index in generator.permutation(len(group)):
             mark = fingerprint(group[index])
-            if taken < limit and mark and mark not in seen:
+            if count < limit and mark and mark not in seen:
                 seen.add(mark)
                 chosen.append(group[index])
-                taken += 1
+                count += 1
     return [chosen[i] for i in generator.permutation(len(chosen))]

@@ -18,11 +18,7 @@ def export_half(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, fold
     """Save weights as float16 safetensors, with configuration and tokenizer, to `folder`.
 
     The configuration states float32, so that `from_pretrained` widens the weights; float16 arithmetic is slow on CPUs.
-
-    Args:
-        model: The trained network.
-        tokenizer: The network's tokenizer.
-        folder: Made if needed; files of the same names are replaced.
+    The folder is created if needed, and files of the same names are replaced.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)

@@ -115,9 +115,6 @@ def pretrain(
         folder: Folder for this run's snapshots alone, written every three minutes and at the end. If it has snapshots,
             the run resumes.
 
-    Returns:
-        The final state of the run, with its counters and loss curve.
-
     Raises:
         TrainingError: A loss or gradient is not finite, or (ResumeError) `folder` has a snapshot of another run.
     """
@@ -201,8 +198,8 @@ def _step(run: RunState, examples: Examples, batch: np.ndarray) -> Tensor:
     except FloatingPointError as error:
         step, quantity, value = error.args
         raise TrainingError(
-            f"{quantity} is {value} at step {step} of pre-training, expected a finite number; lower peak_lr, or set "
-            "precision to fp32"
+            f"{quantity} is {value} at step {step} of pre-training, expected a finite number. Lower peak_lr, or set "
+            "precision=fp32."
         ) from error
     run.tokens += tokens
     return loss.detach()

@@ -61,7 +61,7 @@ def closeness(texts: Sequence[str], domain: Iterable[str], general: Iterable[str
     """Score how much more likely each text is in a domain than in a general corpus.
 
     Args:
-        texts: Sentences to judge.
+        texts: Sentences to score.
         domain: Sentences of the domain.
         general: Sentences of the general corpus.
 

@@ -54,7 +54,7 @@ class TranslationModelConfig(Record):
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """Probability mass spread over the vocabulary."""
     joined: float = Field(default=0.15, ge=0, lt=1)
-    """Share of examples made of two pairs of one language, which teach longer inputs than the corpus has."""
+    """Share of examples made of two pairs of one language, which are longer inputs than those of the corpus."""
 
 
 def build_translator(config: TranslationModelConfig, tokenizer: MarianTokenizer, seed: int) -> MarianMTModel:
@@ -169,8 +169,8 @@ class TranslationPairs:
         start = 0
         for direction in self.directions:
             count = len(direction.sources)
-            whole, rest = divmod(round(direction.share * count), count)
-            chosen += [np.arange(start, start + count)] * whole
+            repeats, rest = divmod(round(direction.share * count), count)
+            chosen += [np.arange(start, start + count)] * repeats
             chosen.append(start + generator.permutation(count)[:rest])
             start += count
         return np.concatenate(chosen)

@@ -36,9 +36,6 @@ def train_vocabulary(texts: Iterable[str], size: int, target_codes: Sequence[str
         size: Total number of entries; a multiple of 8 suits matrix kernels.
         target_codes: `deu`, `fra`, …, each an entry `>>deu<<`; empty for a single target.
         folder: Folder for source.spm, target.spm (equal), vocab.json and the tokenizer's configuration.
-
-    Returns:
-        The tokenizer, read back from `folder`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tokens = [f">>{code}<<" for code in target_codes]

@@ -118,8 +118,8 @@ class _Products(TorchFunctionMode):
 def _linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     if torch.is_autocast_enabled("cpu") or not _suits(input, weight, bias):
         return functional.linear(input, weight, bias)
-    made: torch.Tensor = _Linear.apply(input, weight, bias)  # type: ignore[no-untyped-call]
-    return made
+    output: torch.Tensor = _Linear.apply(input, weight, bias)  # type: ignore[no-untyped-call]
+    return output
 
 
 def _suits(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
@@ -157,8 +157,8 @@ class _Linear(torch.autograd.Function):
 
 
 def _product(x_ND: torch.Tensor, weight_ED: torch.Tensor, bias_E: torch.Tensor | None = None) -> torch.Tensor:
-    made_NE: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x_ND, weight_ED, bias_E, "none", [], "")
-    return made_NE
+    output_NE: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x_ND, weight_ED, bias_E, "none", [], "")
+    return output_NE
 
 
 def processes() -> int:
@@ -172,11 +172,11 @@ def own_share(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     Raises:
         TrainingError: The number of rows is not a multiple of the number of processes.
     """
-    share, left = divmod(len(rows), processes())
-    if left:
+    share, remainder = divmod(len(rows), processes())
+    if remainder:
         raise TrainingError(
-            f"a batch of {len(rows)} sentences cannot be shared equally by {processes()} processes; set "
-            "training.batch_size to a multiple of them, or another number of processes"
+            f"a batch of {len(rows)} sentences cannot be divided equally among {processes()} processes. Set "
+            "training.batch_size to a multiple of the number of processes."
         )
     start = share * distributed.get_rank() if processes() > 1 else 0
     return rows[start : start + share]

@@ -45,18 +45,18 @@ def in_range(frame: pl.LazyFrame, number: int, bits: int, column: str = "sentenc
 
 def equal_frames(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
     """Yield the same rows in frames of exactly `rows` rows; the last one may be shorter."""
-    waiting: list[pl.DataFrame] = []
-    held = 0
+    pending: list[pl.DataFrame] = []
+    height = 0
     for frame in frames:
-        waiting.append(frame)
-        held += frame.height
-        while held >= rows:
-            merged = pl.concat(waiting)
+        pending.append(frame)
+        height += frame.height
+        while height >= rows:
+            merged = pl.concat(pending)
             yield merged.head(rows)
-            waiting = [merged.slice(rows)]
-            held -= rows
-    if held:
-        yield pl.concat(waiting)
+            pending = [merged.slice(rows)]
+            height -= rows
+    if height:
+        yield pl.concat(pending)
 
 
 class Partitions:
@@ -90,15 +90,15 @@ class Partitions:
         self._tidy = tidy or (lambda frame: frame.sort(by))
         self._frames: list[pl.DataFrame] = []
         self._pieces: list[pl.DataFrame] | None = None
-        self._held = 0
+        self._bytes = 0
         self._spills = 0
 
     def add(self, frame: pl.DataFrame) -> None:
         """Append rows after all rows added before."""
         self._frames.append(frame)
         self._pieces = None
-        self._held += int(frame.estimated_size())
-        if self._held > self._budget:
+        self._bytes += int(frame.estimated_size())
+        if self._bytes > self._budget:
             self._spill()
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ class Partitions:
     def __getitem__(self, number: int) -> pl.DataFrame:
         """Return the rows of a range."""
         if not 0 <= number < len(self):
-            raise IndexError(f"there are {len(self)} ranges, numbered from 0, and no range {number}")
+            raise IndexError(f"range {number}, expected 0 to {len(self) - 1}")
         if not self._spills:
             return self._in_order()[number]
         if self._frames:
@@ -137,5 +137,5 @@ class Partitions:
                 folder = self._scratch / str(number)
                 folder.mkdir(parents=True, exist_ok=True)
                 piece.write_ipc(folder / f"{self._spills:06d}.arrow", compression="lz4")
-        self._frames, self._pieces, self._held = [], None, 0
+        self._frames, self._pieces, self._bytes = [], None, 0
         self._spills += 1

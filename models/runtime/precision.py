@@ -53,12 +53,7 @@ def settled(value: T, device: Callable[[], str]) -> T:
 
 
 def computed(precision: Precision, device: str) -> Computed:
-    """Return the precision to compute in.
-
-    Args:
-        precision: Precision in the settings.
-        device: `cpu`, `cuda`, `cuda:1` or another torch device.
-    """
+    """Resolve `auto` to the precision that a torch device (`cpu`, `cuda`, `cuda:1`) computes in."""
     if precision != "auto":
         return precision
     return "fp32" if emulates_bf16(device) else "bf16"
@@ -75,11 +70,7 @@ def explained(precision: Precision, device: str) -> str:
 
 
 def emulates_bf16(device: str) -> str:
-    """Return why a device does not compute natively in bf16; empty if it does.
-
-    Args:
-        device: As for `computed`.
-    """
+    """Return why a torch device does not compute natively in bf16; empty if it does."""
     kind = device.partition(":")[0]
     if kind == "cpu":
         return _cpu_lacks(cpu_features(), os.environ)
@@ -105,7 +96,7 @@ def _cpu_lacks(features: frozenset[str], environment: Mapping[str, str]) -> str:
         return "no bf16 units on this processor"
     for name, low in _LIMITS.items():
         if (limit := environment.get(name, "")).lower() in low and platform.machine().lower() in ("x86_64", "amd64"):
-            return f"{name}={limit} switches the bf16 units of this processor off"
+            return f"{name}={limit} disables the bf16 units of this processor"
     return ""
 
 

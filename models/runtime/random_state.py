@@ -56,11 +56,11 @@ def capture_rng() -> RngState:
 
 def restore_rng(state: RngState) -> None:
     """Restore all generators to a captured state; generators of GPUs that it does not contain are not changed."""
-    place, has_gauss = state["numpy_place"].tolist()
+    position, has_gauss = state["numpy_place"].tolist()
     np.random.set_state(  # noqa: NPY002
         {
             "bit_generator": "MT19937",
-            "state": {"key": state["numpy"].numpy().astype(np.uint32), "pos": place},
+            "state": {"key": state["numpy"].numpy().astype(np.uint32), "pos": position},
             "has_gauss": has_gauss,
             "gauss": float(state["numpy_gauss"][0]),
         }

@@ -50,28 +50,28 @@ def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Enc
     return _appended(encoder, centred, mapped)
 
 
-def check_fewer(encoder: Encoder, kept: int) -> None:
+def check_fewer(encoder: Encoder, dimensions: int) -> None:
     """Refuse to keep as many dimensions as an encoder has, or more.
 
     Raises:
-        EncoderError: `kept` is not below the encoder's width.
+        EncoderError: `dimensions` is not below the encoder's width.
     """
-    if kept >= encoder.width:
+    if dimensions >= encoder.width:
         raise EncoderError(
-            f"{encoder.config.model}: vectors of width {encoder.width}, {kept} dimensions are asked for, expected "
-            "fewer; lower --dims"
+            f"{encoder.config.model}: --dims is {dimensions}, expected less than the encoder's width {encoder.width}. "
+            "Lower --dims."
         )
 
 
-def shortened(encoder: Encoder, axes_DD: NDArray[np.float64], kept: int) -> Encoder:
-    """Append the projection on the first `kept` axes, and scaling to length 1, to an encoder.
+def shortened(encoder: Encoder, axes_DD: NDArray[np.float64], dimensions: int) -> Encoder:
+    """Append the projection on the first `dimensions` axes, and scaling to length 1, to an encoder.
 
     Raises:
         EncoderError: As `check_fewer`.
     """
-    check_fewer(encoder, kept)
-    weight_KD = torch.from_numpy(np.ascontiguousarray(axes_DD[:, :kept].T))
-    return _appended(encoder, dense_of(weight_KD, torch.zeros(kept)))
+    check_fewer(encoder, dimensions)
+    weight_KD = torch.from_numpy(np.ascontiguousarray(axes_DD[:, :dimensions].T))
+    return _appended(encoder, dense_of(weight_KD, torch.zeros(dimensions)))
 
 
 def _appended(encoder: Encoder, *heads: Head) -> Encoder:

@@ -46,9 +46,9 @@ def _best(queries_QD: NDArray[np.float32], targets_ND: NDArray[np.float32], k: i
     scores, rows = torch.empty(len(queries), 0), torch.empty(len(queries), 0, dtype=torch.int64)
     for first in range(0, len(targets_ND), COLUMNS):
         block = torch.from_numpy(targets_ND[first : first + COLUMNS])
-        own, places = (queries @ block.T).topk(min(k, len(block)), dim=1)
-        scores, kept = torch.cat([scores, own], dim=1).topk(min(k, scores.shape[1] + own.shape[1]), dim=1)
-        rows = torch.cat([rows, places + first], dim=1).gather(1, kept)
+        cosines, columns = (queries @ block.T).topk(min(k, len(block)), dim=1)
+        scores, order = torch.cat([scores, cosines], dim=1).topk(min(k, scores.shape[1] + cosines.shape[1]), dim=1)
+        rows = torch.cat([rows, columns + first], dim=1).gather(1, order)
     return scores, rows
 
 
@@ -63,11 +63,11 @@ def nearest_pairs(
         above: Lower bound of the cosines, exclusive.
     """
     scores, rows = torch.empty(0), torch.empty(0, 2, dtype=torch.int64)
-    for own, places in _blocks_of_pairs(torch.from_numpy(vectors_ND)):
+    for cosines, pairs in _blocks_of_pairs(torch.from_numpy(vectors_ND)):
         floor = max(above, float(scores[-1])) if len(scores) == count else above
-        better = own > floor
-        scores, kept = torch.cat([scores, own[better]]).sort(descending=True, stable=True)
-        rows = torch.cat([rows, places[better]])[kept][:count]
+        better = cosines > floor
+        scores, order = torch.cat([scores, cosines[better]]).sort(descending=True, stable=True)
+        rows = torch.cat([rows, pairs[better]])[order][:count]
         scores = scores[:count]
     return scores.numpy(), rows.numpy()
 
@@ -76,7 +76,7 @@ def _blocks_of_pairs(vectors_ND: torch.Tensor) -> Iterator[tuple[torch.Tensor, t
     """Yield each pair once, in blocks: cosines (P,) and rows (P, 2)."""
     for first in range(0, len(vectors_ND), ROWS):
         block = vectors_ND[first : first + ROWS]
-        for left in range(first, len(vectors_ND), ROWS):
-            products = block @ vectors_ND[left : left + ROWS].T
-            rows, columns = torch.triu_indices(len(block), products.shape[1], offset=1 if left == first else -ROWS)
-            yield products[rows, columns], torch.stack([rows + first, columns + left], dim=1)
+        for second in range(first, len(vectors_ND), ROWS):
+            products = block @ vectors_ND[second : second + ROWS].T
+            rows, columns = torch.triu_indices(len(block), products.shape[1], offset=1 if second == first else -ROWS)
+            yield products[rows, columns], torch.stack([rows + first, columns + second], dim=1)

@@ -61,8 +61,8 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
             )
     except (RuntimeError, torch.onnx.OnnxExporterError) as error:
         raise EncoderError(
-            f"{encoder.config.model}: torch.onnx cannot export this architecture ({error}); use the folder with "
-            "sentence-transformers instead"
+            f"{encoder.config.model}: torch.onnx cannot export this architecture ({error}). Use the folder with "
+            "sentence-transformers instead."
         ) from error
     assert program is not None
     _part_sums(program)
@@ -70,7 +70,7 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
 
 
 def quantise_onnx(
-    path: Path, made: Path, batches: Sequence[Mapping[str, NDArray[np.int64]]], target: Target
+    path: Path, quantised: Path, batches: Sequence[Mapping[str, NDArray[np.int64]]], target: Target
 ) -> None:  # fmt: skip
     """Quantise a graph of `export_onnx` to int8 weights and products; its metadata states the target.
 
@@ -80,7 +80,7 @@ def quantise_onnx(
 
     Args:
         path: A graph of `export_onnx`.
-        made: Path of the quantised graph.
+        quantised: Path of the quantised graph.
         batches: Examples for evening out columns that are much larger than others (`smooth`): input_ids and
             attention_mask (B, T).
         target: Target processors: `avx2` has one bit less per weight, so that no sum saturates.
@@ -96,19 +96,19 @@ def quantise_onnx(
 
     graph = onnx.load(path)
     graph.graph.ClearField("value_info")  # the exporter's widths of heads contradict shape inference
-    left = _after(graph, OUTPUTS[0])
-    smooth(graph, batches, left)
+    excluded = _after(graph, OUTPUTS[0])
+    smooth(graph, batches, excluded)
     onnx.helper.set_model_props(graph, {NOTE: target})
     with _quiet():
         quantize_dynamic(
             graph,
-            made,
+            quantised,
             op_types_to_quantize=["MatMul"],
             weight_type=QuantType.QInt8,
             per_channel=True,
             reduce_range=target == "avx2",
             # List included nodes, not excluded ones: the quantiser converts a head's Gemm to a product of another name.
-            nodes_to_quantize=[node.name for node in graph.graph.node if node.name not in left],
+            nodes_to_quantize=[node.name for node in graph.graph.node if node.name not in excluded],
             # Only products with weights, not those of attention; the type is for values without type information.
             extra_options={"MatMulConstBOnly": True, "DefaultTensorType": onnx.TensorProto.FLOAT},
         )
@@ -151,7 +151,7 @@ def _need(package: str) -> None:
     try:
         __import__(package)  # from an optional extra, checked before the export starts
     except ImportError as error:
-        raise EncoderError(f"ONNX export needs {error.name}; pip install 'bsl-pipeline[onnx]'") from error
+        raise EncoderError(f"ONNX export needs {error.name}. Install it: pip install 'bsl-pipeline[onnx]'") from error
 
 
 @contextlib.contextmanager

@@ -31,18 +31,18 @@ ALPHA: Final = 0.5
 _LEAST: Final = 1e-5  # least value of a column's maximum, to avoid division by 0
 
 
-def smooth(graph: ModelProto, batches: Sequence[Mapping[str, NDArray[np.int64]]], left: Container[str]) -> None:
+def smooth(graph: ModelProto, batches: Sequence[Mapping[str, NDArray[np.int64]]], excluded: Container[str]) -> None:
     """Even out, in place, all outputs of layer norms that are multiplied by weights.
 
     Args:
         graph: Graph of an encoder.
         batches: Inputs for measuring the columns: input_ids and attention_mask (B, T), by name.
-        left: Names of products that are not changed.
+        excluded: Names of products that are not changed.
     """
     users = _users(graph)
     weights = {weight.name: weight for weight in graph.graph.initializer if len(users[weight.name]) == 1}
     norms = {node.output[0]: node for node in graph.graph.node if node.op_type == "LayerNormalization"}
-    read = {value: [node for node in users[value] if _is_product(node, weights, left)] for value in norms}
+    read = {value: [node for node in users[value] if _is_product(node, weights, excluded)] for value in norms}
     fed = {value: products for value, products in read.items() if products}
     if not fed:
         return
@@ -68,8 +68,8 @@ def _users(graph: ModelProto) -> defaultdict[str, list[NodeProto]]:
     return users
 
 
-def _is_product(node: NodeProto, weights: Container[str], left: Container[str]) -> bool:
-    return node.op_type == "MatMul" and node.input[1] in weights and node.name not in left
+def _is_product(node: NodeProto, weights: Container[str], excluded: Container[str]) -> bool:
+    return node.op_type == "MatMul" and node.input[1] in weights and node.name not in excluded
 
 
 def _largest(
@@ -97,8 +97,8 @@ def _divide(graph: ModelProto, value: str, s_D: Vectors, products: Sequence[Node
     graph.graph.initializer.append(numpy_helper.from_array((1 / s_D).astype(np.float32), inverse))
     for node in products:
         node.input[0] = even
-    place = next(place for place, node in enumerate(graph.graph.node) if value in node.output)
-    graph.graph.node.insert(place + 1, divide)
+    index = next(index for index, node in enumerate(graph.graph.node) if value in node.output)
+    graph.graph.node.insert(index + 1, divide)
 
 
 def _scale(weight: TensorProto, by: Vectors) -> None:

@@ -73,8 +73,8 @@ def check_transformer(encoder: SentenceEncoder) -> PreTrainedTokenizerBase:
     backbone, tokenizer = encoder.network.backbone, encoder.tokenizer
     if isinstance(backbone, StaticTable) or isinstance(tokenizer, WhitespaceTokenizer) or not tokenizer.is_fast:
         raise EncoderError(
-            f"{encoder.config.model}: a {type(backbone).__name__} with a {type(tokenizer).__name__}, expected a "
-            "transformer with a fast tokenizer to make a table of; leave --static out"
+            f"{encoder.config.model}: {type(backbone).__name__} with {type(tokenizer).__name__}, expected a "
+            "transformer with a fast tokenizer. Remove --static."
         )
     return tokenizer
 
@@ -92,28 +92,28 @@ def _counts(tokens: Tokens, vocabulary: int) -> sparse.csr_matrix:
     return sparse.csr_matrix((shares, tokens.ids, tokens.offsets), shape=(len(tokens), vocabulary))
 
 
-def _start(alone_VK: Matrix, counts_NV: sparse.csr_matrix) -> Matrix:
+def _start(tokens_VK: Matrix, counts_NV: sparse.csr_matrix) -> Matrix:
     share_V = np.asarray(counts_NV.mean(axis=0)).ravel()
-    centred_VK = alone_VK - share_V @ alone_VK
+    centred_VK = tokens_VK - share_V @ tokens_VK
     return (RARE / (RARE + share_V))[:, None] * centred_VK
 
 
-def _fitted(start_VK: Matrix, counts_NV: sparse.csr_matrix, wanted_NK: Matrix) -> Matrix:
+def _fitted(start_VK: Matrix, counts_NV: sparse.csr_matrix, target_NK: Matrix) -> Matrix:
     """Return argmin over E of ‖X·E − Y‖² + λ‖E − E₀‖², by conjugate gradients in all dimensions at once.
 
     E₀ is the initial table, scaled to the size of Y and shifted to its mean.
     """
-    mean_K = wanted_NK.mean(axis=0)
-    made_NK = counts_NV @ start_VK
-    scale = float((made_NK * (wanted_NK - mean_K)).sum() / max((made_NK**2).sum(), np.finfo(np.float64).tiny))
+    mean_K = target_NK.mean(axis=0)
+    initial_NK = counts_NV @ start_VK
+    scale = float((initial_NK * (target_NK - mean_K)).sum() / max((initial_NK**2).sum(), np.finfo(np.float64).tiny))
     table_VK: Matrix = max(scale, 0.0) * start_VK + mean_K
-    rest_VK = counts_NV.T @ (wanted_NK - counts_NV @ table_VK)
-    way_VK, size_K = rest_VK.copy(), (rest_VK**2).sum(axis=0)
+    residual_VK = counts_NV.T @ (target_NK - counts_NV @ table_VK)
+    direction_VK, size_K = residual_VK.copy(), (residual_VK**2).sum(axis=0)
     for _ in range(STEPS):
-        bent_VK = counts_NV.T @ (counts_NV @ way_VK) + RIDGE * way_VK
-        step_K = size_K / np.maximum((way_VK * bent_VK).sum(axis=0), np.finfo(np.float64).tiny)
-        table_VK += step_K * way_VK
-        rest_VK -= step_K * bent_VK
-        before_K, size_K = size_K, (rest_VK**2).sum(axis=0)
-        way_VK = rest_VK + size_K / np.maximum(before_K, np.finfo(np.float64).tiny) * way_VK
+        product_VK = counts_NV.T @ (counts_NV @ direction_VK) + RIDGE * direction_VK
+        step_K = size_K / np.maximum((direction_VK * product_VK).sum(axis=0), np.finfo(np.float64).tiny)
+        table_VK += step_K * direction_VK
+        residual_VK -= step_K * product_VK
+        before_K, size_K = size_K, (residual_VK**2).sum(axis=0)
+        direction_VK = residual_VK + size_K / np.maximum(before_K, np.finfo(np.float64).tiny) * direction_VK
     return table_VK

@@ -36,7 +36,7 @@ def tokenise_pairs(encoder: SentenceEncoder, pairs: pl.DataFrame, first_row: int
         first_row: Row number of the first pair, for messages.
 
     Raises:
-        TrainingError: A column is missing or contains nulls, or a text gives no token.
+        TrainingError: A column is missing or contains nulls, or a text has no token.
     """
     check_pairs(pairs)
     both = pl.concat([pairs[name].rename("text") for name in VIEWS]).to_frame()
@@ -63,11 +63,11 @@ def check_pairs(pairs: pl.DataFrame, first_row: int = 0, needs: frozenset[Need] 
     """
     missing = [name for name in VIEWS if name not in pairs.columns]
     if missing:
-        raise TrainingError(f"the pairs lack {missing}, expected columns {list(VIEWS)}; pair the views first")
+        raise TrainingError(f"the pairs lack the columns {missing}, expected {list(VIEWS)}. Pair the views first.")
     for name in VIEWS:
         if (row := _first(pairs[name].is_null())) is not None:
             raise TrainingError(
-                f"{name} of pair {first_row + row} is null, expected a text; drop incomplete pairs before training"
+                f"{name} of pair {first_row + row} is null, expected a text. Drop incomplete pairs before training."
             )
     for need in sorted(needs):
         _check_column(pairs, need, first_row)
@@ -77,15 +77,15 @@ def _check_column(pairs: pl.DataFrame, need: Need, first_row: int) -> None:
     name = COLUMN_OF[need]
     absent = pairs[name].is_null() if name in pairs.columns else pl.Series([True])
     if (row := _first(absent)) is not None:
-        state = "null" if name in pairs.columns else "not there"
+        state = "null" if name in pairs.columns else "missing"
         raise TrainingError(
-            f"{name} of pair {first_row + row} is {state}, and the objective needs {need}; give every pair its {name}, "
-            "or choose an objective that does without"
+            f"{name} of pair {first_row + row} is {state}, but the objective needs {need}. Give every pair a {name}, "
+            "or choose another objective."
         )
     if need == "scores" and (row := _first(~pairs[name].is_between(0, 1))) is not None:
         raise TrainingError(
-            f"score of pair {first_row + row} is {pairs[name][row]}, expected 0 to 1; divide by the largest score that "
-            "the set knows"
+            f"score of pair {first_row + row} is {pairs[name][row]}, expected 0 to 1. Divide all scores by the largest "
+            "score of the scale."
         )
 
 
@@ -107,11 +107,12 @@ def steps_per_epoch(pairs: int, config: TrainingConfig) -> int:
     Raises:
         TrainingError: The pairs do not fill one batch.
     """
-    full, left = divmod(pairs, config.batch_size)
-    steps = full + (left >= FEWEST and not config.drop_last)
+    full, remainder = divmod(pairs, config.batch_size)
+    steps = full + (remainder >= FEWEST and not config.drop_last)
     if steps == 0:
         raise TrainingError(
-            f"{pairs} pairs are less than one batch of {config.batch_size}; give more pairs or a smaller batch"
+            f"{pairs} pairs, expected at least one batch of {config.batch_size}. Give more pairs, or lower "
+            "training.batch_size."
         )
     return steps
 
@@ -133,7 +134,7 @@ class BatchOrder:
     are sorted by length, cut into batches again, and the batches shuffled. `groups` permutes whole groups and cuts only
     between them: a batch ends with the last group that fits into the pairs of all batches so far. So there are as many
     batches as with random pairs. A group larger than a batch is cut into pieces of a batch. `given` is the order of the
-    rows. No batch has a single pair: at the end of an epoch it is left out, or with groups joins the batch before.
+    rows. No batch has a single pair: at the end of an epoch the pair is dropped, or with groups joins the batch before.
 
     Args:
         pairs: Number of pairs.
@@ -163,8 +164,8 @@ class BatchOrder:
 
         These are `batch_size` rows, about as many with whole groups, and fewer in a smaller last batch.
         """
-        epoch, place = divmod(step - 1, self._per_epoch)
-        bucket, within = divmod(place, self._bucket_size)
+        epoch, number = divmod(step - 1, self._per_epoch)
+        bucket, within = divmod(number, self._bucket_size)
         if epoch != self._epoch:
             self._rows, self._cuts = self._order(epoch)
         if (epoch, bucket) != (self._epoch, self._bucket):
@@ -219,9 +220,9 @@ def _no_row_alone(sizes: NDArray[np.int64], largest: int) -> NDArray[np.int64]:
     full = sizes == largest
     alone = np.flatnonzero((sizes < FEWEST) & ((np.cumsum(sizes) - sizes) % largest == 0) & np.append(full[1:], False))
     others = np.append(np.flatnonzero(~full), len(sizes))
-    places = np.arange(len(sizes), dtype=np.float64)
-    places[alone] = others[np.searchsorted(others, alone, side="right")] - 0.5
-    return np.argsort(places)
+    keys = np.arange(len(sizes), dtype=np.float64)
+    keys[alone] = others[np.searchsorted(others, alone, side="right")] - 0.5
+    return np.argsort(keys)
 
 
 def permutation(n: int, *seed: int) -> NDArray[np.int64]:

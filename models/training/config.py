@@ -23,7 +23,7 @@ class CollapseConfig(Record):
     """Thresholds for a collapsed run, compared with the evaluation before the first step."""
 
     max_dev_drop: float = Field(default=0.15, gt=0, le=2)
-    """Dev Spearman (in [-1, 1]) may fall this far below the starting encoder."""
+    """Largest allowed drop of dev Spearman (in [-1, 1]) below the original encoder."""
     min_effective_rank: float = Field(default=2.0, ge=1)
     """Effective rank of the sample's embeddings below which they count as one point or line."""
     min_std: float = Field(default=0.01, ge=0, le=1)
@@ -44,7 +44,7 @@ class TrainingConfig(Record):
     gradient too, so weights that the loss seldom reaches (rare words) shrink by about `lr` a step, to zero."""
     lr: float = Field(default=5e-4, gt=0, le=1)
     """Peak learning rate (paper §4: 5e-4; released code: 1e-4). Table 8 searched {1e-4, 2e-4, 5e-4}; our text of the
-    table has lost the bold print of the choices, but its spacing hints at 2e-4."""
+    table lacks the bold print of the choices, but its spacing hints at 2e-4."""
     weight_decay: float = Field(default=0.01, ge=0, le=1)
     """On matrices only, not on biases and norms. Table 8 searched {0.1, 0.01, 0.001}; its spacing hints at 0.01."""
     eps: float = Field(default=1e-6, gt=0, le=1e-2)
@@ -59,12 +59,12 @@ class TrainingConfig(Record):
     hypotheses of a premise; only groups larger than a batch are cut, so batches have `batch_size` pairs on average.
     `given`: the order of the input in every epoch (SCL's code)."""
     drop_last: bool = True
-    """Leave out an epoch's last batch if it is smaller, because batch statistics and negatives need equal sizes. A last
-    batch of one pair is always left out."""
+    """Drop an epoch's last batch if it is smaller, because batch statistics and negatives need equal sizes. A last
+    batch of one pair is always dropped."""
     epochs: int = Field(default=1, ge=1, le=1000)
     """Passes over the pairs, each in its own order (Table 8: 1)."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Upper bound on optimiser steps; None: no bound besides `epochs`. The schedule spans the steps really run."""
+    """Upper bound on optimiser steps; None: no bound except `epochs`. The schedule spans the steps that are run."""
     warmup: float = Field(default=0.1, ge=0, lt=1)
     """Share of the steps over which the learning rate rises linearly from 0 (released code: 0.1)."""
     decay: Literal["linear", "constant"] = "linear"
@@ -84,9 +84,9 @@ class TrainingConfig(Record):
     """Steps between evaluations. `epoch`: one evaluation after each epoch; `tenth`: ⌊steps / 10⌋, as the released code
     rounds; None: ⌈steps / 10⌉. The start and the end are always evaluated."""
     select: Literal["best", "best-or-start", "last"] = "best"
-    """Keep the online encoder of the best dev Spearman (needs a dev set; else the last) or of the last step.
-    Deviation: with `best-or-start` the starting encoder is a candidate too; as published (`best`), it is not. A run
-    that `collapse` stops keeps the best encoder so far, the start included."""
+    """Select the online encoder of the best dev Spearman (needs a dev set; else the last) or of the last step.
+    Deviation: with `best-or-start` the original encoder is a candidate too; as published (`best`), it is not. A run
+    that `collapse` stops selects the best encoder so far, the original included."""
     dev_similarity: Literal["cosine", "best-of-four"] = "cosine"
     """Similarity that orders the dev pairs. `cosine`: as in all other evaluations. `best-of-four`: cosine, Manhattan,
     Euclidean or dot product, whichever has the highest Spearman at that evaluation (released code)."""
@@ -97,8 +97,8 @@ class TrainingConfig(Record):
     def _buckets_are_of_random_batches(self) -> Self:
         if self.length_buckets is not None and self.order != "random":
             raise ValueError(
-                f"length_buckets {self.length_buckets} with order {self.order!r}: buckets would part what the order "
-                "puts together; leave one of them out"
+                f"length_buckets={self.length_buckets} needs order='random' (found {self.order!r}), because buckets "
+                "would change the order. Remove one of them."
             )
         return self
 
@@ -168,7 +168,7 @@ def stsb_config() -> TrainingConfig:
 def afs_config() -> TrainingConfig:
     """UKP's settings for AFS: batch 32, 3 epochs; no dev set, so the last epoch is used.
 
-    Each pair is learnt in both orders; the encoder truncates sentences at 64 tokens.
+    Each pair is used in both orders; the encoder truncates sentences at 64 tokens.
     """
     return stsb_config().model_copy(update={"batch_size": 32, "epochs": 3})
 
@@ -225,7 +225,7 @@ def scl_released_config() -> TrainingConfig:
 def congen_config() -> TrainingConfig:
     """ConGen's settings for BERT-base (its README and main.py), in fp32 and with Adam's bias correction.
 
-    Its early stopping after 7 evaluations without improvement is left out; the best evaluation is selected.
+    Without its early stopping after 7 evaluations without improvement; the best evaluation is selected.
     """
     return TrainingConfig(
         objective=DistilConfig(queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"),

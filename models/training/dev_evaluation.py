@@ -116,8 +116,8 @@ SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[n
 def _tokenised_dev(dev: DevSet, encoder: SentenceEncoder) -> Batch:
     if not len(dev.texts_1) == len(dev.texts_2) == len(dev.scores):
         raise EvaluationError(
-            f"{dev.name}: {len(dev.texts_1)} first sentences, {len(dev.texts_2)} second, {len(dev.scores)} scores, "
-            "expected as many of each; read the dev set again"
+            f"{dev.name}: {len(dev.texts_1)} first sentences, {len(dev.texts_2)} second sentences and "
+            f"{len(dev.scores)} scores, expected equal numbers. Read the dev set again."
         )
     frame = pl.DataFrame(
         {"text_1": list(dev.texts_1), "text_2": list(dev.texts_2)}, schema={"text_1": pl.String, "text_2": pl.String}

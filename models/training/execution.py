@@ -1,4 +1,4 @@
-"""Where and how a run of steps executes, as opposed to the settings that decide its result."""
+"""Device, snapshots and progress of a run; settings that decide the result are in `TrainingConfig`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Execution:
-    """Device, snapshots, stop requests and progress reports of a run; rounding apart, they do not change the result.
+    """Device, snapshots, stop requests and progress reports of a run; they change the result by rounding only.
 
     Attributes:
         work: Folder for tokens and snapshots of this run alone; if it has snapshots, the run resumes from the newest

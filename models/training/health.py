@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from models.training.dev_evaluation import Evaluation
 
 HALF: Final = 0.5  # of the rank and spread at the start: below it, the finding is a collapse
-REGARDLESS: Final = "training.collapse=null trains on regardless"
+REGARDLESS: Final = "training.collapse=null continues regardless"
 
 
 def finding_of(history: Sequence[Evaluation], config: TrainingConfig, *, final: bool) -> str:
@@ -42,8 +42,8 @@ def finding_of(history: Sequence[Evaluation], config: TrainingConfig, *, final: 
 
 def divergence_remedy(config: TrainingConfig) -> str:
     """Return the remedy for a loss or gradient that is not finite."""
-    precision = "train with training.precision=fp32, " if config.precision != "fp32" else ""
-    return f"{precision}lower training.lr (now {config.lr:g}) to {config.lr / 10:g}, or look at these rows"
+    precision = "Set training.precision=fp32, or lower" if config.precision != "fp32" else "Lower"
+    return f"{precision} training.lr (now {config.lr:g}) to {config.lr / 10:g}, or check these rows"
 
 
 def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> str | None:
@@ -51,7 +51,7 @@ def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> st
     if now.effective_rank < min(bounds.min_effective_rank, start.effective_rank):
         return f"effective rank is below {bounds.min_effective_rank}"
     if now.std < min(bounds.min_std, start.std):
-        return f"the spread of the unit vectors is below {bounds.min_std}"
+        return f"the standard deviation of the unit vectors is below {bounds.min_std}"
     # NaN at the start (all dev pairs have the same cosine) leaves nothing to compare with.
     if start.dev_spearman is not None and now.dev_spearman is not None and not math.isnan(start.dev_spearman):
         drop = start.dev_spearman - now.dev_spearman
@@ -67,34 +67,40 @@ def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig)
     if shrunk or (now.dev_spearman is not None and math.isnan(now.dev_spearman)):
         what, remedy = "representations collapsed", _collapse_remedy(config)
     else:
-        what, remedy = "the encoder unlearnt", _decline_remedy(config, max(history, key=_dev).step)
-    return f"{what} by step {now.step}: {reason} ({_evidence(start, now)}); {remedy}"
+        what, remedy = "the encoder got worse", _decline_remedy(config, max(history, key=_dev).step)
+    return f"{what} by step {now.step}: {reason} ({_evidence(start, now)}). {remedy}"
 
 
-def _dev(seen: Evaluation) -> float:
-    return -2.0 if seen.dev_spearman is None or math.isnan(seen.dev_spearman) else seen.dev_spearman
+def _dev(evaluation: Evaluation) -> float:
+    score = evaluation.dev_spearman
+    return -2.0 if score is None or math.isnan(score) else score
 
 
 def _collapse_remedy(config: TrainingConfig) -> str:
     objective = config.objective
     if getattr(objective, "target_norm", None) == "none":
-        step = "set training.objective.target_norm to 'standardize' or 'center': the target then has no constant part"
+        step = (
+            "Set training.objective.target_norm to 'standardize' or 'center', so that the target has no constant part"
+        )
     elif getattr(objective, "contrastive_weight", None) == 0:
-        step = "set training.objective.contrastive_weight to 0.1: the batch's other sentences keep vectors apart"
+        step = "Set training.objective.contrastive_weight to 0.1, so that in-batch negatives keep vectors apart"
     else:
-        step = f"lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
+        step = f"Lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
     return f"{step}; {REGARDLESS}"
 
 
 def _decline_remedy(config: TrainingConfig, best_step: int) -> str:
     if best_step:
         step = (
-            f"dev was best at step {best_step}: set training.max_steps to it, or lower training.lr (now {config.lr:g})"
+            f"The dev score was best at step {best_step}: set training.max_steps to it, or lower training.lr (now "
+            f"{config.lr:g})"
         )
     else:
-        step = f"no step was better than the start: lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
+        step = (
+            f"No step was better than the original encoder: lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
+        )
     if getattr(config.objective, "contrastive_weight", None) == 0:
-        step += ", or give in-batch negatives with training.objective.contrastive_weight=0.1"
+        step += ", or add in-batch negatives with training.objective.contrastive_weight=0.1"
     return f"{step}; {REGARDLESS}"
 
 

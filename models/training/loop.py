@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 
 SAVE_EVERY = 200  # steps between snapshots
 REPORT_S = 1.0  # seconds between two progress reports
-MEETING_PAIRS = 4096  # sample of pairs for `Objective.meet_teacher`
+TEACHER_SAMPLE = 4096  # sample of pairs for `Objective.meet_teacher`
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class TrainingResult:
         steps: Optimizer steps of the run.
         start_dev: Dev Spearman before the first step; None without a dev set.
         best_dev: Dev Spearman of the selected encoder; None without a dev set.
-        best_step: Step of the selected encoder; 0 is the starting encoder.
-        finding: Why training was stopped as harmful; the encoder is then the best so far, the start included. Empty
+        best_step: Step of the selected encoder; 0 is the original encoder.
+        finding: Why training was stopped as harmful; the encoder is then the best so far, the original included. Empty
             otherwise.
         pairs_per_s: Pairs trained per second in this call, without evaluations; 0 if no step was left.
         tokens_per_s: Real tokens of both views per second.
@@ -200,7 +200,7 @@ class _Loop:
         self.order = BatchOrder(len(data), config, data.lengths_of, data.column("group"))
         self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
-        self.readings = DeferredMetrics(run.objective.online.device)
+        self.metrics = DeferredMetrics(run.objective.online.device)
         self.compute = compute_for(run, config, data, self.order, static=execution.static_shapes)
 
     def go(self, saving: Saving | None) -> None:
@@ -239,7 +239,7 @@ class _Loop:
         seed_step(self.config.seed, run.step + 1)
         batch = self.data.take(self.order.rows(run.step + 1))
         figures = take_step(run, batch, self.config, self.compute)
-        self.readings.add(run.log[-1], *figures)
+        self.metrics.add(run.log[-1], *figures)
         self.throughput.add(batch)
         self._report()
         if run.step % self.eval_every == 0 or run.step == run.total:
@@ -252,7 +252,7 @@ class _Loop:
     def _pause(self) -> None:
         """Stop the clock and read the metrics that are still on the device."""
         self.throughput.stop()
-        self.readings.read()
+        self.metrics.read()
 
     def _evaluate(self) -> None:
         self._pause()
@@ -263,7 +263,7 @@ class _Loop:
             run.keep_best(evaluation)
         if finding := finding_of(run.history(), self.config, final=run.step == run.total):
             run.give_up(finding)
-            logger.warning("training stops here and uses the best checkpoint so far: %s", finding)
+            logger.warning("stopping training and using the best checkpoint so far: %s", finding)
 
     def _report(self) -> None:
         now, on_progress = time.monotonic(), self.execution.on_progress
@@ -289,7 +289,7 @@ def _start(
     online = with_convolutions(copy.deepcopy(encoder.network))
     objective = build_objective(online, config.objective, encoder.tokenizer).to(device)
     if data.teacher is not None:
-        sample = data.take(permutation(len(data), config.seed, 0)[:MEETING_PAIRS])
+        sample = data.take(permutation(len(data), config.seed, 0)[:TEACHER_SAMPLE])
         objective.meet_teacher(sample, data.teacher.vectors)
         objective.to(device)
     fingerprint = run_fingerprint(config, objective, data, dev)

@@ -95,7 +95,7 @@ class Saving:
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot) -> None:
-    """Write a snapshot's files into `folder`, made if needed."""
+    """Write a snapshot's files into `folder`, which is created if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, tensors in sorted(snapshot.tensors.items()):
         save_file(tensors, folder / f"{name}.safetensors")
@@ -121,26 +121,26 @@ def read_snapshot(folder: Path) -> Snapshot:
         head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
         if head["format"] != FORMAT:
             raise ResumeError(
-                f"{folder}: snapshot format {head['format']}, expected {FORMAT}; resume with the version that wrote "
-                "it, or delete the folder to train from the start"
+                f"{folder}: snapshot format {head['format']}, expected {FORMAT}. Resume with the version that wrote "
+                "it, or delete the folder to start over."
             )
         for name, expected in head["files"].items():
             actual = file_sha256(folder / f"{name}.safetensors")
             if actual != expected:
                 raise DamagedSnapshotError(
-                    f"{folder}/{name}.safetensors: sha256 {actual[:12]}…, expected {expected[:12]}…; delete the folder"
+                    f"{folder}/{name}.safetensors: sha256 {actual[:12]}…, expected {expected[:12]}…. Delete the folder."
                 )
         tensors = {name: load_file(folder / f"{name}.safetensors") for name in head["files"]}
         return Snapshot(head["fingerprint"], head["step"], tensors, head["counters"])
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
-        raise DamagedSnapshotError(f"{folder}: not a complete snapshot ({error!r}); delete the folder") from error
+        raise DamagedSnapshotError(f"{folder}: not a complete snapshot ({error!r}). Delete the folder.") from error
 
 
 def save_snapshot(work: Path, snapshot: Snapshot, keep: int) -> Path:
     """Add a snapshot to the work folder, then delete all but the newest `keep`.
 
     Two processes of the same training may share a work folder. Their snapshots of one step have the same content, so
-    the first one stays.
+    the first one is used.
     """
     final = work / f"{PREFIX}{snapshot.step:08d}"
     with whole(final, first_stays=True) as unfinished:
@@ -167,8 +167,8 @@ def newest_snapshot(work: Path, fingerprint: str) -> Snapshot | None:
             continue
         if snapshot.fingerprint != fingerprint:
             raise ResumeError(
-                f"{folder} is a snapshot (step {snapshot.step}) of a run with other data, settings, dev set or "
-                f"starting weights, expected this run's; give another work folder, or delete {work}"
+                f"{folder}: the snapshot (step {snapshot.step}) is of another run, with other data, settings, dev set "
+                f"or initial weights. Give another work folder, or delete {work}."
             )
         return snapshot
     return None

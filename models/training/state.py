@@ -85,7 +85,7 @@ class TrainingState:
         self.best = copied(self.objective.online.state_dict())
 
     def give_up(self, finding: str) -> None:
-        """Store why the run ends, and select the starting encoder unless a later evaluation was better."""
+        """Store why the run ends, and select the original encoder unless a later evaluation was better."""
         self.finding = finding
         dev = self.history()[0].dev_spearman
         if not self.best or (dev is not None and self.best_dev is not None and dev >= self.best_dev):

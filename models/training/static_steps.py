@@ -79,7 +79,7 @@ class StaticSteps:
         self._captures = self._device.type == "cuda"
         self.refusal = _refusal(run, config, pad_id, captures=self._captures)
         if self.refusal:
-            logger.info("training steps are packed, not of static shapes: %s", self.refusal)
+            logger.info("training steps are packed instead of static shapes: %s", self.refusal)
         elif self._captures:
             # A separate stream, as for captures, because gradients belong to the stream that first made them.
             self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
@@ -96,17 +96,19 @@ class StaticSteps:
         if first:
             self._memory[number] = _Memory(self._shapes[number], batch, self._device)
         memory = self._memory[number]
-        given = memory.fill(batch)
+        copied = memory.fill(batch)
         if not self._captures:
-            return _in_place(run, given, config, momentum)
+            return _in_place(run, copied, config, momentum)
         if first:
-            return self._on_stream(run, given, config, momentum)
+            return self._on_stream(run, copied, config, momentum)
         if memory.graph is None:
             try:
-                self._capture(memory, run, given, config, momentum)
+                self._capture(memory, run, copied, config, momentum)
             except RuntimeError as error:
                 self.refusal = str(error).strip().splitlines()[0]
-                logger.warning("training steps are packed from here, a step cannot be captured: %s", self.refusal)
+                logger.warning(
+                    "training steps are packed from now on, because a step cannot be captured: %s", self.refusal
+                )
                 return compute(run, batch, config, momentum)
         return memory.replay()
 
@@ -185,9 +187,9 @@ def _in_place(run: TrainingState, batch: Batch, config: TrainingConfig, momentum
             module._buffers[name] = tensor
         raise
     for module, name, tensor in before:
-        made = module._buffers[name]
-        if tensor is not None and made is not None and made is not tensor:
-            module._buffers[name] = tensor.copy_(made)
+        new = module._buffers[name]
+        if tensor is not None and new is not None and new is not tensor:
+            module._buffers[name] = tensor.copy_(new)
     return figures
 
 
@@ -196,11 +198,11 @@ def _refusal(run: TrainingState, config: TrainingConfig, pad_id: int, *, capture
     objective = run.objective
     kind = type(objective).__name__
     if not isinstance(objective, VectorObjective | Matryoshka | ISBERT):
-        return f"{kind} chooses what it reads on the CPU"
+        return f"{kind} selects its inputs on the CPU"
     if unread := sorted(objective.needs - READ_ON_DEVICE):
         return f"{kind} reads {', '.join(unread)} on the CPU"
     if not objective.online.packs(pad_id):
-        return f"{objective.online.config.model} does not run packed"
+        return f"{objective.online.config.model} cannot run without padding"
     if processes() > 1:
         return "several processes share each batch"
     if not captures:

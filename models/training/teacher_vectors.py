@@ -54,11 +54,11 @@ class TeacherVectors:
         Raises:
             TrainingError: A sentence has no vector; the message names the first such pair.
         """
-        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-        if absent := np.flatnonzero(self.ids[places] != ids).tolist():
+        rows = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        if missing := np.flatnonzero(self.ids[rows] != ids).tolist():
             raise TrainingError(
-                f"sentence_id of pair {first_row + absent[0]} is {ids[absent[0]]}, for which the teacher has no "
-                "vector; embed the corpus of the pairs with the teacher"
+                f"the teacher has no vector for sentence_id {ids[missing[0]]} of pair {first_row + missing[0]}. Embed "
+                "the corpus of the pairs with the teacher."
             )
 
     def vectors_of(self, ids: NDArray[np.uint64]) -> NDArray[np.float32]:
@@ -70,7 +70,7 @@ def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> TeacherVectors:
     """Open a teacher's memory-mapped vectors, and write their files into `folder` first if they do not exist.
 
     Args:
-        folder: Made if needed.
+        folder: Created if needed.
         name: Part of the file names; other vectors need another name.
         rows: `sentence_id` (UInt64, ascending) and `embedding` (an array of D float32).
 
@@ -89,7 +89,7 @@ def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> TeacherVectors:
 def _write(folder: Path, rows: pl.LazyFrame) -> None:
     ids = rows.select("sentence_id").collect()["sentence_id"].to_numpy()
     if not (ids[1:] > ids[:-1]).all():
-        raise TrainingError("the teacher's sentence ids do not rise, expected each once and sorted; embed them again")
+        raise TrainingError("the teacher's sentence ids are not sorted, or contain duplicates. Embed the corpus again.")
     np.save(folder / "ids.npy", ids)
     width = rows.collect_schema()["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
     table = np.lib.format.open_memmap(folder / "vectors.npy", mode="w+", dtype=np.float32, shape=(len(ids), width))

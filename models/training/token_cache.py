@@ -68,10 +68,10 @@ class TokenCache:
 
     def take(self, rows: NDArray[np.int64]) -> Batch:
         """Return the pairs of `rows` as a batch, with tokens of all first views, then of all second views."""
-        places = self._places(rows)
-        ids = [self._ids(view, *place) for view in range(len(VIEWS)) for place in places]
+        locations = self._locations(rows)
+        ids = [self._ids(view, *location) for view in range(len(VIEWS)) for location in locations]
         values = {
-            name: np.array([chunks[chunk][row] for chunk, row in places]) for name, chunks in self._columns.items()
+            name: np.array([chunks[chunk][row] for chunk, row in locations]) for name, chunks in self._columns.items()
         }
         return Batch(
             Tokens.of(ids, self.pad_id),
@@ -90,10 +90,10 @@ class TokenCache:
 
     def view_lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of tokens of each view, (len(rows), 2)."""
-        lengths = [(len(self._ids(0, *place)), len(self._ids(1, *place))) for place in self._places(rows)]
+        lengths = [(len(self._ids(0, *location)), len(self._ids(1, *location))) for location in self._locations(rows)]
         return np.array(lengths, dtype=np.int64).reshape(-1, len(VIEWS))
 
-    def _places(self, rows: NDArray[np.int64]) -> list[tuple[int, int]]:
+    def _locations(self, rows: NDArray[np.int64]) -> list[tuple[int, int]]:
         chunks = np.searchsorted(self._ends, rows, side="right")
         starts = np.concatenate([[0], self._ends])[chunks]
         return list(zip(chunks.tolist(), (rows - starts).tolist(), strict=True))
@@ -113,7 +113,7 @@ def open_token_cache(
     """Open the tokenised pairs, and write their file into `folder` first if it does not exist.
 
     Args:
-        folder: Made if needed.
+        folder: Created if needed.
         pairs: Columns `text_1` and `text_2`, and the columns of `needs`; others are ignored.
         encoder: Provides tokenizer, prompt and maximal length.
         needs: Fields that the objective needs besides the texts.
@@ -121,7 +121,7 @@ def open_token_cache(
 
     Raises:
         TrainingError: A column is missing or contains nulls, a score is not in [0, 1], or a sentence has no vector.
-        EncoderError: The tokenizer has no padding token, or a text gives no token.
+        EncoderError: The tokenizer has no padding token, or a text has no token.
     """
     teacher = _needed(teacher, needs)
     columns = [COLUMN_OF[need] for need in sorted(needs)]
@@ -138,8 +138,8 @@ def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVe
         return None
     if teacher is None:
         raise TrainingError(
-            "the objective needs a teacher's vectors and none were given; name an encoder in `teacher`, or choose an "
-            "objective that does without"
+            "the objective needs a teacher's vectors, but there is no teacher. Name an encoder in `teacher`, or "
+            "choose another objective."
         )
     return teacher
 
@@ -196,8 +196,8 @@ def _rules(tokenizer: Tokenizer) -> object:
     if backend is None:
         return sorted(tokenizer.get_vocab().items())
     rules = json.loads(backend.to_str())
-    left_over = {"truncation", "padding"}  # state of the last call
-    return {name: rule for name, rule in rules.items() if name not in left_over}
+    call_state = {"truncation", "padding"}  # state of the last call
+    return {name: rule for name, rule in rules.items() if name not in call_state}
 
 
 def _chunks(pairs: pl.LazyFrame, columns: list[str]) -> Iterator[pl.DataFrame]:

@@ -91,8 +91,8 @@ class _Fit:
         if execution.work and (saved := newest_snapshot(execution.work, fingerprint)) is not None:
             self.step = saved.step
             self.adam.restore(saved.tensors["flow"])
-        taken = partial(self._advance, execution)
-        if run_steps(self, taken, partial(self._snapshot, fingerprint), saving, execution.should_stop):
+        take = partial(self._advance, execution)
+        if run_steps(self, take, partial(self._snapshot, fingerprint), saving, execution.should_stop):
             raise InterruptedRunError(self.step, self.total, str(execution.work) if execution.work else None)
 
     @property
@@ -117,7 +117,7 @@ class _Fit:
             bits = float(loss.detach())
             if not math.isfinite(bits):
                 raise EvaluationError(
-                    f"bits per dimension are {bits} at step {self.step}, expected a number; lower `transform.lr`"
+                    f"bits per dimension are {bits} at step {self.step}, expected a finite number. Lower transform.lr."
                 )
             if execution.on_progress is not None:
                 execution.on_progress(self.step, self.total, f"{bits:.3f} bits per dimension")
@@ -142,26 +142,26 @@ def _check(vectors_ND: torch.Tensor, config: FlowConfig) -> None:
     vectors, width = vectors_ND.shape
     if width < 2**config.levels:
         raise EvaluationError(
-            f"a flow of {config.levels} levels on vectors of width {width}, expected {2**config.levels} or more: each "
-            "level halves them; lower `transform.levels`"
+            f"a flow of {config.levels} levels needs vectors of width {2**config.levels} or more (found {width}), "
+            "because each level halves them. Lower transform.levels."
         )
     if vectors < 2:
-        raise EvaluationError(f"a flow fitted on {vectors} vectors, expected 2 or more; fit it on a larger corpus")
+        raise EvaluationError(f"cannot fit a flow on {vectors} vectors, expected at least 2. Use a larger corpus.")
     constant = (vectors_ND.amax(dim=0) == vectors_ND.amin(dim=0)).nonzero()
     if len(constant):
         raise EvaluationError(
-            f"dimension {int(constant[0])} of {vectors:,} vectors is constant ({len(constant)} of {width} are), which "
-            "no flow makes normal; look at the encoder that made them, or fit on a larger corpus"
+            f"cannot fit a flow: {len(constant)} of {width} dimensions are constant over {vectors:,} vectors (first: "
+            f"dimension {int(constant[0])}). Check the encoder, or use a larger corpus."
         )
 
 
 def _check_spread(batch_BD: torch.Tensor, vectors_ND: torch.Tensor, config: FlowConfig) -> None:
     """Refuse a first batch in which a dimension hardly varies, because its scale would blow up all other vectors."""
-    whole_D = vectors_ND.std(dim=0, correction=0)
-    still = (batch_BD.std(dim=0, correction=0) < LEAST_SPREAD * whole_D).nonzero()
-    if len(still):
+    std_D = vectors_ND.std(dim=0, correction=0)
+    constant = (batch_BD.std(dim=0, correction=0) < LEAST_SPREAD * std_D).nonzero()
+    if len(constant):
         raise EvaluationError(
-            f"dimension {int(still[0])} hardly moves in the first {len(batch_BD)} vectors ({len(still)} of "
-            f"{vectors_ND.shape[1]} do not), as one that is nearly always 0; a flow starts from the spread there: "
-            f"raise `transform.batch_size` (now {config.batch_size}), or look at the encoder that made them"
+            f"cannot initialise a flow: {len(constant)} of {vectors_ND.shape[1]} dimensions hardly vary in the first "
+            f"{len(batch_BD)} vectors (first: dimension {int(constant[0])}). Raise transform.batch_size (now "
+            f"{config.batch_size}), or check the encoder."
         )

@@ -40,8 +40,8 @@ class FlowConfig(TransformSettings):
     hidden: int = Field(default=32, ge=1)
     """Width of a coupling's two hidden layers."""
     mixing: Literal["reversal", "convolution"] = "reversal"
-    """Mixing of channels in a step: reversal of their order, as in the released configuration, or Glow's learnt 1×1
-    convolution, which the code also offers."""
+    """Mixing of channels in a step: reversal of their order, as in the released configuration, or Glow's 1×1
+    convolution with trained weights, which the code also offers."""
     lr: float = Field(default=1e-3, gt=0)
     """Learning rate, constant."""
     weight_decay: float = Field(default=0.01, ge=0)
@@ -53,7 +53,7 @@ class FlowConfig(TransformSettings):
     batch_size: int = Field(default=64, ge=2)
     """Vectors per step: both sentences of the code's 32 pairs. The first batch also initialises every actnorm."""
     epochs: int = Field(default=1, ge=1)
-    """Passes over the vectors; each leaves out a last batch that is not full."""
+    """Passes over the vectors; each drops a last batch that is not full."""
     max_steps: int | None = Field(default=None, ge=0)
     """Bound on steps; with 0, only the actnorms are initialised, which standardises each dimension."""
     seed: int = 0

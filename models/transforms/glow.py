@@ -73,7 +73,7 @@ class Reversal(nn.Module):
 
 
 class Convolution(nn.Module):
-    """Glow's learnt 1×1 convolution, y = P L (U + diag(σ e^s)) x, initialised as a random rotation.
+    """Glow's 1×1 convolution, y = P L (U + diag(σ e^s)) x, initialised as a random rotation.
 
     Permutation P and signs σ are fixed; L has ones on its diagonal, and U has zeros.
     """

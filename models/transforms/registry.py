@@ -39,8 +39,8 @@ def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, execution: 
     bad = (~vectors_ND.isfinite().all(dim=1)).nonzero()
     if len(bad):
         raise EvaluationError(
-            f"vector {int(bad[0])} of the corpus is not finite ({len(bad)} of {len(vectors_ND)}), expected numbers; "
-            "look at the encoder that made it"
+            f"vector {int(bad[0])} of the corpus is not finite ({len(bad)} of {len(vectors_ND)} vectors). Check the "
+            "encoder."
         )
     return TRANSFORMS[type(config)].fit(vectors_ND, config, execution or Execution())
 

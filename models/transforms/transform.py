@@ -22,7 +22,7 @@ class Transform(ABC):
 
     Attributes:
         config: Settings of the transform.
-        tensors: All learnt values, by name.
+        tensors: All fitted values, by name.
         figures: Measurements of the fit; empty for a restored transform.
     """
 

@@ -32,7 +32,7 @@ class Whitening(Transform):
         cls,
         vectors_ND: torch.Tensor,
         config: WhiteningConfig,
-        execution: Execution,  # noqa: ARG003 - seconds, in one act
+        execution: Execution,  # noqa: ARG003 - takes seconds
     ) -> Whitening:
         """Fit mean and eigenvectors, in float64; the covariance divides by N − 1.
 
@@ -41,11 +41,10 @@ class Whitening(Transform):
                 they vary.
         """
         width = vectors_ND.shape[1]
-        kept = config.dimensions or width
-        if kept > width:
+        dimensions = config.dimensions or width
+        if dimensions > width:
             raise EvaluationError(
-                f"whitening to {kept} dimensions of vectors of width {width}, expected at most {width}; lower "
-                "`transform.dimensions`"
+                f"transform.dimensions is {dimensions}, expected at most the width of the vectors, {width}. Lower it."
             )
         mean_D, covariance_DD = _moments(vectors_ND)
         values_D, vectors_DD = torch.linalg.eigh(covariance_DD)
@@ -53,12 +52,12 @@ class Whitening(Transform):
         # Variances below the squared rounding error of the vectors do not count as directions.
         least = float(values_D[0]) * (width * torch.finfo(torch.float32).eps) ** 2
         rank = int((values_D > max(least, 0.0)).sum())
-        if rank < kept:
+        if rank < dimensions:
             raise EvaluationError(
-                f"{len(vectors_ND):,} vectors of width {width} vary in {rank} directions, expected {kept} or more to "
-                "whiten; fit on a larger corpus, or lower `transform.dimensions`"
+                f"cannot whiten to {dimensions} dimensions: {len(vectors_ND):,} vectors of width {width} vary in only "
+                f"{rank} directions. Use a larger corpus, or lower transform.dimensions."
             )
-        return cls(config, {"mean": mean_D, "kernel": vectors_DD[:, :kept] * values_D[:kept].rsqrt()})
+        return cls(config, {"mean": mean_D, "kernel": vectors_DD[:, :dimensions] * values_D[:dimensions].rsqrt()})
 
     def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
         """Return whitened vectors of length 1: (N, K), float32."""

@@ -90,12 +90,14 @@ def run_in_batches(
             continue
         if end - start == 1:
             raise DeviceMemoryError(
-                f"one sentence of {lengths[start]} tokens does not fit the device's memory; expected room for at "
-                "least one: lower max_source_tokens or beam, or free the device"
+                f"one sentence of {lengths[start]} tokens does not fit into the device's memory. Lower "
+                "max_source_tokens or beam, or free memory on the device."
             )
         budget = min(budget, max(1, (end - start) // 2 * lengths[start]))
         ranges.appendleft((start, end))
-        logger.warning("out of memory with %d sentences of %d tokens; going on with half", end - start, lengths[start])
+        logger.warning(
+            "out of memory with %d sentences of %d tokens; retrying with half as many", end - start, lengths[start]
+        )
 
 
 def _fits(collect: Callable[[], None]) -> bool:

@@ -116,9 +116,12 @@ class CTranslate2Engine:
 
 def _failure(device: str, error: RuntimeError) -> TranslationError:
     if "out of memory" in str(error):
-        return DeviceMemoryError(f"{device} has no room for the translator ({error}); free the device, or use another")
+        return DeviceMemoryError(
+            f"{device}: not enough memory for the translator ({error}). Free memory on the device, or use another "
+            "device."
+        )
     return TranslatorLoadError(
-        f"ctranslate2 cannot be used on {device}: {error}. Set augment.backend to transformers, or {REMEDY}"
+        f"ctranslate2 does not work on {device}: {error}. Set augment.backend=transformers, or {REMEDY}."
     )
 
 
@@ -134,23 +137,19 @@ logger = logging.getLogger(__name__)
 def convert_once(folder: Path, converted: Path) -> None:
     """Convert the model in `folder` into `converted`, unless that exists.
 
-    Several processes may do so at once: each converts into a temporary folder, and the first result stays.
-
-    Args:
-        folder: A MarianMT model in the transformers format.
-        converted: Folder to make.
+    Several processes may convert at once: each uses a temporary folder, and the first result is used.
 
     Raises:
         TranslatorLoadError: `folder` has no model, unsafe weights, or a model that CTranslate2 would run differently.
     """
     if converted.is_dir():
         return
-    logger.info("converting %s for ctranslate2 into %s", folder, converted)
+    logger.info("converting %s for ctranslate2 to %s", folder, converted)
     with whole(converted, first_stays=True) as unfinished:
         _convert(folder, unfinished)
 
 
-def _convert(folder: Path, made: Path) -> None:
+def _convert(folder: Path, converted: Path) -> None:
     # Imported here: the converter imports torch and transformers, which a converted model does not need.
     from ctranslate2.converters import TransformersConverter
     from transformers import MarianTokenizer
@@ -160,7 +159,7 @@ def _convert(folder: Path, made: Path) -> None:
     model = load_model(folder, "fp32", "cpu")
     tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)
     if (fault := _fault(model)) is not None:
-        raise TranslatorLoadError(f"{folder}: ctranslate2 cannot run this model: {fault}; set backend: transformers")
+        raise TranslatorLoadError(f"{folder}: ctranslate2 cannot run this model: {fault}. Set backend: transformers.")
 
     class SafeConverter(TransformersConverter):  # type: ignore[misc]
         """CTranslate2's converter, with weights loaded without running any code from them."""
@@ -171,7 +170,7 @@ def _convert(folder: Path, made: Path) -> None:
         def load_tokenizer(self, *_: object, **__: object) -> object:
             return tokenizer
 
-    SafeConverter(str(folder)).convert(str(made))
+    SafeConverter(str(folder)).convert(str(converted))
 
 
 def _fault(model: MarianMTModel) -> str | None:
@@ -179,9 +178,9 @@ def _fault(model: MarianMTModel) -> str | None:
     config = model.config
     start, vocabulary = config.decoder_start_token_id, config.vocab_size
     if start != config.pad_token_id or start != vocabulary - 1:
-        return f"decoding starts from piece {start}, not from the padding, which is to be the last of {vocabulary}"
+        return f"decoding starts from piece {start}, expected the padding piece, which must be the last of {vocabulary}"
     if model.model.decoder.embed_tokens.weight[start].any():
-        return "the embedding that decoding starts from is not zero"
+        return "the embedding of the start piece is not zero"
     if not config.share_encoder_decoder_embeddings:
-        return "source and target have vocabularies of their own"
+        return "source and target have different vocabularies"
     return None

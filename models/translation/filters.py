@@ -163,10 +163,10 @@ def drop_table(counts: Iterable[pl.DataFrame]) -> pl.DataFrame:
     Returns:
         The columns of `count_drops` and the share of the method's rows; sorted by method and descending n.
     """
-    lots = pl.concat(counts)
+    parts = pl.concat(counts)
     groups = ("method", "outcome")
-    shown = lots.explode("source", "text").group_by(groups).agg(*_quickest())
-    table = lots.group_by(groups).agg(pl.col("n").sum()).join(shown, on=groups)
+    shown = parts.explode("source", "text").group_by(groups).agg(*_quickest())
+    table = parts.group_by(groups).agg(pl.col("n").sum()).join(shown, on=groups)
     share = (pl.col("n") / pl.col("n").sum().over("method")).alias("share")
     columns = ["method", "outcome", "n", "share", "source", "text"]
     return table.with_columns(share).select(columns).sort("method", "n", "outcome", descending=[False, True, False])

@@ -30,7 +30,7 @@ COMPUTE_TYPES: Final[Mapping[str, str]] = {
     "int8": "int8",
 }
 """CTranslate2's names of the precisions on a CPU; on a GPU, int8 has all operations but products in fp16, not fp32."""
-REMEDY: Final = "install its CUDA libraries, pip install 'bsl-pipeline[gpu]', and a driver for CUDA 12 or later"
+REMEDY: Final = "install its CUDA libraries (pip install 'bsl-pipeline[gpu]') and a driver for CUDA 12 or later"
 """Remedy if CTranslate2 cannot compute on a GPU."""
 
 _CUBLAS: Final = ("libcublasLt.so.12", "libcublas.so.12")  # the second needs the first
@@ -61,7 +61,7 @@ def fault(device: str, precision: Precision) -> str | None:
         The reason in one line; None if its products are correct.
     """
     if device.partition(":")[0] != "cuda":
-        return "it runs on CPUs and NVIDIA GPUs only"
+        return "it runs only on CPUs and NVIDIA GPUs"
     try:
         load_cublas()
         numbers = gpus(device)
@@ -81,7 +81,7 @@ def gpus(device: str) -> list[int]:
     index = device.partition(":")[2]
     count = ctranslate2.get_cuda_device_count()
     if count <= int(index or 0):
-        raise RuntimeError(f"it finds {count or 'no'} NVIDIA GPUs, expected {device}")
+        raise RuntimeError(f"found {count or 'no'} NVIDIA GPUs, expected {device}")
     return [int(index)] if index else list(range(count))
 
 
@@ -112,13 +112,13 @@ def _product_fault(number: int, precision: Precision) -> str | None:
     import ctranslate2
 
     if compute_type(precision, "cuda") not in ctranslate2.get_supported_compute_types("cuda", number):
-        return f"GPU {number} does not compute in {precision}"
+        return f"GPU {number} does not support {precision}"
     found, expected = _scores("cuda", number, precision), _scores("cpu", 0, "fp32")
     if all(abs(one - other) <= _TOLERANCE for one, other in zip(found, expected, strict=True)):  # false for NaN too
         return None
     return (
-        f"GPU {number} computes wrong products in {precision}: found log-probabilities from {found[0]:.3f}, expected "
-        f"from {expected[0]:.3f}"
+        f"GPU {number} computes wrong products in {precision} (found a first log-probability of {found[0]:.3f}, "
+        f"expected {expected[0]:.3f})"
     )
 
 

@@ -32,21 +32,21 @@ def load_translator(
         folder: A MarianMT model in the transformers format.
         config: Languages, backend, precision, search and limits.
         resources: Device and cores, the device as for `resolve`.
-        converted: Folder of the model converted for ctranslate2, made if needed; transformers does not use it.
+        converted: Folder of the model converted for ctranslate2, created if needed; transformers does not use it.
         token_budget: Largest number of padded source tokens in a batch; None uses the default of backend and device.
 
     Raises:
         TranslatorLoadError: The model cannot be loaded, or does not support the settings of `config`.
     """
-    settled = resolve(config, resources.device)
+    resolved = resolve(config, resources.device)
     with load_errors(folder, TranslatorLoadError):
-        if settled.backend == "transformers":
+        if resolved.backend == "transformers":
             from models.translation import marian
 
-            return marian.load_translator(folder, settled, resources.device, resources.cores, token_budget)
+            return marian.load_translator(folder, resolved, resources.device, resources.cores, token_budget)
         from models.translation import ctranslate
 
-        return ctranslate.load_translator(folder, settled, resources, converted, token_budget)
+        return ctranslate.load_translator(folder, resolved, resources, converted, token_budget)
 
 
 def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
@@ -64,10 +64,10 @@ def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
     backend = config.backend if config.backend != "auto" else _best_backend(config, device)
     precision = _precision(config, backend, device)
     if (fault := _fault(backend, precision, device)) is not None:
-        offered = ", ".join(precisions(backend, device)) or "nothing"
+        offered = ", ".join(precisions(backend, device)) or "none"
         raise TranslatorLoadError(
-            f"{backend} does not compute in {precision} on {device}{fault and f' ({fault})'}; it offers "
-            f"{offered}: change precision, backend or device, or leave them `auto`"
+            f"{backend} does not support {precision} on {device}{fault and f' ({fault})'}; it supports: {offered}. "
+            "Change precision, backend or device, or set precision and backend to `auto`."
         )
     return config.model_copy(update={"backend": backend, "precision": precision})
 
@@ -103,8 +103,7 @@ def _best_backend(config: TranslatorConfig, device: str) -> Backend:
 def _warn(device: str, reason: str) -> None:
     """Warn once per process."""
     logger.warning(
-        "translation on %s: ctranslate2 cannot be used there (%s), so transformers translates, more slowly. For the "
-        "fast one %s",
+        "ctranslate2 does not work on %s (%s), so the slower backend transformers is used. For ctranslate2, %s.",
         device,
         reason,
         gpu.REMEDY,

@@ -57,8 +57,8 @@ def load_translator(
     model = load_model(folder, config.precision, device)
     if not isinstance(start := model.config.decoder_start_token_id, int):
         raise TranslatorLoadError(
-            f"config.json says decoder_start_token_id {start!r}; expected the number of the piece that decoding starts "
-            "from (Marian: the padding piece)"
+            f"{folder}/config.json: decoder_start_token_id is {start!r}, expected the number of a piece (Marian: the "
+            "padding piece). Check that the copy is complete."
         )
     model.generation_config.max_length = None  # each batch has its own cap; generate warns if both are set
     positions: int = model.config.max_position_embeddings
@@ -114,8 +114,8 @@ def load_model(folder: Path, precision: str, device: str) -> MarianMTModel:
         )
     except UnpicklingError as error:
         raise TranslatorLoadError(
-            f"{folder}: pytorch_model.bin contains more than tensors and was not run; "
-            "expected plain weights: get the model from its publisher again, or convert it to safetensors"
+            f"{folder}: pytorch_model.bin contains more than tensors, and code in files is never run. Get the model "
+            "from its publisher again, or convert it to safetensors."
         ) from error
     module: torch.nn.Module = model  # transformers annotates its own `to` and `eval` for another self
     module.to(device)
@@ -126,11 +126,16 @@ def load_model(folder: Path, precision: str, device: str) -> MarianMTModel:
 def _has_safetensors(folder: Path) -> bool:
     """Return whether to read safetensors (True) or a weights-only `.bin` (False)."""
     if not (folder / "config.json").is_file():
-        raise TranslatorLoadError(f"{folder}: no config.json; expected a MarianMT model in the transformers format")
+        raise TranslatorLoadError(
+            f"{folder}: no config.json, expected a MarianMT model in the transformers format. Check the path."
+        )
     if any(folder.glob("model*.safetensors")):
         return True
     if any(folder.glob("pytorch_model*.bin")):
-        logger.info("%s has no safetensors; reading pytorch_model.bin with weights_only", folder)
+        logger.info("%s: no safetensors, reading pytorch_model.bin with weights_only", folder)
         return False
     found = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
-    raise TranslatorLoadError(f"{folder}: no weights among {found}; expected model.safetensors or pytorch_model.bin")
+    raise TranslatorLoadError(
+        f"{folder}: no weights (found {found}, expected model.safetensors or pytorch_model.bin). Check that the copy "
+        "is complete."
+    )

@@ -63,7 +63,7 @@ def smoke_test(translator: BatchedTranslator, config: TranslatorConfig) -> list[
     if fault is not None:
         raise SmokeTestError(
             f"the {config.source_lang}→{config.target_lang} translator {config.model} fails its smoke test: {fault}. "
-            "Check that weights, vocab.json and *.spm belong together and that target_token is right"
+            "Check that weights, vocab.json and *.spm are of the same model, and that target_token is right."
         )
     return translated
 
@@ -95,7 +95,10 @@ def _oddity(translated: Sequence[tuple[str, str]], expected: Sequence[str] | Non
     overlap = sum(shares) / len(shares)
     if overlap < MIN_OVERLAP:
         wanted = "; ".join(expected)
-        return f"the output shares {overlap:.0%} of its letter triples (at least {MIN_OVERLAP:.0%}) with {wanted!r}"
+        return (
+            f"the output shares {overlap:.0%} of its letter trigrams with {wanted!r} (expected at least "
+            f"{MIN_OVERLAP:.0%})"
+        )
     return None
 
 

@@ -43,8 +43,8 @@ class Vocabulary:
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of target pieces, without padding, end mark, target and unknown tokens."""
         piece = self._tokenizer.decoder
-        kept = [[piece[number] for number in row if number not in self._silent] for row in rows]
-        texts: list[str] = self._tokenizer.spm_target.decode(kept) if kept else []
+        pieces = [[piece[number] for number in row if number not in self._silent] for row in rows]
+        texts: list[str] = self._tokenizer.spm_target.decode(pieces) if pieces else []
         return [text.replace(_SPACE, " ").strip() for text in texts]
 
     def names(self, row: Sequence[int]) -> list[str]:
@@ -67,17 +67,17 @@ class Vocabulary:
         if token is None:
             if len(codes) > 1:
                 raise TranslatorLoadError(
-                    f"the model translates into several languages ({_some(codes)}) and no target_token is set; "
-                    "set the one that is meant"
+                    f"the model translates into several languages ({_some(codes)}), but target_token is not set. Set "
+                    "target_token."
                 )
             return []
         if token not in self._tokenizer.encoder:
             raise TranslatorLoadError(
-                f"target_token {token} is not in the model's vocabulary; expected one of {_some(codes)}"
+                f"target_token {token} is not in the model's vocabulary (expected: {_some(codes)})"
             )
         return [self._tokenizer.encoder[token]]
 
 
 def _some(codes: Sequence[str]) -> str:
-    shown = ", ".join(sorted(codes)[:12]) or "none: the model has one target language, leave target_token out"
+    shown = ", ".join(sorted(codes)[:12]) or "none, since the model has one target language; remove target_token"
     return shown if len(codes) <= 12 else f"{shown} and {len(codes) - 12} more"

@@ -47,13 +47,13 @@ def labelled_pairs(
         half.add(
             in_range(nli, number, bits, "premise_id").join(premises, on="premise_id").select(*_WITH_PREMISE).collect()
         )
-    whole = Partitions(scratch / "pairs", SHUFFLED, "place", bits=bits, tidy=lambda rows: rows.sort("place", "pair_id"))
+    pairs = Partitions(scratch / "pairs", SHUFFLED, "place", bits=bits, tidy=lambda rows: rows.sort("place", "pair_id"))
     place = pl.col("group") if shuffle_seed is None else scattered(pl.col("pair_id"), shuffle_seed)
     for number, rows in enumerate(half):
         hypotheses = _side(in_range(corpus, number, bits), "hypothesis_id", 2)
         joined = rows.lazy().join(hypotheses, on="hypothesis_id")
-        whole.add(_labelled(joined).with_columns(place=place).collect())
-    return (rows.drop("place") for rows in whole)
+        pairs.add(_labelled(joined).with_columns(place=place).collect())
+    return (rows.drop("place") for rows in pairs)
 
 
 def _labelled(joined: pl.LazyFrame) -> pl.LazyFrame:
@@ -89,7 +89,7 @@ def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed:
     first, second = (sentence_ids(normalize(pl.col(name))) for name in ("text_1", "text_2"))
     # A set may contain one pair twice, with two scores: its row number makes the ids differ.
     pair_id = scattered(first ^ scattered(second, 0), 0) ^ scattered(pl.col("place").cast(pl.UInt64), 1)
-    made = graded.select(
+    training = graded.select(
         pair_id=pair_id,
         sentence_id=first,
         text_1="text_1",
@@ -101,7 +101,7 @@ def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed:
         score=pl.col("score").cast(pl.Float32),
         group=pl.lit(None, pl.UInt64),
     )
-    return made if shuffle_seed is None else made.sort(scattered(pl.col("pair_id"), shuffle_seed))
+    return training if shuffle_seed is None else training.sort(scattered(pl.col("pair_id"), shuffle_seed))
 
 
 def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:

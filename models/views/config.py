@@ -1,4 +1,4 @@
-"""Settings of views: which ones are made of a sentence, and by which translations."""
+"""Settings of views: the methods that make them, and their translators."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SynonymView(ViewMethod):
     show."""
 
     seed: int = Field(0, ge=0, lt=2**32)
-    """Seed that, with the sentence's id, decides which words are replaced, and by which synonyms."""
+    """Seed that, with the sentence's id, decides the replaced words and their synonyms."""
 
 
 class MaskedView(ViewMethod):
@@ -74,10 +74,10 @@ class MaskedView(ViewMethod):
     """Share of the tokens masked (paper: 20 %), at least one; special tokens do not count."""
 
     top_k: int = Field(10, ge=1, le=1000)
-    """Number of most probable tokens to draw from, by their probabilities; 1 takes the most probable."""
+    """Number of most probable tokens to draw from, by their probabilities; 1 uses the most probable."""
 
     seed: int = Field(0, ge=0, lt=2**32)
-    """Seed that, with the sentence's id, decides which tokens are masked, and which are drawn."""
+    """Seed that, with the sentence's id, decides the masked tokens and their replacements."""
 
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """Language of the sentences that get the view, ISO 639-1."""
@@ -112,7 +112,7 @@ class CropView(ViewMethod):
     """Crops per sentence, called `crop`, `crop-2` and so on; each is drawn independently."""
 
     least: float = Field(0.4, gt=0, le=1)
-    """Smallest share of the words in a crop; at least two words. A sentence of up to two words stays whole."""
+    """Smallest share of the words in a crop; at least two words. A sentence of up to two words is unchanged."""
 
     most: float = Field(0.9, gt=0, le=1)
     """Largest share of the words in a crop; each crop's share is drawn uniformly between the two."""
@@ -126,9 +126,7 @@ class CropView(ViewMethod):
     @model_validator(mode="after")
     def _least_is_less(self) -> Self:
         if self.least > self.most:
-            raise ValueError(
-                f"view crop keeps at least {self.least} and at most {self.most} of the words, expected least ≤ most"
-            )
+            raise ValueError(f"view crop: least is {self.least}, expected at most the value of most ({self.most})")
         return self
 
     @property
@@ -174,14 +172,14 @@ class TranslatedView(Record):
         for left, right in zip(self.hops, self.hops[1:], strict=False):
             if left.target_lang != right.source_lang:
                 raise ValueError(
-                    f"view {self.method}: a hop ends in {left.target_lang} and the next begins in {right.source_lang}; "
-                    "each must begin where the last ended"
+                    f"view {self.method}: a hop translates into {left.target_lang}, but the next one translates from "
+                    f"{right.source_lang}, expected the same language"
                 )
         returns = self.hops[0].source_lang == self.hops[-1].target_lang
         if returns != self.method.startswith("bt-"):
             raise ValueError(
-                f"view {self.method}: its hops lead from {self.hops[0].source_lang} to {self.hops[-1].target_lang}; "
-                "a bt- view must come back to its language and an mt- view must not"
+                f"view {self.method}: its hops lead from {self.hops[0].source_lang} to {self.hops[-1].target_lang}; a "
+                "bt- view must end in its first language, an mt- view in another one"
             )
         return self
 
@@ -261,9 +259,9 @@ class AugmentConfig(Record):
     @model_validator(mode="after")
     def _methods_differ(self) -> Self:
         if len(set(self.methods)) < len(self.methods):
-            raise ValueError(f"views {', '.join(self.methods)}: a method is there twice; each view needs its own name")
+            raise ValueError(f"views {', '.join(self.methods)}: a name occurs twice. Give each view a different name.")
         if not self.methods:
-            raise ValueError("no views at all: set translations or rewritings, or original = true")
+            raise ValueError("no views. Set translations or rewritings, or original = true.")
         return self
 
 

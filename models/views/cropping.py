@@ -1,6 +1,6 @@
 """Crops: contiguous spans of a sentence's words, without the words before and after.
 
-Two crops of a text share some content and need no translator. As views they teach more than dropout does
+Two crops of a text share some content and need no translator. Training on them gains more than dropout does
 (González-Márquez et al., 2025, arXiv 2508.03453, who cut spans of sentences out of long texts; here spans of words).
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from models.views.config import CropView
 
 MIN_WORDS: Final = 2
-"""Least number of words in a crop; a text with no more words stays whole."""
+"""Least number of words in a crop; a text with no more words is unchanged."""
 
 # Chinese and Japanese have no spaces between words, so each character counts as a word. So does each letter of Thai,
 # Lao, Burmese and Khmer, with its signs above, below and after it, and with a vowel that is written before it.
@@ -46,13 +46,13 @@ def crop_words(texts: Sequence[str], seeds: Sequence[int], view: CropView, numbe
 def _cropped(text: str, random: Random, view: CropView, number: int) -> str:
     spans = [match.span() for match in _WORDS.finditer(text)]
     # Python guarantees the same numbers in every version for Random.random() only.
-    share, place = [(random.random(), random.random()) for _ in range(number)][-1]
+    share, offset = [(random.random(), random.random()) for _ in range(number)][-1]
     wanted = round((view.least + share * (view.most - view.least)) * len(spans))
-    kept = max(wanted, MIN_WORDS)
-    if kept >= len(spans):
+    count = max(wanted, MIN_WORDS)
+    if count >= len(spans):
         return text
-    first = int(place * (len(spans) - kept + 1))
-    return text[spans[first][0] : spans[first + kept - 1][1]]
+    first = int(offset * (len(spans) - count + 1))
+    return text[spans[first][0] : spans[first + count - 1][1]]
 
 
 def halves(text: str) -> tuple[str, str]:

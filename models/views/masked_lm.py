@@ -47,13 +47,13 @@ class Plan:
 
     Attributes:
         ids: Token ids of the sentence, special ones included.
-        places: Positions of the masked tokens, ascending.
+        positions: Positions of the masked tokens, ascending.
         spans: (start, end) of each masked token in the text, in characters.
         draws: A random number in [0, 1) for each masked token.
     """
 
     ids: list[int]
-    places: list[int]
+    positions: list[int]
     spans: list[tuple[int, int]]
     draws: list[float]
 
@@ -75,14 +75,17 @@ class MaskedLM:
             folder, local_files_only=True, trust_remote_code=False
         )
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
-            raise MaskedLMError(f"{folder} has no fast tokenizer with a mask token; expected a masked language model")
+            raise MaskedLMError(
+                f"{folder}: no fast tokenizer with a mask token, expected a masked language model. Choose another "
+                "model."
+            )
         network, info = AutoModelForMaskedLM.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
         )
         if missing := info["missing_keys"]:  # transformers would initialise them at random
             raise MaskedLMError(
-                f"{folder} lacks {len(missing)} weights of a masked language model (first: {min(missing)}), expected "
-                "them all; take the checkpoint as it was pre-trained, with its head, not an encoder made from it"
+                f"{folder}: {len(missing)} weights of a masked language model are missing (first: {min(missing)}). Use "
+                "the pre-trained checkpoint with its masked-LM head, not an encoder made from it."
             )
         self.network: Any = network.to(device).eval()
         width = self.network.get_output_embeddings().out_features
@@ -111,8 +114,8 @@ class MaskedLM:
         """Return the logits (N, V) of the masked tokens of a batch."""
         pad, mask = self.tokenizer.pad_token_id, self.tokenizer.mask_token_id
         ids_BT, seen_BT = Tokens.of([plan.ids for plan in plans], pad).padded()
-        rows = [row for row, plan in enumerate(plans) for _ in plan.places]
-        columns = [place for plan in plans for place in plan.places]
+        rows = [row for row, plan in enumerate(plans) for _ in plan.positions]
+        columns = [position for plan in plans for position in plan.positions]
         ids_BT[rows, columns] = mask
         # Only masked tokens reach the output layer, which costs as much as half of the network.
         only = self.network.get_output_embeddings().register_forward_pre_hook(
@@ -144,7 +147,7 @@ def refill(
         chosen = [plans[number] for number in batch]
         pieces = iter(_drawn(model, chosen, view.top_k))
         for number, plan in zip(batch, chosen, strict=True):
-            filled[number] = _written(texts[number], plan, [model.pieces[next(pieces)] for _ in plan.places], model)
+            filled[number] = _written(texts[number], plan, [model.pieces[next(pieces)] for _ in plan.positions], model)
     return filled
 
 
@@ -163,20 +166,20 @@ def _plan(
     bare = [(end - len(text[start:end].lstrip()), end) for start, end in spans]
     # Tokens that share their span are parts of one character, which cannot be replaced in part.
     shared = {span for span, following in pairwise(bare) if span == following}
-    open_places = [
-        place
-        for place, (start, end) in enumerate(bare)
-        if not special[place] and start < end and (start, end) not in shared
+    eligible = [
+        position
+        for position, (start, end) in enumerate(bare)
+        if not special[position] and start < end and (start, end) not in shared
     ]
     # Python guarantees the same numbers in every version for Random.random() only.
-    drawn = sorted((random.random(), place) for place in open_places)
-    places = sorted(place for _, place in drawn[: max(1, int(share * len(open_places) + 0.5))])
-    return Plan(ids, places, [bare[place] for place in places], [random.random() for _ in places])
+    drawn = sorted((random.random(), position) for position in eligible)
+    positions = sorted(position for _, position in drawn[: max(1, int(share * len(eligible) + 0.5))])
+    return Plan(ids, positions, [bare[position] for position in positions], [random.random() for _ in positions])
 
 
 def _batches(plans: Sequence[Plan], batch_tokens: int) -> Iterator[list[int]]:
     """Yield batches of bounded size of the plans with masked tokens, sorted by length; as numbers of plans."""
-    order = sorted((len(plan.ids), number) for number, plan in enumerate(plans) if plan.places)
+    order = sorted((len(plan.ids), number) for number, plan in enumerate(plans) if plan.positions)
     batch: list[int] = []
     for length, number in order:
         if batch and length * (len(batch) + 1) > batch_tokens:
@@ -189,7 +192,7 @@ def _batches(plans: Sequence[Plan], batch_tokens: int) -> Iterator[list[int]]:
 
 def _drawn(model: MaskedLM, plans: Sequence[Plan], top_k: int) -> list[int]:
     """Draw the piece for each masked token of a batch, by probability among the `top_k` best allowed pieces."""
-    was_N = torch.tensor([plan.ids[place] for plan in plans for place in plan.places], device=model.device)
+    was_N = torch.tensor([plan.ids[position] for plan in plans for position in plan.positions], device=model.device)
     draw_N1 = torch.tensor([[draw] for plan in plans for draw in plan.draws], device=model.device)
     allowed_NV = model.allowed_2V[model.inside_V[was_N].long()]
     logits_NV = model.logits(plans).masked_fill(~allowed_NV, float("-inf"))

@@ -73,7 +73,7 @@ class PairConfig(Record):
     """Settings of training pairs: which views are paired, and the order of the pairs."""
 
     pairings: tuple[ViewPair, ...] = Field((ViewPair(view_1="bt-de", view_2="bt-fr"),), min_length=1)
-    """The pairings; a sentence gives one pair for each pairing of which it has both views."""
+    """The pairings; a sentence with both views of a pairing gives one pair for it."""
 
     labelled: bool = False
     """Use annotated pairs of the sources with their labels, not `pairings`; for objectives that need labels."""
@@ -86,7 +86,7 @@ class PairConfig(Record):
     """Seed of the order of the pairs; None sorts them by pairing, then by sentence_id."""
 
     drop_identical: bool = False
-    """Leave out pairs of two identical texts, in which only dropout makes the views differ."""
+    """Exclude pairs of two identical texts, whose views differ only by dropout."""
 
     subsample_words: float | None = Field(None, gt=0, le=1)
     """Delete frequent words of both texts at random (`models.views.word_subsampling`), except words up to this relative
@@ -96,8 +96,8 @@ class PairConfig(Record):
     def _of_one_kind(self) -> Self:
         if self.labelled and self.scored is not None:
             raise ValueError(
-                f"pairs both labelled and of {self.scored}: no pair has a label and a score; take one here, the other "
-                "in an earlier training"
+                f"pairs.labelled and pairs.scored={self.scored} are both set, but no pair has a label and a score. Use "
+                "one here, and the other in an earlier training."
             )
         return self
 
@@ -115,16 +115,16 @@ def build_pairs(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> 
         pair_id (UInt64, always the same for a sentence and a pairing), sentence_id, text_1, text_2, lang_1, lang_2,
         source (`bt-de|bt-fr`); label, score and group are null, because views do not have them.
     """
-    lots = _in_order(views, config, bits, scratch)
-    return lots if config.subsample_words is None else _thinned(lots, config.subsample_words, scratch)
+    frames = _in_order(views, config, bits, scratch)
+    return frames if config.subsample_words is None else _thinned(frames, config.subsample_words, scratch)
 
 
 def _in_order(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> Iterator[pl.DataFrame]:
     if config.shuffle_seed is None:
         for source in sorted({pairing.source for pairing in config.pairings}):
-            alike = tuple(pairing for pairing in config.pairings if pairing.source == source)
+            pairings = tuple(pairing for pairing in config.pairings if pairing.source == source)
             for number in range(1 << bits):
-                yield _paired(views(number), alike, config).sort("sentence_id").collect()
+                yield _paired(views(number), pairings, config).sort("sentence_id").collect()
         return
     table = Partitions(scratch / "pairs", SHUFFLED, "place", bits=bits)
     place = scattered(pl.col("pair_id"), config.shuffle_seed)
@@ -134,12 +134,12 @@ def _in_order(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> It
         yield rows.drop("place")
 
 
-def _thinned(lots: Iterable[pl.DataFrame], threshold: float, scratch: Path) -> Iterator[pl.DataFrame]:
+def _thinned(frames: Iterable[pl.DataFrame], threshold: float, scratch: Path) -> Iterator[pl.DataFrame]:
     """Subsample words after counting them over all pairs, which are on disk meanwhile."""
     sides, folder = ("text_1", "text_2"), scratch / "whole"
     folder.mkdir()
     counts = {side: WordCounts() for side in sides}
-    for number, rows in enumerate(lots):
+    for number, rows in enumerate(frames):
         for side in sides:
             counts[side].add(rows[side])
         rows.write_ipc(folder / f"{number}.arrow", compression="lz4")
@@ -182,15 +182,15 @@ def require_pairs(counts: pl.DataFrame) -> None:
     """
     if counts["pairs"].sum() == 0 and (same := counts["identical"].sum()):
         raise MissingViewError(
-            f"no pairs are left: in all {same:,} the two views are the same text, which pairs.drop_identical leaves "
-            "out; expected views that differ: longer sentences, another view, or pairs.drop_identical=false"
+            f"no pairs are left: both views of all {same:,} pairs are the same text, and pairs.drop_identical excludes "
+            "such pairs. Use longer sentences or another view, or set pairs.drop_identical=false."
         )
-    barren = counts.filter(pl.col("sentences") == pl.col("only_view_1") + pl.col("only_view_2"))
-    for row in barren.iter_rows(named=True):
+    empty = counts.filter(pl.col("sentences") == pl.col("only_view_1") + pl.col("only_view_2"))
+    for row in empty.iter_rows(named=True):
         raise MissingViewError(
             f"pairing {row['source']} gives no pairs: {row['only_view_1']:,} sentences have only the first view, "
-            f"{row['only_view_2']:,} only the second, none has both; expected views by these names: add them to "
-            "augment.views, or take the pairing out of pairs.pairings"
+            f"{row['only_view_2']:,} only the second, none has both. Add both views to the settings `augment`, or "
+            "remove the pairing from pairs.pairings."
         )
 
 

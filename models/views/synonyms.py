@@ -58,11 +58,7 @@ _LEXNAMES: Final = (
 
 
 def open_wordnet(folder: Path) -> WordNetCorpusReader:
-    """Open the WordNet database in `folder`, and read it into memory (28 MB; seconds).
-
-    Args:
-        folder: Has at least `FILES`.
-    """
+    """Open the WordNet database in `folder` (at least `FILES`), and read it into memory (28 MB; seconds)."""
     import nltk.data
     from nltk.corpus.reader import WordNetCorpusReader
 
@@ -115,10 +111,10 @@ _TAGS: Final = {
 
 @dataclass(frozen=True)
 class _Sentence:
-    """A sentence split into words (odd places of `parts`) and the text between them (even places)."""
+    """A sentence split into words (odd indices of `parts`) and the text between them (even indices)."""
 
     parts: list[str]
-    synonyms: Mapping[int, tuple[str, ...]]  # place of each replaceable word → forms that may replace it
+    synonyms: Mapping[int, tuple[str, ...]]  # index of each replaceable word → forms that may replace it
     wanted: int  # words to replace by the share, even if fewer are replaceable
 
     @property
@@ -159,11 +155,11 @@ def _split(text: str, synonyms: Synonyms, share: float) -> _Sentence:
     parts = _WORD.split(text)
     shouts = text.isupper()
     replaceable = {
-        place: forms
-        for place in range(1, len(parts), 2)
-        if _REPLACEABLE.fullmatch(parts[place])
-        and (place == 1 or shouts or not parts[place][0].isupper())  # a capital inside a sentence begins a name
-        and (forms := synonyms(parts[place].lower()))
+        index: forms
+        for index in range(1, len(parts), 2)
+        if _REPLACEABLE.fullmatch(parts[index])
+        and (index == 1 or shouts or not parts[index][0].isupper())  # a capital inside a sentence begins a name
+        and (forms := synonyms(parts[index].lower()))
     }
     words = len(parts) // 2
     return _Sentence(parts, replaceable, max(round(share * words), min(words, 1)))
@@ -172,10 +168,10 @@ def _split(text: str, synonyms: Synonyms, share: float) -> _Sentence:
 def _replaced(sentence: _Sentence, random: Random) -> str:
     parts = list(sentence.parts)
     # Python guarantees the same numbers in every version for Random.random() only.
-    drawn = sorted((random.random(), place) for place in sentence.synonyms)
-    for _, place in drawn[: sentence.wanted]:
-        forms = sentence.synonyms[place]
-        parts[place] = _cased_like(parts[place], forms[int(random.random() * len(forms))])
+    drawn = sorted((random.random(), index) for index in sentence.synonyms)
+    for _, index in drawn[: sentence.wanted]:
+        forms = sentence.synonyms[index]
+        parts[index] = _cased_like(parts[index], forms[int(random.random() * len(forms))])
     return "".join(parts)
 
 

@@ -170,12 +170,12 @@ def view_examples(parts: Sequence[pl.LazyFrame], rows: int, min_chars: int = 30)
         missing = rows - sum(frame["sentence_id"].n_unique() for frame in shown)
         if not missing:
             break
-        whole = part.with_columns(
+        complete = part.with_columns(
             n=pl.len().over("sentence_id"),
             distinct=pl.col("text").n_unique().over("sentence_id"),
             shortest=pl.col("text").str.len_chars().min().over("sentence_id"),
         ).filter(pl.col("n") == most, pl.col("distinct") == pl.col("n"), pl.col("shortest") >= min_chars)
-        first = whole.select(pl.col("sentence_id").unique()).sort("sentence_id").head(missing)
+        first = complete.select(pl.col("sentence_id").unique()).sort("sentence_id").head(missing)
         shown.append(part.join(first, on="sentence_id", how="semi").collect())
     return _side_by_side(pl.concat(shown))
 
@@ -195,7 +195,7 @@ def given_views(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame, method: st
         method: Name of the view.
 
     Returns:
-        sentence_id, method, text, sorted by sentence_id; empty views are left out.
+        sentence_id, method, text, sorted by sentence_id; empty views are excluded.
     """
     empty = pl.DataFrame(schema={"sentence_id": pl.UInt64, "text": pl.String})
     rows = pl.concat([empty, *map(_identified, frames)])

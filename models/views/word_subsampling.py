@@ -2,7 +2,7 @@
 
 Word2vec subsamples frequent words when it reads text (Mikolov et al., 2013, section 2.3); here it is the last step
 before two views become a pair. The mean vector of a small masked language model depends too much on function words and
-punctuation; views with different ones teach the model to ignore them.
+punctuation; training on views with different ones makes the model ignore them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class WordCounts:
         """Count the words of some texts."""
         for part in texts.alias("text").to_frame().iter_slices(_ROWS):
             words = part.lazy().select(lower=_words("text")).explode("lower", empty_as_null=False)
-            lots = [self._counts.lazy(), words.group_by(pl.col("lower").str.to_lowercase()).agg(n=_COUNT)]
-            self._counts = pl.concat(lots).group_by("lower").agg(pl.col("n").sum()).collect()
+            frames = [self._counts.lazy(), words.group_by(pl.col("lower").str.to_lowercase()).agg(n=_COUNT)]
+            self._counts = pl.concat(frames).group_by("lower").agg(pl.col("n").sum()).collect()
 
     def shares(self) -> pl.DataFrame:
         """Return the relative frequency of each word: `lower` (the word in lower case) and `share`."""

@@ -108,16 +108,16 @@ def resolve_scored_set(site: RunContext, name: str) -> ScoredSet:
     declared = dataset.removeprefix(EMBEDDED)
     if not is_scored_set(name):
         known = ", ".join(other for other, found in DATASETS.items() if found.score_range)
-        raise SourceError(f"{name!r} names no scored set; expected <name>/<split> with a name out of {known}")
+        raise SourceError(f"unknown scored set {name!r} (expected <name>/<split>). Names: {known}.")
     source = resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror)
     return ScoredSet(dataset=declared, split=split, source=source)
 
 
 def in_full(name: str) -> str:
     """Return `<name>/test` for the bare name of a scored set, as in `bsl mirror`; other names unchanged."""
-    whole = f"{name}/test"
+    test = f"{name}/test"
     declared = DATASETS.get(name.removeprefix(EMBEDDED))
-    return whole if is_scored_set(whole) and declared is not None and "test" in declared.splits else name
+    return test if is_scored_set(test) and declared is not None and "test" in declared.splits else name
 
 
 def is_scored_set(name: str) -> bool:

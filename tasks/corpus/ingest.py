@@ -45,10 +45,7 @@ def locate_sources(site: RunContext, config: IngestConfig) -> tuple[ResolvedSour
     return tuple(found for spec in config.sources for found in resolve_sources(spec, site.mirror))
 
 
-@stage(
-    ref=CorpusRef,
-    version=CORPUS_VERSION,
-)
+@stage(ref=CorpusRef, version=CORPUS_VERSION)
 def ingest(work: StageContext, sources: tuple[ResolvedSource, ...], config: IngestConfig) -> None:
     """Read the sources, normalise their sentences and remove duplicates."""
     reports = [ReadReport(source.name) for source in sources]
@@ -68,13 +65,13 @@ def ingest(work: StageContext, sources: tuple[ResolvedSource, ...], config: Inge
 
 
 def summary_of(store: Store, corpus: CorpusRef) -> str:
-    """Summarise an ingest: `18 of 24 texts taken; left out: 3 repeated, 1 empty, 2 unreadable (the first: …)`."""
+    """Summarise an ingest: `18 of 24 texts read; excluded: 3 repeated, 1 empty, 2 unreadable (the first: …)`."""
     figures = store.manifest(corpus).figures
     found = CorpusStatistics.model_validate(figures["statistics"])
     sources: Any = figures["sources"]  # as `_counts` has them
     unreadable = sum(source["unreadable"] for source in sources)
     first = next((str(BadRecord.model_validate(bad)) for source in sources for bad in source["bad"]), "")
-    left_out = {
+    excluded = {
         "repeated": found.duplicates,
         "empty": found.empty,
         "too short": found.too_short,
@@ -82,9 +79,9 @@ def summary_of(store: Store, corpus: CorpusRef) -> str:
         "beyond the limit": found.unique - found.published,
         f"unreadable (the first: {first})": unreadable,
     }
-    listed = ", ".join(f"{number:,} {what}" for what, number in left_out.items() if number)
-    head = f"{found.published:,} of {found.read + unreadable:,} texts taken"
-    return f"{head}; left out: {listed}" if listed else head
+    listed = ", ".join(f"{number:,} {reason}" for reason, number in excluded.items() if number)
+    head = f"{found.published:,} of {found.read + unreadable:,} texts read"
+    return f"{head}; excluded: {listed}" if listed else head
 
 
 def _chunks(
@@ -119,19 +116,19 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
         include={"read", "empty", "too_short", "too_long", "duplicates", "unique", "published"}
     )
     rows = [
-        {"what": f"{report.name}: {name}", "count": value}
+        {"count of": f"{report.name}: {name}", "count": value}
         for report in reports
         for name, value in _tally(report).items()
     ]
-    rows += [{"what": name.replace("_", " "), "count": value} for name, value in counts.items()]
-    rows += [{"what": f"characters, {name}", "count": value} for name, value in statistics.quantiles.items()]
-    show_table("corpus-statistics", rows, "From records read to sentences published")
+    rows += [{"count of": name.replace("_", " "), "count": value} for name, value in counts.items()]
+    rows += [{"count of": f"characters, {name}", "count": value} for name, value in statistics.quantiles.items()]
+    show_table("corpus-statistics", rows, "Records read, and sentences of the corpus")
     samples = [sample.model_dump() for sample in statistics.samples]
     show_table("corpus-samples", samples, "A random sample of the corpus")
-    show_markdown("corpus-lengths", _lengths(statistics), "Lengths, and records that could not be read")
+    show_markdown("corpus-lengths", _lengths(statistics), "Lengths of the sentences")
     bad = [record.model_dump() for report in reports for record in report.bad]
     if bad:
-        show_table("corpus-unreadable", bad, "The first records that could not be read, with their lines")
+        show_table("corpus-unreadable", bad, "The first unreadable records, with their lines")
 
 
 def _lengths(statistics: CorpusStatistics) -> str:
@@ -150,9 +147,9 @@ def nli(work: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusR
     annotated = [source for source in sources if is_nli(source)]
     if not annotated:
         raise SourceError(
-            f"none of the sources {', '.join(source.name for source in sources)} has labelled pairs; expected columns "
-            "premise, hypothesis, label (or sentence1, sentence2, gold_label) in at least one, as snli and multi_nli "
-            "have; add such a source to ingest.sources, or leave out the views that need labels (augment.rewritings)"
+            f"none of the sources {', '.join(source.name for source in sources)} has labelled pairs (expected columns "
+            "premise, hypothesis, label or sentence1, sentence2, gold_label in at least one). Add such a source to "
+            "ingest.sources, such as snli or multi_nli, or remove the views that need labels (augment.rewritings)."
         )
     reports = [ReadReport(source.name) for source in annotated]
     pairs, statistics = build_nli(_frames(annotated, reports, config.max_bad_share), work.store.scan(corpus))
@@ -162,8 +159,8 @@ def nli(work: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusR
         f"label {label}": n for label, n in pairs["label"].value_counts().sort("label").iter_rows()
     }
     work.draft.note({"statistics": statistics.model_dump(), "unlabelled": counts, "labels": labels})
-    rows = [{"what": what, "count": n} for what, n in (counts | statistics.model_dump() | labels).items()]
-    show_table("nli-statistics", rows, "From labelled pairs read to pairs of the corpus's sentences")
+    rows = [{"count of": name, "count": n} for name, n in (counts | statistics.model_dump() | labels).items()]
+    show_table("nli-statistics", rows, "Labelled pairs read, and pairs of sentences of the corpus")
 
 
 def _frames(

@@ -21,63 +21,51 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
 
 TRAIN: Final = "train"  # name of the training part
-RARE, BETWEEN = "rare_classes", "idle_labels"
+RARE, UNUSED = "rare_classes", "idle_labels"
 """Figures of a corpus: rows of each class that is too rare to use, and the number of other unused labelled rows."""
 
 
 def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, use: Use, seed: int = 0) -> pl.DataFrame:
     """Return the used rows: `text_1`, `text_2` (for pairs), `label`, and `part` as in `models.corpus.labels`.
 
-    Rows of rare classes and unused rows are left out. The rows are sorted, so that the order of the file changes
+    Rows of rare classes and unused rows are excluded. The rows are sorted, so that the order of the file changes
     neither pairs nor folds.
 
-    Args:
-        store: store of the passages.
-        passages: the text, with its held-out parts.
-        labels: the labels.
-        use: use of the labels.
-        seed: seed of the random division.
-
     Raises:
-        EvaluationError: too few rows are left for an evaluation.
+        EvaluationError: too few rows remain for an evaluation.
     """
     parts = store.scan(passages).select("sentence_id", "part").collect()
-    held, learnt = (parts.filter((pl.col("part") == TRAIN) == own)["sentence_id"] for own in (False, True))
+    held_out, training = (parts.filter((pl.col("part") == TRAIN) == own)["sentence_id"] for own in (False, True))
     rows = read_labels(labels).sort(*sides_of(labels), "label")
-    divided = rows.with_columns(part=parts_of(rows, sides_of(labels), held, learnt, use=use, seed=seed))
+    divided = rows.with_columns(part=parts_of(rows, sides_of(labels), held_out, training, use=use, seed=seed))
     return enough(divided, labels.kind, use)
 
 
-def apart(own: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
-    """Return the sentences that do not occur in labelled rows used for evaluation.
-
-    Args:
-        own: `sentence_id` of the training candidates.
-        rows: labelled rows from `labelled_rows`.
-        labels: source of the rows.
+def without_test_labels(own: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
+    """Return the rows of `own` (with `sentence_id`) whose sentences do not occur in labelled rows for evaluation.
 
     Raises:
-        EmptyCorpusError: no sentence is left for training.
+        EmptyCorpusError: no sentence remains for training.
     """
-    judging = rows.filter(pl.col("part") != TEACH)
-    spoken = pl.concat([sentences_of(judging[side]) for side in sides_of(labels)])
-    left = own.filter(~pl.col("sentence_id").is_in(spoken.implode()))
-    if left.is_empty():
+    test = rows.filter(pl.col("part") != TEACH)
+    excluded = pl.concat([sentences_of(test[side]) for side in sides_of(labels)])
+    remaining = own.filter(~pl.col("sentence_id").is_in(excluded.implode()))
+    if remaining.is_empty():
         raise EmptyCorpusError(
-            f"all {own.height:,} sentences that could be learnt are of labelled texts that judge, expected others too; "
-            "give text beside the labels"
+            f"all {own.height:,} training sentences occur in test labels, so none remains for training. Give text in "
+            "addition to the labels."
         )
-    return left
+    return remaining
 
 
-def idle(rows: pl.DataFrame, labels: LabelSource) -> dict[str, JsonValue]:
-    """Return the figures of rows left out by `labelled_rows`."""
+def unused_rows(rows: pl.DataFrame, labels: LabelSource) -> dict[str, JsonValue]:
+    """Return the figures of rows that `labelled_rows` excluded."""
     given = read_labels(labels)
     rare = {}
     if labels.kind == "classes":
-        left_out = given.filter(~pl.col("label").is_in(rows["label"].unique().implode()))
-        rare = dict(left_out["label"].value_counts().sort("label").iter_rows())
-    return {RARE: rare, BETWEEN: given.height - rows.height - sum(rare.values())}
+        excluded = given.filter(~pl.col("label").is_in(rows["label"].unique().implode()))
+        rare = dict(excluded["label"].value_counts().sort("label").iter_rows())
+    return {RARE: rare, UNUSED: given.height - rows.height - sum(rare.values())}
 
 
 def rows_by_part(rows: pl.DataFrame) -> dict[str, JsonValue]:
@@ -86,20 +74,20 @@ def rows_by_part(rows: pl.DataFrame) -> dict[str, JsonValue]:
 
 
 def summary_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> list[str]:
-    """Return sentences for a page about the labels left out, from the figures of `idle`."""
+    """Return sentences for a page about the excluded labels, from the figures of `unused_rows`."""
     lines = []
     rare = figures.get(RARE)
     if isinstance(rare, dict) and rare:
-        named = ", ".join(f"{name} ({rows} rows)" for name, rows in rare.items())
-        lines.append(f"Left out of your labels, for too few of their rows can be used: {named}.")
-    if between := figures.get(BETWEEN):
+        named = ", ".join(f"{name} ({count} rows)" for name, count in rare.items())
+        lines.append(f"Excluded from your labels because too few of their rows are usable: {named}.")
+    if unused := figures.get(UNUSED):
         assert labels is not None  # without labels the figure does not exist
-        what = "pairs that share texts with both parts, or" if labels.kind == "pairs" else "rows"
-        lines.append(f"Left out of your labels: {between} {what} of which a sentence is learnt.")
+        rows = "pairs that share texts with both parts, or" if labels.kind == "pairs" else "rows that"
+        lines.append(f"Excluded from your labels: {unused} {rows} contain a training sentence.")
     return lines
 
 
-def judging_labels(
+def evaluation_labels(
     store: Store, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int
 ) -> Labelled | None:
     """Return the labelled rows for evaluation; None without labels.

@@ -13,7 +13,7 @@ from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.readers.read_report import ReadReport
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource, records
-from tasks.corpus.labels import TRAIN, apart, idle, labelled_rows, rows_by_part
+from tasks.corpus.labels import TRAIN, labelled_rows, rows_by_part, unused_rows, without_test_labels
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import progress_of, show_table
 
@@ -50,12 +50,7 @@ def read_passages(work: StageContext, sources: tuple[TextSource, ...], config: H
 
 
 def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut) -> Iterator[pl.DataFrame]:
-    """Read the sentences of files in their order, file by file.
-
-    Args:
-        sources: the files.
-        config: minimum and maximum length of a sentence.
-        left_out: counts sentences outside these lengths.
+    """Read the sentences of files in order, file by file; `left_out` counts too short and too long sentences.
 
     Raises:
         SourceError: too many records of a file cannot be read.
@@ -78,26 +73,19 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
 
 @stage(ref=CorpusRef, version=4)
 def learnt(work: StageContext, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int) -> None:
-    """Make the training corpus: unique sentences of the part `train`, without those of evaluation labels.
-
-    Args:
-        work: the stage's context.
-        passages: all sentences.
-        labels: labels, if any.
-        use: use of the labels.
-        seed: decides which labels are for evaluation.
+    """Make the training corpus: unique sentences of the part `train`, without those of test labels.
 
     Raises:
         EvaluationError: there are too few labels for an evaluation; raised before training.
-        EmptyCorpusError: all training candidates occur in evaluation labels.
+        EmptyCorpusError: all training candidates occur in test labels.
     """
     table = work.store.scan(passages).collect()
-    own, idle_labels = _corpus(table.filter(part=TRAIN)), {}
+    own, counts = _corpus(table.filter(part=TRAIN)), {}
     if labels is not None:
         rows = labelled_rows(work.store, passages, labels, use=use, seed=seed)
-        own, idle_labels = apart(own, rows, labels), idle(rows, labels) | rows_by_part(rows)
+        own, counts = without_test_labels(own, rows, labels), unused_rows(rows, labels) | rows_by_part(rows)
     work.draft.write(own)
-    work.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **idle_labels})
+    work.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **counts})
 
 
 @stage(ref=CorpusRef, version=1)
@@ -110,14 +98,7 @@ def field_held(work: StageContext, passages: PassagesRef) -> None:
 
 @stage(ref=CorpusRef, version=3)
 def translated(work: StageContext, corpus: CorpusRef, most: int, seed: int) -> None:
-    """Sample the sentences to translate from the training corpus.
-
-    Args:
-        work: the stage's context.
-        corpus: the training corpus.
-        most: maximum number of sentences.
-        seed: seed of the sample.
-    """
+    """Sample at most `most` sentences of the training corpus, to translate them."""
     sentences = work.store.scan(corpus).collect().sort(scattered(pl.col("sentence_id"), seed))
     work.draft.write(sentences.head(most).sort("sentence_id"))
 

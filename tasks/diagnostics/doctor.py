@@ -23,7 +23,7 @@ from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
 from tasks.embedding.encoders import TAUGHT, described_folder, encoder_folder, find_encoder, resolve_named_model
 from tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
 from tasks.stage.device import cores, device_of
-from tasks.stage.shards import look_at_cluster
+from tasks.stage.shards import count_workers
 from tasks.translation.translate import try_translator
 from tasks.translation.translator import find_translator
 
@@ -52,16 +52,16 @@ def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
     from models.encoder.serialization.load import check_settings, read_saved
 
     if TAUGHT.fullmatch(config.model):
-        return f"{find(site.open_store(), config.model)}, vectors that a teacher made"
+        return f"{find(site.open_store(), config.model)}, stored vectors of a teacher"
     if is_vectors_file(config.model):
-        return f"sha256:{find_vectors_file(config.model).digest}"[:_SHOWN]  # the run reads the whole file
+        return f"sha256:{find_vectors_file(config.model).digest}"[:_SHOWN]  # the run reads the complete file
     encoder, store = find_encoder(site, config.model, config.revision), site.open_store()
     if isinstance(encoder, ResolvedModel) and not _is_here(encoder):
         check_settings(read_saved(described_folder(store, encoder)), config)
-        return f"{encoder.identity[:_SHOWN]}, {_elsewhere(encoder)}; its settings will do"
+        return f"{encoder.identity[:_SHOWN]}, {_elsewhere(encoder)}; its settings are valid"
     width = SentenceEncoder.load(encoder_folder(store, encoder), config).encode([_SENTENCE]).shape[1]
     name = encoder.identity if isinstance(encoder, ResolvedModel) else encoder.path
-    return f"{name[:_SHOWN]}, gives vectors of width {width}"
+    return f"{name[:_SHOWN]}, vectors of width {width}"
 
 
 def look_at_model(site: RunContext, name: str, revision: str | None) -> str:
@@ -73,9 +73,9 @@ def look_at_model(site: RunContext, name: str, revision: str | None) -> str:
     model = resolve_named_model(site, name, revision)
     if not _is_here(model):
         return f"{model.identity[:_SHOWN]}, {_elsewhere(model)}"
-    lacking = [part for part in _parts(model.folder) if not any(model.folder.glob(part))]
-    if lacking:
-        raise SourceError(f"{model.folder} has no {' and no '.join(lacking)}; check that the copy is complete")
+    missing = [part for part in _parts(model.folder) if not any(model.folder.glob(part))]
+    if missing:
+        raise SourceError(f"{model.folder} has no {' and no '.join(missing)}; check that the copy is complete")
     return model.identity[:_SHOWN]
 
 
@@ -105,7 +105,7 @@ def look_at_source(site: RunContext, spec: SourceSpec) -> str:
 
 def _seen(source: ResolvedSource) -> str:
     if source.hub is not None and not check_table(source.hub):
-        return f"{source.digest[:_SHOWN]}, on the Hub; columns are seen when it is fetched"
+        return f"{source.digest[:_SHOWN]}, on the Hub; columns are checked when it is downloaded"
     return f"{source.digest[:_SHOWN]}, columns {', '.join(check_columns(source))}"
 
 
@@ -128,7 +128,7 @@ def _parts(folder: Path) -> tuple[str, ...]:
 
 _FREE_GB = 1.0  # with less, any run is at risk; BERT-base checkpoints take about 2 GB each
 
-_TOLERANCE: Final = 0.1  # for sums of 64 products up to 1: TF32 and fp16 stay within it, a wrong product does not
+_TOLERANCE: Final = 0.1  # for sums of 64 products up to 1; errors of TF32 and fp16 are smaller
 
 POOL: Final = "gpu"  # of prefect.yaml
 
@@ -155,7 +155,7 @@ def examine(site: RunContext, run: RunSettings, models: Iterable[tuple[str, str 
 
     Args:
         site: context of the planned run.
-        run: its settings. A run continues without evaluation sets that were not found, if one is left; the corpus, the
+        run: its settings. A run continues without evaluation sets that were not found, if one remains; the corpus, the
             encoders and the dev set are required.
         models: (folder, `embedded:` name or Hub id; revision) of each model, including encoders.
     """
@@ -193,7 +193,7 @@ def look_at_pool(pool: str = POOL) -> Check:
         found = next((each for each in client.read_work_pools() if each.name == pool), None)
     if found is None:
         remedy = "`docker/server-setup.sh` prepares the server for deployments"
-        return Check(f"work pool {pool}", "note", "the server has none", remedy)
+        return Check(f"work pool {pool}", "note", "the server has no such pool", remedy)
     if found.status != WorkPoolStatus.READY:
         remedy = f"`prefect worker start --pool {pool} --limit 1` starts a worker for deployments"
         return Check(f"work pool {pool}", "note", "no worker polls it, or it is paused", remedy)
@@ -223,7 +223,7 @@ def _device(site: RunContext) -> str:
     devices = list(dict.fromkeys(["cpu", *(f"cuda:{number}" for number in numbers), chosen]))
     for device in devices:
         _multiply(device)
-    multiplied = f"products are right on {', '.join(devices)}"
+    multiplied = f"matrix products are correct on {', '.join(devices)}"
     return f"{', '.join(gpus) or 'no GPU'}; {cores()} CPU cores; torch {torch.__version__}; {multiplied}"
 
 
@@ -236,19 +236,19 @@ def _multiply(device: str) -> None:
     found = (factor @ factor).to("cpu", torch.float64)
     if not torch.allclose(found, exact @ exact, rtol=0, atol=_TOLERANCE):
         raise RuntimeError(
-            f"{device} multiplies wrongly; expected the CPU's product to within {_TOLERANCE:g}: take another --device, "
-            "or a build of torch and a driver for it"
+            f"{device} computes wrong matrix products (expected those of the CPU within {_TOLERANCE:g}). Use another "
+            "--device, or install a driver and a torch build for it."
         )
 
 
 def _disk(site: RunContext) -> str:
-    place = site.open_store().local or Path.home()
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free / 1e9
+    path = site.open_store().local or Path.home()
+    while not path.exists():
+        path = path.parent
+    free = shutil.disk_usage(path).free / 1e9
     if free < _FREE_GB:
         raise RuntimeError(
-            f"{free:.1f} GB free at {place}, expected at least {_FREE_GB:g} GB; free space or use --store"
+            f"{free:.1f} GB free at {path} (expected at least {_FREE_GB:g} GB). Free space, or choose another --store."
         )
     return f"{free:.0f} GB free"
 
@@ -262,14 +262,14 @@ def _store(site: RunContext) -> str:
         found = store.fs.cat_file(probe)
         store.fs.rm_file(probe)
     if found != b"bsl":
-        raise RuntimeError(f"{store.url} gives back {found!r} for b'bsl'; choose another store")
-    return f"{store.url}: written, read back and removed a probe; {len(store.refs())} artifacts"
+        raise RuntimeError(f"{store.url}: wrote b'bsl' and read back {found!r}. Choose another --store.")
+    return f"{store.url}: wrote, read and removed a test file; {len(store.refs())} artifacts"
 
 
 def _cluster(site: RunContext) -> str:
     if site.cluster is None:
-        return "none: this process makes all shards"
-    return f"{site.cluster}: {look_at_cluster(site.cluster)} workers"
+        return "none: this process computes all shards"
+    return f"{site.cluster}: {count_workers(site.cluster)} workers"
 
 
 def _look_at_sets(site: RunContext, suite: tuple[str, ...]) -> list[Check]:
@@ -280,7 +280,7 @@ def _look_at_sets(site: RunContext, suite: tuple[str, ...]) -> list[Check]:
         return [Check("sets", "NO", str(error))]
     checks = [_look_at_set(site, name) for name in names]
     if checks and all(check.verdict == "note" for check in checks):
-        checks.append(Check("sets", "NO", "none of the sets can be had, expected one at least", checks[0].remedy))
+        checks.append(Check("sets", "NO", "none of the sets is available (expected at least one)", checks[0].remedy))
     return checks
 
 

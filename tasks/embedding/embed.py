@@ -44,23 +44,28 @@ def embed(
     Raises:
         EncoderError: A sentence has no embedding; the message names its dataset, row and text.
     """
-    held = ReusableVectors(work.store, work.draft.provenance)
+    reusable = ReusableVectors(work.store, work.draft.provenance)
     if isinstance(texts, CorpusRef) and is_large(rows := work.store.manifest(texts).rows):
-        embedded, width = embed_ranges(work, held, encoder, texts, config, precision)
+        embedded, width = embed_ranges(work, reusable, encoder, texts, config, precision)
     else:
-        table, embedded = _in_one_piece(work, held, ResumableEncoding(work.site, encoder, config, precision), texts)
+        table, embedded = _embed_at_once(
+            work, reusable, ResumableEncoding(work.site, encoder, config, precision), texts
+        )
         work.draft.write(table)
         rows, width = table.height, table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
     made = encoder_made(encoder_folder(work.store, encoder), config, precision)
     work.draft.note({"sentences": rows, "embedded": embedded, "dimensions": width, MADE: made})
 
 
-def _in_one_piece(
-    work: StageContext, held: ReusableVectors, encoding: ResumableEncoding, texts: tuple[EvaluationSet, ...] | CorpusRef
+def _embed_at_once(
+    work: StageContext,
+    reusable: ReusableVectors,
+    encoding: ResumableEncoding,
+    texts: tuple[EvaluationSet, ...] | CorpusRef,
 ) -> tuple[pl.DataFrame, int]:
     """Return the vectors, and the number of newly embedded sentences."""
     sentences = _sentences(work.store, texts)
-    known = held.of(sentences)
+    known = reusable.of(sentences)
     missing = sentences.join(known, on="sentence_id", how="anti").sort("sentence_id")
     parts = [known] if known.height else []
     try:
@@ -99,16 +104,16 @@ def embed_tfidf(work: StageContext, corpus: CorpusRef, sets: tuple[EvaluationSet
     """
     from models.encoder.tfidf import TfIdf
 
-    fitted = TfIdf(rows["text"].to_list() for rows in _lots(work.store, corpus))
-    lots = _lots(work.store, sets) if isinstance(sets, CorpusRef) else [unique_sentences(sets)]
+    fitted = TfIdf(rows["text"].to_list() for rows in _batches(work.store, corpus))
+    batches = _batches(work.store, sets) if isinstance(sets, CorpusRef) else [unique_sentences(sets)]
     rows = work.draft.write_all(
-        (sparse_table(lot["sentence_id"], fitted.vectors(lot["text"].to_list())) for lot in lots), SPARSE
+        (sparse_table(batch["sentence_id"], fitted.vectors(batch["text"].to_list())) for batch in batches), SPARSE
     )
     made: dict[str, JsonValue] = {"vectors": "tfidf", "fitted": str(corpus)}
     work.draft.note({"sentences": rows, "dimensions": fitted.width, MADE: made})
 
 
-def _lots(store: Store, corpus: CorpusRef) -> Iterator[pl.DataFrame]:
+def _batches(store: Store, corpus: CorpusRef) -> Iterator[pl.DataFrame]:
     """Yield the sentences of a corpus in the order of their ids, in ranges that fit in memory."""
     table, bits = store.scan(corpus).select("sentence_id", "text"), bits_for(store.manifest(corpus).rows)
     return (in_range(table, number, bits).collect() for number in range(1 << bits))

@@ -67,14 +67,14 @@ class ResumableEncoding:
         return CPU_PART if device_of(self.site) == "cpu" else GPU_PART
 
     def parts(
-        self, frames: Iterable[pl.DataFrame], total: int, kept: Path | None, advance: OnProgress
+        self, frames: Iterable[pl.DataFrame], total: int, folder: Path | None, advance: OnProgress
     ) -> Iterator[pl.DataFrame]:
         """Yield frames with a column `embedding`, each computed or read from a folder of an earlier call.
 
         Args:
             frames: Frames with a column `text`; a later call with the same folder finds equal frames.
             total: Number of sentences in all frames.
-            kept: The folder, with one file per frame, in order; None to save nothing.
+            folder: The folder, with one file per frame, in order; None to save nothing.
             advance: Called as (sentences done, total, detail).
 
         Raises:
@@ -82,7 +82,7 @@ class ResumableEncoding:
         """
         done = 0
         for number, frame in enumerate(frames):
-            file = None if kept is None else kept / f"{number:06}.parquet"
+            file = None if folder is None else folder / f"{number:06}.parquet"
             table = None if file is None else _found(file, frame)
             if table is None:
                 table = self._part(frame, done, total, advance)

@@ -29,7 +29,7 @@ TAUGHT: Final = re.compile(r"embeddings/([0-9a-f]{4,64}|latest)")  # stored vect
 def resolve_encoder(
     site: RunContext, config: EncoderConfig, words: WordsConfig | None = None
 ) -> tuple[CheckpointRef | ResolvedModel, EncoderConfig]:
-    """Find the start of a training, or a teacher.
+    """Find the encoder to train, or a teacher.
 
     Args:
         site: Run context, with the store, mirror and cache to search.
@@ -96,7 +96,7 @@ def _last_trained(store: Store, report: ArtifactRef) -> str:
     """Return the key of a run's checkpoint; after several trainings, the last one's."""
     trained = [entry for entry in store.manifest(report).provenance.inputs.values() if entry.kind == "checkpoint"]
     if not trained:
-        raise ArtifactMissingError(f"{report} names no checkpoint among its inputs; give checkpoint/<key>")
+        raise ArtifactMissingError(f"{report}: has no checkpoint among its inputs. Name checkpoint/<key>.")
     return trained[-1].key
 
 
@@ -130,12 +130,12 @@ def check_learns(start: CheckpointRef | ResolvedModel) -> None:
     """Check that an encoder can be trained, before any work starts.
 
     Raises:
-        EncoderError: The start is an ONNX graph.
+        EncoderError: The encoder is an ONNX graph.
     """
     if isinstance(start, ResolvedModel) and is_graph(start.described):
         raise EncoderError(
-            f"{start.described}: an ONNX graph gives vectors but no gradients, expected weights to train; start from "
-            "the folder that it was exported from"
+            f"{start.described}: an ONNX graph has no gradients (expected weights to train). Start from the folder "
+            "that it was exported from."
         )
 
 
@@ -151,7 +151,7 @@ def can_drop(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
 
 
 def with_saved_settings(site: RunContext, start: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
-    """Complete a configuration: fields with default values take the settings of the start's folder.
+    """Complete a configuration: fields with default values take the settings of the encoder's folder.
 
     Raises:
         EncoderError: A setting contradicts the folder, or this project cannot compute the folder's encoder.
@@ -166,18 +166,18 @@ def with_saved_settings(site: RunContext, start: CheckpointRef | ResolvedModel, 
     from models.encoder.serialization.load import check_settings, read_saved  # imports transformers
 
     saved = read_saved(folder)
-    left = {name for name in _SAVED if getattr(config, name) == EncoderConfig.model_fields[name].default}
-    given = {name: getattr(saved, name) for name in left if getattr(saved, name) is not None}
+    unset = {name for name in _SAVED if getattr(config, name) == EncoderConfig.model_fields[name].default}
+    given = {name: getattr(saved, name) for name in unset if getattr(saved, name) is not None}
     changed = {name: value for name, value in given.items() if value != getattr(config, name)}
     if changed:
-        logger.info("%s: taken over from the folder: %s", folder, changed)
-    settled = config.model_copy(update=changed)
-    check_settings(saved, settled)
-    return settled
+        logger.info("%s: settings from the folder: %s", folder, changed)
+    completed = config.model_copy(update=changed)
+    check_settings(saved, completed)
+    return completed
 
 
 def saved_settings(site: RunContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
-    """Return a teacher's configuration from its folder; a bare transformer keeps the given one."""
+    """Return a teacher's configuration from its folder; for a bare transformer, the given one."""
     if _is_only_planned(site, encoder) or is_bare(site, encoder):
         return config
     from models.encoder.serialization.load import saved_config  # imports transformers

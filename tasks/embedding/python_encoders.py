@@ -54,7 +54,7 @@ def embed_texts(encoder: TextEncoder, texts: Sequence[str], places: Sequence[str
     """Embed texts with a Python object; return vectors (n, d).
 
     Args:
-        encoder: An object with `encode(list[str])`, or a callable; it receives up to `CALL_TEXTS` texts a call.
+        encoder: An object with `encode(list[str])`, or a callable; it receives up to `CALL_TEXTS` texts per call.
         texts: Texts to embed.
         places: Place of each text, such as dataset and row, for errors.
 
@@ -69,14 +69,14 @@ def embed_texts(encoder: TextEncoder, texts: Sequence[str], places: Sequence[str
         part = _matrix(encode(chunk), chunk, places[start])
         if parts and part.shape[1] != parts[0].shape[1]:
             raise EvaluationError(
-                f"{places[start]}: the encoder gives vectors of {part.shape[1]} numbers, {parts[0].shape[1]} before; "
-                "expected one width for all texts: look at its encode()"
+                f"{places[start]}: encode() returned vectors of {part.shape[1]} dimensions (expected "
+                f"{parts[0].shape[1]}, as before). Return vectors of one width for all texts."
             )
         bad = np.flatnonzero(~np.isfinite(part).all(axis=1))
         if len(bad):
             raise EvaluationError(
                 f"{places[start + bad[0]]}: the vector of {chunk[bad[0]][:60]!r} is not finite ({len(bad)} of "
-                f"{len(chunk)} texts), expected numbers; look at the encoder's weights and precision"
+                f"{len(chunk)} texts). Check the encoder's weights and precision."
             )
         parts.append(part)
     return np.concatenate(parts)
@@ -87,13 +87,13 @@ def _matrix(given: ArrayLike, texts: list[str], place: str) -> NDArray[np.float3
         made = np.asarray(given, dtype=np.float32)
     except (TypeError, ValueError) as error:  # rows of several lengths, a tensor on a GPU
         raise EvaluationError(
-            f"{place}: encode() gives {type(given).__name__} that is no matrix ({error}); expected ({len(texts)}, d): "
-            "vectors of one width, on the CPU"
+            f"{place}: encode() returned {type(given).__name__}, which is not a matrix ({error}; expected shape "
+            f"({len(texts)}, d)). Return vectors of one width, on the CPU."
         ) from error
     if made.ndim != 2 or len(made) != len(texts) or made.shape[1] == 0:
         raise EvaluationError(
-            f"{place}: encode() gives shape {made.shape} for {len(texts)} texts, expected ({len(texts)}, d); return "
-            "one vector a text, in their order"
+            f"{place}: encode() returned shape {made.shape} for {len(texts)} texts (expected ({len(texts)}, d)). "
+            "Return one vector per text, in order."
         )
     return made
 
@@ -126,15 +126,15 @@ def embed_corpus(
         SourceError: A source is not available.
         EvaluationError: The object returns no vector for a sentence, or a vector that is not finite.
     """
-    place = site or RunContext()
-    corpus = ingest(place, locate_sources(place, config), config)
-    sentences = place.open_store().scan(corpus).select("sentence_id", "text").collect().sort("sentence_id")
+    site = site or RunContext()
+    corpus = ingest(site, locate_sources(site, config), config)
+    sentences = site.open_store().scan(corpus).select("sentence_id", "text").collect().sort("sentence_id")
     vectors_ND = embed_texts(encoder, sentences["text"].to_list(), [str(corpus)] * sentences.height)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vectors.npy"
         np.save(path, vectors_ND)
         given = PythonVectors(name=name or name_of(encoder), sha256=file_sha256(path), path=path)
-        return take_vectors(place, corpus, given)
+        return take_vectors(site, corpus, given)
 
 
 @stage(ref=EmbeddingsRef, version=1)

@@ -49,21 +49,13 @@ def is_large(sentences: int) -> bool:
 
 def embed_ranges(
     work: StageContext,
-    held: ReusableVectors,
+    reusable: ReusableVectors,
     encoder: CheckpointRef | ResolvedModel,
     corpus: CorpusRef,
     config: EncoderConfig,
     precision: Computed,
 ) -> tuple[int, int]:
     """Write the vectors of a large corpus, one file per range, in the order of ids.
-
-    Args:
-        work: Context of the calling stage.
-        held: Vectors to reuse.
-        encoder: The encoder's artifact or model files.
-        corpus: The sentences.
-        config: Encoder settings.
-        precision: Precision of the computation.
 
     Returns:
         Number of newly embedded sentences, and width D of the vectors.
@@ -75,16 +67,16 @@ def embed_ranges(
     advance, width = progress_of(WHAT), 0
     # Not the store's scratch folder, which two runs share: each must read its own plan.
     with store.workspace() as folder:
-        missing = _missing(sentences, store.manifest(corpus).rows, held)
+        missing = _missing(sentences, store.manifest(corpus).rows, reusable)
         shards = write_shards(missing, folder)
         total = sum(shard.rows for shard in shards)
         if total:
             advance(0, total, "")  # with a count, the terminal prints no line for each shard
-        lacking = [shard.model_copy(update={"total": total}) for shard in shards if shard.rows]
-        calls = [(encoder, shard, config, precision) for shard in lacking]
+        to_embed = [shard.model_copy(update={"total": total}) for shard in shards if shard.rows]
+        calls = [(encoder, shard, config, precision) for shard in to_embed]
         with closing(run_shards(work.site, embed_shard, calls)) as made:
             for number, shard in enumerate(shards):
-                parts = [held.of(_range(sentences, number, "sentence_id"))]
+                parts = [reusable.of(_range(sentences, number, "sentence_id"))]
                 if shard.rows:
                     parts.append(store.scan(next(made)).collect())
                     advance(shard.start + shard.rows, total, "")
@@ -99,11 +91,11 @@ def _range(sentences: pl.LazyFrame, number: int, *columns: str) -> pl.DataFrame:
     return sentences.select(columns).slice(number * SHARD_ROWS, SHARD_ROWS).collect()
 
 
-def _missing(sentences: pl.LazyFrame, count: int, held: ReusableVectors) -> Iterator[pl.DataFrame]:
+def _missing(sentences: pl.LazyFrame, count: int, reusable: ReusableVectors) -> Iterator[pl.DataFrame]:
     """Yield the sentences of each range that have no vector; none of a complete range."""
     for number in range(-(-count // SHARD_ROWS)):
         rows = _range(sentences, number, "sentence_id", "text")
-        known = held.of(rows).select("sentence_id")
+        known = reusable.of(rows).select("sentence_id")
         yield rows.join(known, on="sentence_id", how="anti", maintain_order="left")
 
 
@@ -127,7 +119,7 @@ def embed_shard(
         table = pl.concat(encoded(work, encoding, sentences, advance))
     except NoEmbeddingError as error:
         text = sentences["text"][error.number]
-        raise EncoderError(f"a sentence of the corpus: {text[:60]!r} {error.reason}") from error
+        raise EncoderError(f"corpus sentence: {text[:60]!r} {error.reason}") from error
     work.draft.write(table)
     width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
     work.draft.note({"sentences": table.height, "dimensions": width})
@@ -144,8 +136,8 @@ def encoded(
     if sentences.is_empty():
         return []  # without importing torch
     rows = encoding.part
-    kept = work.store.scratch(work.ref) if sentences.height > rows else None
-    parts = encoding.parts(sentences.iter_slices(rows), sentences.height, kept, advance)
+    folder = work.store.scratch(work.ref) if sentences.height > rows else None
+    parts = encoding.parts(sentences.iter_slices(rows), sentences.height, folder, advance)
     return [part.select("sentence_id", "embedding") for part in parts]
 
 
@@ -166,11 +158,11 @@ class ReusableVectors:
 
     Args:
         store: The store; listed once, so later artifacts are not found.
-        mine: Provenance of the artifact that reuses the vectors.
+        own: Provenance of the artifact that reuses the vectors.
     """
 
-    def __init__(self, store: Store, mine: Provenance) -> None:
-        self._tables = list(_tables(store, mine))
+    def __init__(self, store: Store, own: Provenance) -> None:
+        self._tables = list(_tables(store, own))
 
     def of(self, sentences: pl.DataFrame) -> pl.DataFrame:
         """Return `sentence_id` and `embedding` of the sentences with an existing vector, each once, in any order."""
@@ -188,12 +180,12 @@ class ReusableVectors:
         return pl.concat(found).unique("sentence_id", keep="first", maintain_order=True).collect()
 
 
-def _tables(store: Store, mine: Provenance) -> Iterator[tuple[pl.LazyFrame, int, int]]:
+def _tables(store: Store, own: Provenance) -> Iterator[tuple[pl.LazyFrame, int, int]]:
     """Yield each reusable table with its lowest and highest id."""
     for ref in store.refs(EmbeddingsRef.model_fields["kind"].default):
         try:
             made = store.manifest(ref).provenance
-            if made.stage in STAGES and _space(made) == _space(mine):
+            if made.stage in STAGES and _space(made) == _space(own):
                 table = store.scan(ref)
                 first, last = table.select(pl.min("sentence_id"), pl.max("sentence_id").alias("last")).collect().row(0)
                 if first is not None:

@@ -41,12 +41,12 @@ def fit_transform(work: StageContext, embeddings: EmbeddingsRef, config: Transfo
 
     limit_threads(work.site)
     vectors_ND = _tensor(work.store.scan(embeddings).collect())
-    with stop_requested() as asked:
+    with stop_requested() as should_stop:
         execution = Execution(
             work=work.store.scratch(work.ref),
             save_minutes=work.site.save_minutes,
             keep=work.site.keep_snapshots,
-            should_stop=asked,
+            should_stop=should_stop,
             on_progress=progress_of(f"fitting {config.name}"),
         )
         fitted = fitted_transform(vectors_ND, config, execution)
@@ -88,8 +88,8 @@ def fold_transform(
     restored = _restored(work, fitted)
     if (linear := restored.linear()) is None:
         raise EncoderError(
-            f"{fitted} is a {restored.config.name}, expected a transform that is a matrix, such as whitening; no "
-            "encoder takes in another: transform its vectors"
+            f"{fitted}: {restored.config.name} cannot be folded into an encoder (expected a linear transform, such as "
+            "whitening). Transform the encoder's vectors instead."
         )
     start = SentenceEncoder.load(encoder_folder(work.store, encoder), config)
     folded = start.with_network(fold(start.network, *linear))

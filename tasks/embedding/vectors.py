@@ -83,8 +83,8 @@ class Vectors:
         missing = next((row for row, sentence in enumerate(ids) if sentence not in self.rows), None)
         if missing is not None:
             raise SourceError(
-                f"{place}: the sentence of row {missing + 1} has no vector in {self.name}; embed this set with the "
-                "others that are scored"
+                f"{place}: the sentence of row {missing + 1} has no vector in {self.name}. Embed this set together "
+                "with the other scored sets."
             )
         return self.table[[self.rows[sentence] for sentence in ids]]
 

@@ -95,8 +95,8 @@ def find_afs_set(site: RunContext) -> AfsSet:
     """
     if site.mirror is None:
         raise SourceError(
-            "afs: the official files are on no Hub; put ArgPairs_GC.csv, ArgPairs_GM.csv and ArgPairs_DP.csv into a "
-            "folder `afs` and set BSL_DATA_MIRROR to the folder above it"
+            "afs: no mirror is set, and the Hub has no copy of the official files. Put ArgPairs_GC.csv, "
+            "ArgPairs_GM.csv and ArgPairs_DP.csv into a folder `afs` and set BSL_DATA_MIRROR to its parent folder."
         )
     return resolve_afs_set(f"{site.mirror.rstrip('/')}/{AFS}")
 

@@ -10,7 +10,6 @@ from models.evaluation.config import BootstrapConfig, ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.benchmarks import CLUSTERING
 from storage.datasets.registry import suites_of
-from storage.errors import SourceError
 from storage.readers.benchmarks.clustering import read_clusters
 from storage.sources.read import local_files
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
@@ -57,10 +56,8 @@ class ClusteringKind(FrozenKind[ClusterSet]):
         """Find MTEB's file in the mirror, or on the Hub.
 
         Raises:
-            SourceError: The set does not exist or is not available.
+            SourceError: The set is not available.
         """
-        if name not in self.names:
-            raise SourceError(f"{name!r} names no clustering set; expected one of {', '.join(self.names)}")
         return ClusterSet(dataset=name, source=resolve_source(SourceSpec(dataset=name, split=_SPLIT), site.mirror))
 
     def scores(

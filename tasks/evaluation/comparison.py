@@ -39,14 +39,14 @@ def compare(
         (name, wanted) for name, wanted in sets.items() if isinstance(wanted, ScoredSet) and wanted.split == "test"
     ]
     if len(tests) > 1:
-        apart = [(name, wanted, number) for number, (name, wanted) in enumerate(tests)]
-        drawn.append(replace(mean_of(draws_of_sets(apart, both, config), metric="spearman"), split="test"))
+        independent = [(name, wanted, number) for number, (name, wanted) in enumerate(tests)]
+        drawn.append(replace(mean_of(draws_of_sets(independent, both, config), metric="spearman"), split="test"))
     table = pl.DataFrame([_row(found) for found in drawn]).with_columns(
         model=pl.lit(names[1]), reference=pl.lit(names[0]), subset=pl.lit("all"), seed=pl.lit(config.seed)
     )
     comparison = table.select(COMPARISON.names()).cast(COMPARISON)
     work.draft.write(comparison)
-    show_table("comparison-table", difference_rows(comparison), f"{names[1]} less {names[0]}")
+    show_table("comparison-table", difference_rows(comparison), f"{names[1]} minus {names[0]}")
 
 
 def _row(found: SetDraws) -> dict[str, object]:

@@ -192,10 +192,10 @@ def signed(
 def digests(figures: pl.DataFrame, sets: Sequence[EvaluationSet]) -> dict[tuple[str, str], str]:
     """Return dataset and split of scores → digest of the scored set.
 
-    Two splits of one dataset may be two sets. A split without rows, such as `all`, means the whole set.
+    Two splits of one dataset may be two sets. A split without rows, such as `all`, means the complete set.
     """
     places = figures.select("dataset", "split").unique(maintain_order=True).rows()
-    return {(dataset, split): digest_of(_behind(dataset, split, sets)) for dataset, split in places}
+    return {(dataset, split): digest_of(_set_of(dataset, split, sets)) for dataset, split in places}
 
 
 @lru_cache(maxsize=64)
@@ -208,6 +208,6 @@ def digest_of(wanted: EvaluationSet) -> str:
     return rows_digest((split, rows.iter_rows()) for split, rows in rows_of(wanted).items())
 
 
-def _behind(dataset: str, split: str, sets: Sequence[EvaluationSet]) -> EvaluationSet:
+def _set_of(dataset: str, split: str, sets: Sequence[EvaluationSet]) -> EvaluationSet:
     own = [wanted for wanted in sets if wanted.dataset == dataset]
     return next((wanted for wanted in own if split in rows_of(wanted)), own[0])

@@ -74,7 +74,7 @@ class FoundSets:
 
     @property
     def drawn(self) -> dict[str, EvaluationSet]:
-        """Name → set, for the sets on which systems are compared; `embedded:` is left out of the names."""
+        """Name without `embedded:` → set, for the sets on which systems are compared."""
         return {name.removeprefix(EMBEDDED): found for name, found in self.sets.items() if kind_of(name).is_drawn}
 
     def embedded(self) -> tuple[EvaluationSet, ...]:
@@ -82,11 +82,11 @@ class FoundSets:
         return tuple(found for name, found in self.sets.items() if not kind_of(name).fine_tunes)
 
     def frozen(self) -> list[tuple[FrozenKind[Any], tuple[EvaluationSet, ...]]]:
-        """Return each frozen kind with its sets; kinds without sets are left out."""
+        """Return each frozen kind that has sets, with its sets."""
         return self._by_kind([kind for kind in KINDS if isinstance(kind, FrozenKind)])
 
     def tuned(self) -> list[tuple[TunedKind[Any], tuple[EvaluationSet, ...]]]:
-        """Return each fine-tuning kind with its sets; kinds without sets are left out."""
+        """Return each fine-tuning kind that has sets, with its sets."""
         return self._by_kind([kind for kind in KINDS if isinstance(kind, TunedKind)])
 
     def _by_kind(self, kinds: list[K]) -> list[tuple[K, tuple[EvaluationSet, ...]]]:
@@ -131,11 +131,7 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
 
 
 def available(site: RunContext, names: Iterable[str]) -> FoundSets:
-    """Find and read sets; return the available ones, and the reason for each missing one.
-
-    Args:
-        site: Run context; its mirror is searched first.
-        names: Names of sets, as from `names_of`.
+    """Find and read sets, first in the mirror; return the available ones, and the reason for each missing one.
 
     Raises:
         UnknownSuiteError: A name belongs to no kind of set.
@@ -147,13 +143,13 @@ def available(site: RunContext, names: Iterable[str]) -> FoundSets:
     for name in names:
         try:
             sets[name] = find_set(site, name)
-        except HubError:  # a passing failure must not change the result by leaving out a set
+        except HubError:  # a temporary failure must not change the result
             raise
         except SourceError as error:
-            logger.warning("%s is missing: %s", name, error)
+            logger.warning("%s is not available: %s", name, error)
             missing[name] = str(error)
     if not sets:
-        raise SourceError("none of the sets can be had: " + "; ".join(missing.values()))
+        raise SourceError("none of the sets is available: " + "; ".join(missing.values()))
     return FoundSets(sets, missing)
 
 
@@ -195,20 +191,21 @@ def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
     names = names_of(suite)
     if tuned := [name for name in names if kind_of(name).fine_tunes]:
         raise UnknownSuiteError(
-            f"evaluation.sets contains {', '.join(tuned)}, which fine-tune the encoder for hours; a run scores it "
-            f"frozen. Ask for them afterwards: bsl evaluate report/<key> --suite {' '.join(tuned)}"
+            f"evaluation.sets contains {', '.join(tuned)}, which fine-tune the encoder for hours; a run scores frozen "
+            f"vectors only. Remove them, and score them after the run: bsl evaluate report/<key> --suite "
+            f"{' '.join(tuned)}"
         )
     return names
 
 
-def shared_names(asked: Sequence[Sequence[str]]) -> list[str]:
-    """Return the names that all lists have, in the order of the first."""
-    return [name for name in asked[0] if all(name in names for names in asked)]
+def shared_names(lists: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names that all lists contain, in the order of the first."""
+    return [name for name in lists[0] if all(name in names for names in lists)]
 
 
-def undrawn(asked: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
+def undrawn(lists: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """Return dataset → its main metrics, for the named sets without draws."""
-    kinds = {name.removeprefix(EMBEDDED): kind_of(name) for names in asked for name in names}
+    kinds = {name.removeprefix(EMBEDDED): kind_of(name) for names in lists for name in names}
     return {name: kind.headline for name, kind in kinds.items() if not kind.is_drawn}
 
 
@@ -222,8 +219,8 @@ def kind_of(name: str) -> AnyKind:
         if kind.knows(name):
             return kind
     nearest = difflib.get_close_matches(name, (*suites(), ALL, *(other for kind in KINDS for other in kind.names)))
-    hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
     raise UnknownSuiteError(
-        f"{name!r} is no suite and no set{hint}; suites are {', '.join(suites())} and {ALL}; "
-        f"protocols that fine-tune {', '.join(tuned_names())}"
+        f"unknown suite or set {name!r}.{hint} Suites: {', '.join(suites())}, {ALL}; fine-tuning protocols: "
+        f"{', '.join(tuned_names())}."
     )

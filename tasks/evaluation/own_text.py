@@ -59,7 +59,7 @@ class OwnTextSet(EvaluationSet):
         tables = list(sentences_of(self.sources, config, LeftOut()))
         sentences = {_PART: whole(pl.concat(tables), config)}
         if not probes(sentences[_PART]):
-            raise EvaluationError(f"{self.dataset}: {TOO_FEW}; give more text ({ENOUGH})")
+            raise EvaluationError(f"{self.dataset}: {TOO_FEW}. Give more text ({ENOUGH}).")
         return sentences
 
     def sentences(self) -> pl.Series:
@@ -92,7 +92,7 @@ class HeldOutSet(EvaluationSet):
         if self.labels is not None:
             tables[_LABELS] = labelled_rows(store, self.passages, self.labels, use="field")
         elif not probes(sentences, tables.get(_TRIPS), questions=self.questions):
-            raise EvaluationError(f"{TOO_FEW}; give more text ({ENOUGH}), or labels")
+            raise EvaluationError(f"{TOO_FEW}. Give more text ({ENOUGH}), or labels.")
         return tables
 
     def sentences(self) -> pl.Series:
@@ -162,19 +162,19 @@ class OwnTextKind(FrozenKind[AnyText]):
 
         rows = []
         for wanted in sets:
-            asked = questions_of(wanted)
-            for found in question_draws(asked, [[vectors]], config.bootstrap):
+            questions = questions_of(wanted)
+            for found in question_draws(questions, [[vectors]], config.bootstrap):
                 (own,) = found.systems
                 low, high = percentile_interval(own.draws[:, 0])
                 figure = {"value": float(own.figures[0]), "ci_low": low, "ci_high": high}
-                rows.append(_place(wanted, found.name) | figure | {"n": len(asked[found.name])})
+                rows.append(_place(wanted, found.name) | figure | {"n": len(questions[found.name])})
         figures = pl.DataFrame(rows)
         return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
     def draws(self, wanted: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the draws of each question on the same resamples of documents, and of labels.
 
-        In means, a named text is one group, and questions and labels of held-out text are a group each.
+        In means, a named text is one group; for held-out text, questions are one group and labels another.
         """
         found = list(question_draws(questions_of(wanted), systems, config))
         if isinstance(wanted, OwnTextSet):
@@ -202,18 +202,12 @@ def _place(wanted: AnyText, question: str) -> dict[str, object]:
 
 
 def question_draws(
-    asked: Mapping[str, Retrieval], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
+    questions: Mapping[str, Retrieval], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> Iterator[SetDraws]:
-    """Return the scores of systems on each question about a text, on the same resamples of its documents.
-
-    Args:
-        asked: questions by name.
-        systems: vectors of each system's encoders, one per seed.
-        config: bootstrap settings.
-    """
+    """Return the scores of systems (vectors per seed) on each question about a text, on the same draws of documents."""
     from models.evaluation.sweep import SetDraws, outcome_draws
 
-    for name, probe in asked.items():
+    for name, probe in questions.items():
         ranks = [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in systems]
         draws = outcome_draws(ranks, probe.unit, resamples=config.resamples, seed=config.seed)
         yield SetDraws(name, METRIC, "text", draws, n=len(probe))

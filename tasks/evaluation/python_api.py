@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tasks.corpus.evaluation_sets import EvaluationSet
 
-_NOT_TUNED = "an object cannot be fine-tuned; name a model: bsl evaluate MODEL --suite …"
+_NOT_TUNED = "a Python object cannot be fine-tuned. Name a model: bsl evaluate MODEL --suite …"
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ def evaluate(
         EvaluationError: The object's vectors cannot be scored; the message names dataset, row and sentence.
     """
     config = ScoringConfig(bootstrap=bootstrap or BootstrapConfig(), probe=probe or ProbeConfig())
-    place, made = site or RunContext(), {"vectors": f"object {name or name_of(encoder)}"}
+    site, made = site or RunContext(), {"vectors": f"object {name or name_of(encoder)}"}
     names = names_of(suite)
     tuned = [name for name in names if kind_of(name).fine_tunes]
     if len(tuned) == len(names):
-        raise SourceError(f"only protocols that fine-tune were asked for; {_NOT_TUNED}")
-    found = available(place, [name for name in names if name not in tuned])
+        raise SourceError(f"all requested sets fine-tune the encoder; {_NOT_TUNED}")
+    found = available(site, [name for name in names if name not in tuned])
     tables = [
-        kind.figures(sets, _embedded(encoder, sets, made), config, device_of(place)) for kind, sets in found.frozen()
+        kind.figures(sets, _embedded(encoder, sets, made), config, device_of(site)) for kind, sets in found.frozen()
     ]
     missing = {**found.missing, **dict.fromkeys(tuned, _NOT_TUNED)}
     return Evaluation(pl.concat(tables, how="diagonal_relaxed"), missing)

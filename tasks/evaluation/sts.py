@@ -92,9 +92,7 @@ class StsKind(FrozenKind[ScoredSet]):
             cosines = cosines_of(vectors, scored)
             if vectors.is_sparse and not cosines.any():
                 # For example TF-IDF of an English corpus on Arabic: all cosines are 0, so no correlation is defined.
-                logger.warning(
-                    "%s: no pair shares a word of the corpus, so %s has no figure there", scored.name, vectors.name
-                )
+                logger.warning("%s: no pair shares a word of the corpus, so %s has no score", scored.name, vectors.name)
                 continue
             rows = read_scored_set(scored).select("subset", gold="score", cosine=pl.Series(cosines))
             place = {"dataset": scored.dataset, "split": scored.split}

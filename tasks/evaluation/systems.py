@@ -78,8 +78,10 @@ def find_encoder_systems(
     """
     found = [find_encoder_system(site, name, reading) for name in names]
     labels = [one.label for one in found]
-    if twice := {label for label in labels if labels.count(label) > 1}:
-        raise ValueError(f"two models would both be called {', '.join(twice)}; give each once, or rename a folder")
+    if repeated := {label for label in labels if labels.count(label) > 1}:
+        raise ValueError(
+            f"two models have the same name: {', '.join(repeated)}. Give each model once, or rename a folder."
+        )
     suffix = " (bf16)" if precision == "bf16" else ""
     return [one.model_copy(update={"label": one.label + suffix}) for one in found]
 

@@ -10,7 +10,6 @@ import polars as pl
 from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.registry import DATASETS, headings_of, suites_of
-from storage.errors import SourceError
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
 from storage.record import Record
 from storage.sources.scored_sets import CLASS, read_transfer_table
@@ -56,9 +55,9 @@ class TransferSet(EvaluationSet):
         """Return all texts, with `blank` in place of blank lines."""
         texts = DATASETS[self.dataset].texts
         frames = rows_of(self).values()
-        return pl.concat([self.spoken(rows[name]).rename("text") for rows in frames for name in texts])
+        return pl.concat([self.filled(rows[name]).rename("text") for rows in frames for name in texts])
 
-    def spoken(self, texts: pl.Series) -> pl.Series:
+    def filled(self, texts: pl.Series) -> pl.Series:
         """Return texts for the encoder, with `blank` in place of blank lines."""
         return texts.str.replace(r"^\s*$", self.blank)
 
@@ -83,10 +82,8 @@ class TransferKind(FrozenKind[TransferSet]):
             name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
 
         Raises:
-            SourceError: The set does not exist or is not available; the message names the searched places.
+            SourceError: The set is not available; the message names the searched places.
         """
-        if name not in TRANSFER_SETS:
-            raise SourceError(f"{name!r} names no transfer set; expected one of {', '.join(TRANSFER_SETS)}")
         splits = TRANSFER_SETS[name].files
         sources = {split: resolve_source(SourceSpec(dataset=name, split=split), site.mirror) for split in splits}
         found = tuple(TransferSplit(name=split, source=source) for split, source in sources.items())
@@ -154,7 +151,7 @@ def _part(labelled: TransferSet, split: str, rows: pl.DataFrame, vectors: Vector
     names = [name for name in rows.columns if name != CLASS]
     embedded = [
         vectors.features(
-            labelled.spoken(rows[name]), f"{labelled.dataset} {split}{'' if len(names) == 1 else f', {name}'}"
+            labelled.filled(rows[name]), f"{labelled.dataset} {split}{'' if len(names) == 1 else f', {name}'}"
         )
         for name in names
     ]

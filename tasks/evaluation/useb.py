@@ -11,7 +11,6 @@ from models.evaluation.config import BootstrapConfig, ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.benchmarks import USEB
 from storage.datasets.registry import DATASETS, suites_of
-from storage.errors import SourceError
 from storage.readers.benchmarks.useb import READERS
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
@@ -62,23 +61,21 @@ class UsebKind(FrozenKind[UsebSet]):
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """Suites of test splits; a dev split has to be named, such as `askubuntu/dev`."""
+        """Suites of test splits; a dev split is requested by name, such as `askubuntu/dev`."""
         return {suite: tuple(dataset.name for dataset in members) for suite, members in suites_of(USEB).items()}
 
     def knows(self, name: str) -> bool:
         """Return whether the name is a split of a USEB dataset."""
-        dataset, split = _parted(name)
+        dataset, split = _split_name(name)
         return dataset in READERS and split in DATASETS[dataset].splits
 
     def find(self, site: RunContext, name: str) -> UsebSet:
         """Find the files of the evaluation archive in the mirror.
 
         Raises:
-            SourceError: The set does not exist, or no mirror has its files; the message names the archive to unpack.
+            SourceError: No mirror has the files of the set; the message names the archive to unpack.
         """
-        if not self.knows(name):
-            raise SourceError(f"{name!r} names no set of USEB; expected one of {', '.join(self.names)}")
-        dataset, split = _parted(name)
+        dataset, split = _split_name(name)
         return UsebSet(
             dataset=dataset,
             split=split,
@@ -166,9 +163,9 @@ def _rankings(rows: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]
 def _of_candidates(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
     from models.evaluation.metrics import ranked
 
-    asked = queries.select("query", sentence1="text", answers="relevant")
+    texts = queries.select("query", sentence1="text", answers="relevant")
     pairs = documents.select("query", "document", sentence2="text").join(
-        asked, on="query", how="inner", maintain_order="left"
+        texts, on="query", how="inner", maintain_order="left"
     )
     scored = pairs.select(
         "query",
@@ -194,6 +191,6 @@ def _from_pool(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vectors,
     ]
 
 
-def _parted(name: str) -> tuple[str, str]:
+def _split_name(name: str) -> tuple[str, str]:
     dataset, _, split = name.partition("/")
     return dataset, split or _TEST

@@ -31,10 +31,10 @@ def teach_student(
     """Train the student, resumable, and write it as a sentence-transformers folder in half precision.
 
     Args:
-        work: RunContext, store and draft.
+        work: the stage's context.
         sources: Training collections, and the evaluation sets, whose sentences are excluded.
         start: The masked LM.
-        teacher: The encoder whose vectors the student learns.
+        teacher: The encoder whose vectors are the targets.
         recipe: Selection of sentences, and training settings.
     """
     import polars as pl
@@ -47,17 +47,17 @@ def teach_student(
     from models.training.loop import train
 
     limit_threads(work.site)
-    every = english_sentences(read_collections(sources), recipe.training.seed)
-    texts = [text for text in every if len(text.split()) <= recipe.most_words][: recipe.sentences]
-    known = _vectors(work, teacher, recipe, texts)
-    pairs = pl.DataFrame({"sentence_id": known.ids, "text_1": texts, "text_2": texts})
+    english = english_sentences(read_collections(sources), recipe.training.seed)
+    texts = [text for text in english if len(text.split()) <= recipe.most_words][: recipe.sentences]
+    targets = _vectors(work, teacher, recipe, texts)
+    pairs = pl.DataFrame({"sentence_id": targets.ids, "text_1": texts, "text_2": texts})
     config = EncoderConfig(model="bert-mini", max_length=recipe.max_length)
     encoder = SentenceEncoder.load(work.store.fetch(start) / MODEL, config)
     result = train(
         pairs,
         encoder,
         recipe.training,
-        teacher=known,
+        teacher=targets,
         execution=Execution(
             work=work.store.scratch(work.ref), device=device_of(work.site), on_progress=progress_of("student")
         ),

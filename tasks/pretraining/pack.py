@@ -26,7 +26,7 @@ def pack(store: Store, ref: ArtifactRef, name: str, root: Path, seed: int) -> Pa
     Args:
         store: The artifact's store.
         ref: An artifact of kind `asset`.
-        name: Name of an asset of the package; its description, licence and sources stay.
+        name: Name of an asset of the package; its description, licence and sources are copied.
         root: Folder of embedded assets; an existing asset with that name is replaced.
         seed: Seed of the training.
 

@@ -41,7 +41,9 @@ def locate_collections(site: RunContext, names: tuple[str, ...]) -> tuple[Resolv
         SourceError: No mirror is set, or a collection is missing in it.
     """
     if site.mirror is None:
-        raise SourceError("assets are built from a mirror of licensed collections and none is set; set BSL_DATA_MIRROR")
+        raise SourceError(
+            "no mirror is set (expected one with the licensed collections of the assets). Set BSL_DATA_MIRROR."
+        )
     root = site.mirror.rstrip("/")
     return tuple(resolve_source(SourceSpec(path=f"{root}/{name}.parquet", name=name)) for name in names)
 
@@ -58,7 +60,7 @@ def pretrain_encoder(
     """Train a WordPiece vocabulary and a masked LM.
 
     Args:
-        work: RunContext, store and draft.
+        work: the stage's context.
         sources: Training collections, and the evaluation sets, whose sentences are excluded.
         kept_out: Held-out pairs, whose sentences are excluded too from the training of a multilingual model.
         recipe: Languages, shape, budget.
@@ -76,8 +78,8 @@ def pretrain_encoder(
     frames = read_collections(sources)
     if recipe.multilingual:
         held_out = (pl.read_parquet(source.files[0]) for source in kept_out)
-        unseen = [text for frame in held_out for side in frame for text in side]
-        texts = multilingual_sentences(frames, unseen, seed)
+        excluded = [text for frame in held_out for side in frame for text in side]
+        texts = multilingual_sentences(frames, excluded, seed)
     else:
         texts = english_sentences(frames, seed)
     tokenizer = train_wordpiece(texts, recipe.vocabulary, accents=recipe.multilingual)
@@ -175,7 +177,7 @@ def back_translate(
     """Translate English by an embedded model, as training data for the translator back into English (round trips).
 
     Args:
-        work: RunContext, store and draft.
+        work: the stage's context.
         translator: Translator from English into the languages.
         sources: Collections with SNLI, the sentence pairs and the evaluation sets.
         parallel: Split whose held-out pairs are excluded.
@@ -190,8 +192,8 @@ def back_translate(
     folder = work.store.fetch(translator) / MODEL
     held_out = pl.concat([pl.read_parquet(path)["en"] for path in sorted(work.store.fetch(parallel).glob("held-*"))])
     pairs = pl.read_parquet(sample.files[0])
-    unseen = [*held_out, *pairs["premise"], *pairs["hypothesis"]]
-    english = round_trip_sentences(read_collections(sources), unseen, chosen.captions, chosen.everyday)
+    excluded = [*held_out, *pairs["premise"], *pairs["hypothesis"]]
+    english = round_trip_sentences(read_collections(sources), excluded, chosen.captions, chosen.everyday)
     for code in chosen.languages:
         config = TranslatorConfig(
             model=str(translator), source_lang="en", target_lang=code, target_token=f">>{LANGUAGES[code]}<<"

@@ -58,7 +58,7 @@ class Table:
         title: The caption.
         heads: The headings.
         rows: The rows.
-        brief: Whether Markdown leaves out the intervals, so that a wide table fits the page of the Prefect UI.
+        brief: Whether Markdown omits the intervals, so that a wide table fits the page of the Prefect UI.
     """
 
     template: ClassVar[str] = """\
@@ -259,12 +259,12 @@ class Folded:
 
 @dataclass(frozen=True)
 class Part:
-    """A section of a page; renderers leave out a section without blocks.
+    """A section of a page; renderers skip a section without blocks.
 
     Attributes:
         title: The heading.
         blocks: The content.
-        html_only: Whether Markdown leaves the section out, because it is long or differs between equal runs (seconds,
+        html_only: Whether Markdown omits the section, because it is long or differs between equal runs (seconds,
             cache hits, commit). The bytes of a Markdown page are part of its artifact's digest.
     """
 
@@ -300,20 +300,12 @@ class Page:
     def of_result(
         cls, title: str, sentences: Sequence[str], chart: Chart | None, parts: Sequence[Part], word: str = ""
     ) -> Page:
-        """Return the page of a comparison: the verdict, the findings and a chart, then the sections.
-
-        Args:
-            title: The heading.
-            sentences: The findings, one sentence each.
-            chart: Chart of the systems' scores; None for none.
-            parts: The sections.
-            word: The verdict in capitals; empty for none.
-        """
+        """Return the page of a comparison: the verdict, the findings and a chart, then the sections."""
         lead: list[Block] = [*map(Prose, sentences[1:]), *([Charts([chart], lead=True)] if chart else [])]
         return cls(title, word, sentences[0] if sentences else "", lead, parts)
 
     @property
-    def filed(self) -> list[Chart]:
+    def chart_files(self) -> list[Chart]:
         """The charts that Markdown shows as files."""
         blocks = [*self.lead, *(block for part in self.parts if not part.html_only for block in part.blocks)]
         return [chart for block in blocks if isinstance(block, Charts) and block.files for chart in block.drawn]

@@ -149,28 +149,25 @@ def system_chart(scores: pl.DataFrame) -> Chart | None:
     """Return a chart of every system's Spearman correlation on the last test set of scored pairs.
 
     Without such a set, the first score of the tables is drawn; without scores the result is None.
-
-    Args:
-        scores: The table `scores` of all systems.
     """
-    whole = scores.filter(PRINTED)
-    tests = whole.filter(split="test", metric="spearman", protocol="all")
-    if not whole.height:
+    printed = scores.filter(PRINTED)
+    tests = printed.filter(split="test", metric="spearman", protocol="all")
+    if not printed.height:
         return None
-    place = tests.row(-1, named=True) if tests.height else whole.row(0, named=True)
-    return figure_chart(scores, place, dict.fromkeys(whole["model"], "system"), [])
+    place = tests.row(-1, named=True) if tests.height else printed.row(0, named=True)
+    return figure_chart(scores, place, dict.fromkeys(printed["model"], "system"), [])
 
 
 def figure_chart(
-    scores: pl.DataFrame, place: Mapping[str, Any], roles: Mapping[str, str], beside: Sequence[Mark]
+    scores: pl.DataFrame, place: Mapping[str, Any], roles: Mapping[str, str], others: Sequence[Mark]
 ) -> Chart:
     """Return a chart of every system's score on one set, with intervals.
 
     Args:
         scores: The table `scores` of all systems.
-        place: A row of it, which gives the dataset, split, subset, metric and protocol.
+        place: A row of it with the dataset, split, subset, metric and protocol.
         roles: System → its role.
-        beside: Further marks, such as published scores.
+        others: Further marks, such as published scores.
     """
     own = scores.filter(**{name: place[name] for name in (*PLACE, "subset")}).unique("model", maintain_order=True)
     marks = [
@@ -178,26 +175,17 @@ def figure_chart(
         for model, value, *ends in own.select("model", "value", "ci_low", "ci_high").rows()
     ]
     axis = f"{place['metric'].capitalize()} × 100 on {place['dataset']} {place['split']}, with 95 % interval"
-    return score_chart([*marks, *beside], axis)
+    return score_chart([*marks, *others], axis)
 
 
 def training_charts(logs: Mapping[str, pl.DataFrame]) -> list[Chart]:
-    """Return charts of training: each quantity by step, and the plane of alignment and uniformity.
-
-    Args:
-        logs: Name of a training → its log.
-    """
+    """Return charts of trainings (name → log): each quantity by step, and the plane of alignment and uniformity."""
     curves = training_curves(logs)
     return [*curves, *([_plane(logs)] if any(log["uniformity"].count() for log in logs.values()) else [])]
 
 
 def training_curves(logs: Mapping[str, pl.DataFrame], most: int | None = None) -> list[Chart]:
-    """Return a chart of each logged quantity by step, loss and dev score first.
-
-    Args:
-        logs: Name of a training → its log.
-        most: Maximum number of charts; None for all.
-    """
+    """Return at most `most` charts of the logged quantities by step, loss and dev score first."""
     seen = [panel for panel in _PANELS if any(log[panel[0]].count() for log in logs.values())]
     return [_curve(logs, column, title, scale) for column, title, scale in seen[:most]]
 
@@ -239,7 +227,9 @@ def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
         axes.set_xlabel("uniformity")
         axes.set_ylabel("alignment")
         _legend(axes, len(logs))
-        return inline(figure, "plane", "Alignment over uniformity, a point an evaluation, from the start to the end")
+        return inline(
+            figure, "plane", "Alignment and uniformity, one point per evaluation, from the first to the last step"
+        )
 
 
 def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, NDArray[np.float64]]) -> list[Chart]:
@@ -266,7 +256,7 @@ def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, ND
         axes.set_xlabel("cosine")
         axes.set_ylabel("pairs")
         axes.set_title("Histogram of cosines", loc="left")
-        # Space for the legend above the bars, whose top may be anywhere.
+        # Space for the legend above the bars.
         axes.set_ylim(0, axes.get_ylim()[1] * 1.35)
         axes.legend(loc="upper left")
         return [*densities, inline(figure, f"cosines-{name}", f"Histogram of the cosines of {', '.join(cosines)}")]
@@ -293,7 +283,7 @@ def _density(name: str, system: str, colour: str, gold: NDArray[np.float64], cos
         axes.set_xlabel("gold score")
         axes.set_ylabel("cosine")
         axes.grid(color=GRID)
-        return inline(figure, name, f"Cosine over gold score, {system}: density of pairs, and the mean as a line")
+        return inline(figure, name, f"Cosine by gold score, {system}: density of pairs, and the mean as a line")
 
 
 def cycled(number: int) -> list[str]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Starts of code spans, emphasis, HTML, table cells and entities; the end of a link's or image's text before its target;
-# underscores, except inside a word, where they mean nothing.
+# underscores, except inside a word.
 _ACTIVE: Final = re.compile(r"[\\`*<>|~&]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])")
 _INVISIBLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SPAN: Final = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -32,18 +32,18 @@ def plain(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """One line of Markdown as `plain`, in which words between single backticks are code."""
+    """Escape a text as `plain`, with words between single backticks as code."""
     others, words = _SPAN.split(text)[::2], _SPAN.findall(text)
     return "".join(map("".join, zip(map(plain, others), [*map(code, words), ""], strict=True)))
 
 
 def html_sentence(text: str) -> Markup:
-    """Escaped HTML, in which words between single backticks are code."""
+    """Escape a text for HTML, with words between single backticks as code."""
     return Markup(_SPAN.sub(r"<code>\1</code>", str(escape(visible(text)))))
 
 
 def code(text: str) -> str:
-    """Return a text as a Markdown code span; it may contain backticks."""
+    """Return a text, with or without backticks, as a Markdown code span."""
     line = _line(text)
     longest = max(map(len, re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)

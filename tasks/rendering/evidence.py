@@ -12,41 +12,41 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-MRR: Final = "MRR is 1 / the place at which the right one is found, averaged."
-_ASKED: Final = {
-    "neighbour": "the sentence behind it in its document",
-    "title": "the title of its document",
+MRR: Final = "MRR (mean reciprocal rank) is the mean of 1 / rank of the correct answer."
+_ANSWERS: Final = {
+    "neighbour": "the next sentence of the document",
+    "title": "the title of the document",
     "round trip": "the source sentence of a round trip through another language",
-    "crop": "the other half of a sentence",
+    "crop": "the other half of the sentence",
 }
 _ROLES: Final = {
     "counts": "decides",
-    "guard": "may forbid",
-    "shown": "is shown",
+    "guard": "can veto",
+    "shown": "reported only",
 }
 
 
 def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
-    """Return a row per piece of evidence, × 100; columns that may exceed the Prefect UI's narrow page come last."""
+    """Return a row per piece of evidence, × 100; columns that may not fit the narrow page of the UI come last."""
     return [
         {
-            "of": row["evidence"],
+            "evidence": row["evidence"],
             "difference": signed(row["difference"], row["ci_low"], row["ci_high"]),
             "p": p_value(row["p_value"]),
             "before": _percent(row["before"]),
             "after": _percent(row["after"]),
-            "figure": row["metric"],
-            "it": _ROLES[row["role"]],
+            "metric": row["metric"],
+            "role": _ROLES[row["role"]],
             "n": f"{row['n']:,}",
-            "among": f"{row['among']:,}" if row["among"] else "",
-            "to find": _ASKED.get(row["evidence"], ""),
+            "candidates": f"{row['among']:,}" if row["among"] else "",
+            "correct answer": _ANSWERS.get(row["evidence"], ""),
         }
         for row in proof.iter_rows(named=True)
     ]
 
 
 def weighed(scores: Iterable[tuple[float, float]]) -> list[dict[str, str]]:
-    """Return a row per share of the training with its score on the general dev set."""
+    """Return a row per share of the trained weights with its score on the general dev set."""
     return [{"share": f"{share:g}", "general dev set": f"{100 * value:.1f}"} for share, value in scores]
 
 

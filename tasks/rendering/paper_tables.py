@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from models.evaluation.signature import joint_signature
+from storage.record import Record
 from tasks.rendering.blocks import Row, Table
 from tasks.rendering.numbers import MISSING
 from tasks.rendering.score_tables import figure_cell
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     Figures = Mapping[str, Mapping[str, Any]]
 
 
-class PaperTable(BaseModel):
+class PaperTable(Record):
     """Layout of a published table; each kind of evaluation lists its tables."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     title: str
     """Title of the table."""
@@ -59,10 +57,7 @@ _OVER_SUBSETS: Final = ("mean", "wmean")
 
 
 def paper_tables(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[tuple[str, list[dict[str, str]]]]:
-    """Return title and rows of every table with at least one score.
-
-    A row is a system under one metric and protocol. A missing score is a dash, and the row then has no average.
-    """
+    """Return title and rows of every table with at least one score; a row with a missing score has no average."""
     made = [(table.title, _rows(table, scores)) for table in tables]
     return [(title, rows) for title, rows in made if rows]
 
@@ -139,31 +134,34 @@ def tables_of(
         columns = [(name, heading) for name, heading in table.columns if any(name in line for _, line in lines)]
         if not columns:
             continue
-        whole = len(columns) == len(table.columns) > 1
-        mean = table.divided if whole else None
-        heads = ["system", "figure", *(heading for _, heading in columns), *([table.average] if whole else [])]
+        complete = len(columns) == len(table.columns) > 1
+        mean = table.divided if complete else None
+        heads = ["system", "figure", *(heading for _, heading in columns), *([table.average] if complete else [])]
         names = [name for name, _ in columns]
-        rows = [Row([model, figure, *_measured(line, names, whole=whole)]) for (model, figure), line in lines]
+        rows = [Row([model, figure, *_measured(line, names, complete=complete)]) for (model, figure), line in lines]
         for (model, figure), line in lines:
             if model == result:
                 rows += [
                     both
-                    for row in _beside(published, {*names, mean}, figure)
-                    for both in (_printed(row, names, mean, whole=whole), _less(row, line, names, mean, whole=whole))
+                    for row in _published_rows(published, {*names, mean}, figure)
+                    for both in (
+                        _printed(row, names, mean, complete=complete),
+                        _difference(row, line, names, mean, complete=complete),
+                    )
                 ]
         yield Table(f"{table.title}: figures × 100 with 95 % interval", heads, rows, brief=True)
 
 
-def _measured(line: Figures, names: Sequence[str], *, whole: bool) -> Iterator[str]:
+def _measured(line: Figures, names: Sequence[str], *, complete: bool) -> Iterator[str]:
     for name in names:
         row = line.get(name)
         yield MISSING if row is None else figure_cell(row)
-    if whole:
+    if complete:
         mean = _mean([row["value"] for row in line.values()]) if set(names) <= set(line) else None
         yield MISSING if mean is None else f"{100 * mean:.2f}"
 
 
-def _beside(published: Sequence[PublishedRow], names: Set[str | None], figure: str) -> list[PublishedRow]:
+def _published_rows(published: Sequence[PublishedRow], names: Set[str | None], figure: str) -> list[PublishedRow]:
     """Return each system's first published row with that metric and protocol and at least one of the columns."""
     rows: dict[str, PublishedRow] = {}
     for row in published:
@@ -172,9 +170,9 @@ def _beside(published: Sequence[PublishedRow], names: Set[str | None], figure: s
     return list(rows.values())
 
 
-def _printed(row: PublishedRow, names: Sequence[str], mean: str | None, *, whole: bool) -> Row:
+def _printed(row: PublishedRow, names: Sequence[str], mean: str | None, *, complete: bool) -> Row:
     cells = [row.cells.get(name) or MISSING for name in names]
-    if whole:
+    if complete:
         average = _mean([row.values[name] for name in names]) if set(names) <= set(row.values) else None
         if mean in row.values:
             average = row.values[mean]
@@ -182,15 +180,15 @@ def _printed(row: PublishedRow, names: Sequence[str], mean: str | None, *, whole
     return Row([f"{row.system}: {row.source}", "published", *cells], "published")
 
 
-def _less(row: PublishedRow, line: Figures, names: Sequence[str], mean: str | None, *, whole: bool) -> Row:
+def _difference(row: PublishedRow, line: Figures, names: Sequence[str], mean: str | None, *, complete: bool) -> Row:
     gaps = {name: 100 * line[name]["value"] - row.values[name] for name in names if name in line and name in row.values}
     cells = [f"{gaps[name]:+.2f}" if name in gaps else MISSING for name in names]
-    if whole:
+    if complete:
         average = _mean(list(gaps.values())) if len(gaps) == len(names) else None
         if mean in row.values and set(names) <= set(line):
             average = 100 * _mean([line[name]["value"] for name in names]) - row.values[mean]
         cells.append(MISSING if average is None else f"{average:+.2f}")
-    return Row([f"this run less {row.system}", "difference", *cells], "difference")
+    return Row([f"this run minus {row.system}", "difference", *cells], "difference")
 
 
 def _mean(values: Sequence[float]) -> float:

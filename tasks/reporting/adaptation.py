@@ -44,20 +44,18 @@ ROWS: Final = "rows"
 """Figure of a report: the result of `counts_of`."""
 _ROLES: Final = {"counts": "after", "guard": "before", "shown": "baseline"}
 _DRAWN: Final = (
-    "The chart shows the adapted encoder less the start, with 95 % intervals; at 0 they are equal. A diamond decides, "
-    "a circle may forbid, a square is only shown."
+    "The chart shows the adapted encoder minus the original encoder, with 95 % intervals; at 0 they are equal. A "
+    "diamond marks a figure that decides, a circle one that can veto, a square one that is reported only."
 )
 _HELD_OUT: Final = (
-    "On documents and labels that were held out; 95 % intervals, by drawing documents, of long ones runs of "
-    f"sentences. {MRR}"
+    "Figures on held-out documents and labels, with 95 % intervals. The bootstrap draws documents; it draws long "
+    f"documents in runs of sentences. {MRR}"
 )
-_TAUGHT: Final = {"dropout": "two readings under dropout"}
-_MEASURED: Final = (
-    "The start and the adapted encoder, × 100, on documents and labels that were held out; 95 % intervals"
-)
+_VIEWS: Final = {"dropout": "two encodings under dropout"}
+_MEASURED: Final = "The original and the adapted encoder, × 100, on held-out documents and labels, with 95 % intervals"
 _LIMITS: Final = (
-    "The figures are of the text named below and say nothing of text of another kind. Bias that the start or that text "
-    "carries was neither measured nor removed."
+    "The figures hold for the text named below, not for other kinds of text. Bias in the original encoder and in that "
+    "text was neither measured nor removed."
 )
 
 
@@ -124,26 +122,21 @@ class Adapted:
 
 def exported(verdict: Verdict) -> str:
     """Return a phrase for the exported encoder."""
-    return "the adapted encoder" if verdict.word == "BETTER" else "the start, unchanged"
+    return "the adapted encoder" if verdict.word == "BETTER" else "the original encoder, unchanged"
 
 
-def spelled(views: Sequence[str]) -> str:
-    """Return the goal of training as a clause."""
-    if "labels" in views:
-        return "texts are as alike as their labels say"
-    return f"{' and '.join(_TAUGHT.get(view, view) for view in views)} of a sentence belong together"
+def training_summary(adapted: Adapted) -> str:
+    """Return the goal of training and the share of the trained weights as a sentence."""
+    goal = "similarities follow the labels"
+    if "labels" not in adapted.views:
+        goal = f"{' and '.join(_VIEWS.get(view, view) for view in adapted.views)} of a sentence are similar"
+    rest = "" if adapted.share == 1 else ", the rest from the original encoder"
+    return f"Training goal: {goal}. Exported weights: {100 * adapted.share:g} % from the trained encoder{rest}."
 
 
 @stage(ref=ReportRef, version=12)
 def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
-    """Publish the page of an adaptation and the encoder's card.
-
-    Args:
-        work: the stage's context.
-        made: the artifacts.
-        asked: settings and sources.
-        told: the command that repeats the run.
-    """
+    """Publish the page of an adaptation and the encoder's card."""
     manifest = work.store.manifest(made.proof)
     word, reason, advice = (str(manifest.figures[name]) for name in (VERDICT, "reason", "advice"))
     adapted = Adapted(
@@ -158,7 +151,7 @@ def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationS
     parts = [
         Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()})]),
         evidence_part(adapted.proof, asked.missing),
-        learnt_part(
+        training_part(
             adapted, work.store.scan(made.weighing).collect(), work.store.scan(made.trained, "training_log").collect()
         ),
         text_part(work.store, made.passages, _samples(made), asked.sources, _labelled(work, made, asked)),
@@ -182,10 +175,10 @@ def counts_of(store: Store, made: AdaptationArtifacts) -> dict[str, int]:
         return int(str(store.manifest(ref).figures.get(name, 0)))
 
     return {
-        "sentences learnt from": 0 if made.views is None else count(made.corpus, "sentences"),
-        "labels learnt from": count(made.pairs, "labels"),
-        "labels that judge": count(made.corpus, f"labels {JUDGE}"),
-        "sentences held out": count(made.passages, f"{REPORT} sentences"),
+        "training sentences": 0 if made.views is None else count(made.corpus, "sentences"),
+        "training labels": count(made.pairs, "labels"),
+        "test labels": count(made.corpus, f"labels {JUDGE}"),
+        "held-out sentences": count(made.passages, f"{REPORT} sentences"),
     }
 
 
@@ -199,68 +192,48 @@ def adaptation_page(adapted: Adapted, parts: list[Part]) -> Page:
             "evidence", "metric", "role", "difference", "ci_low", "ci_high"
         ).rows()
     ]
-    chart = score_chart(marks, "Difference × 100 from the start", line=0.0) if marks else None
+    chart = score_chart(marks, "Difference × 100 from the original encoder", line=0.0) if marks else None
     sentences = [f"{adapted.verdict.found} Exported: {exported(adapted.verdict)}."]
     return Page.of_result(f"{adapted.encoder} adapted to your text", sentences, chart, parts, adapted.verdict.word)
 
 
 def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
-    """Return the section of the figures before and after.
-
-    Args:
-        proof: the table `proof`.
-        missing: general sets that were not found.
-    """
-    absent = [Prose(f"Not asked, for they cannot be had here: {', '.join(missing)}.")] if missing else []
+    """Return the section of the figures before and after; `missing` are general sets that were not found."""
+    absent = [Prose(f"Not evaluated because they are not available: {', '.join(missing)}.")] if missing else []
     table = Table.of("Figures × 100", proof_rows(proof))
     return Part("Proof", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent])
 
 
-def learnt_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | None) -> Part:
-    """Return the section on training: its goal, the figures by share, the chosen share, curves.
-
-    Args:
-        adapted: the encoder.
-        weighing: the table `weighing`.
-        log: the training log; None without one.
-    """
+def training_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | None) -> Part:
+    """Return the section on training: its goal, the chosen share, the figures by share, curves."""
     from tasks.rendering.charts import training_charts  # matplotlib
 
-    rest = "" if adapted.share == 1 else ", the rest from the start"
-    taken = f"Taken: {100 * adapted.share:g} % of the trained weights{rest}."
     scores = [] if weighing.is_empty() else [Table.of("General dev set × 100 by share", weighed(weighing.iter_rows()))]
-    blocks: list[Block] = [Prose(f"That {spelled(adapted.views)}. {taken}"), *scores]
+    blocks: list[Block] = [Prose(training_summary(adapted)), *scores]
     curves = [] if log is None else [Charts(training_charts({"training": log}))]
-    return Part("What was learnt", [*blocks, *curves])
+    return Part("Training", [*blocks, *curves])
 
 
 def adapted_card(
     adapted: Adapted, checkpoint: CheckpointRef, sources: Sequence[TextSource], translators: Sequence[str]
 ) -> str:
-    """Return the card as Markdown.
-
-    Args:
-        adapted: the encoder, its figures and its verdict.
-        checkpoint: its artifact.
-        sources: files of the training text.
-        translators: models of the round trips used for training.
-    """
+    """Return the model card as Markdown; `translators` are the models of the round trips used for training."""
     better = adapted.verdict.word == "BETTER"
-    materials = [model_material("encoder at the start", adapted.encoder)]
+    materials = [model_material("original encoder", adapted.encoder)]
     if better:
         materials += [Material("sentences", source.name, UNDECLARED) for source in sources]
         if "round trips" in adapted.views:
             materials += [model_material("translation of views", model) for model in translators]
-    what = (
-        f"It learnt that {spelled(adapted.views)}; {adapted.share:g} of the trained weights, the rest from the start."
+    origin = (
+        training_summary(adapted)
         if better
-        else "Training did not make it better on that text, so this is the start, byte for byte."
+        else "Training did not improve it on that text, so this is the original encoder, byte for byte."
     )
     page = Page(
-        title=f"{adapted.encoder}, {'adapted' if better else 'kept'}",
+        title=f"{adapted.encoder}, {'adapted' if better else 'unchanged'}",
         word=adapted.verdict.word,
         sentence=adapted.verdict.found,
-        lead=[Prose(f"A sentence encoder: {exported(adapted.verdict)}. {what} Compare its vectors by cosine.")],
+        lead=[Prose(f"A sentence encoder: {exported(adapted.verdict)}. {origin} Compare its vectors by cosine.")],
         parts=[
             USE,
             Part("Figures", [Table.of(_MEASURED, proof_rows(adapted.proof))]),
@@ -277,6 +250,6 @@ def _samples(made: AdaptationArtifacts) -> dict[str, ViewsRef]:
 
 
 def _labelled(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings) -> str:
-    """Return how the labels were read, and which of them were left out."""
-    left_out = summary_of(work.store.manifest(made.corpus).figures, asked.labels)
-    return " ".join([f"{asked.labels.summary}.", *left_out]) if asked.labels else ""
+    """Return how the labels were read, and which of them were excluded."""
+    excluded = summary_of(work.store.manifest(made.corpus).figures, asked.labels)
+    return " ".join([f"{asked.labels.summary}.", *excluded]) if asked.labels else ""

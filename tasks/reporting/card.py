@@ -39,21 +39,21 @@ vectors = encoder.encode(["A man is playing a guitar.", "Someone plays music."])
 print(encoder.similarity(vectors[:1], vectors[1:]))""",
             "python",
         ),
-        Prose("With bsl-pipeline installed, which made it:"),
+        Prose("With bsl-pipeline installed:"),
         Code(
             'bsl search path/to/this/folder sentences.txt "what to look for"\n'
             "bsl evaluate path/to/this/folder --suite sts",
             "sh",
         ),
         Prose(
-            "The graph sentence-embedding.onnx, if there is one beside this file, takes input_ids and attention_mask "
-            "of the tokenizer; its output sentence_embedding is pooled already."
+            "If the folder contains the graph sentence-embedding.onnx: its inputs are input_ids and attention_mask of "
+            "the tokenizer; its output sentence_embedding is already pooled."
         ),
     ],
 )
 _LICENCES: Final = (
-    "This encoder is made from the following; their terms hold for what you do with it. A name without a licence here "
-    "was not declared: ask its owner."
+    "This encoder is made from the materials below; their terms apply to its use. If a licence is `not declared here`, "
+    "ask the owner of the material."
 )
 _HUB_LICENCES: Final = {
     "Apache-2.0": "apache-2.0",
@@ -69,7 +69,7 @@ _TASKS: Final = {
     "pearson": ("semantic-similarity", "Semantic Similarity", "pearson_cosine"),
     "accuracy": ("text-classification", "Classification of frozen vectors", "accuracy"),
 }
-_OTHERWISE: Final = ("sentence-similarity", "Sentence Similarity")
+_OTHER_TASK: Final = ("sentence-similarity", "Sentence Similarity")
 _DIGITS: Final = 4
 _HUB_ID: Final = re.compile(r"(?!checkpoint/|report/|embeddings/)[\w.-]+/[\w.-]+")
 
@@ -77,7 +77,7 @@ _HUB_ID: Final = re.compile(r"(?!checkpoint/|report/|embeddings/)[\w.-]+/[\w.-]+
 class Material(NamedTuple):
     """A model or dataset used to make an encoder: its role, name and licence."""
 
-    what: str
+    role: str
     name: str
     licence: str
 
@@ -90,8 +90,8 @@ class Header:
         base: Hub id of the base model; None if it is not on the Hub.
         datasets: Hub ids of the training data.
         languages: ISO 639 codes of the sentences.
-        results: result of `results_of`.
-        tags: tags besides those of every sentence encoder.
+        results: scores of the encoder, from `results_of`.
+        tags: additional tags.
     """
 
     base: str | None
@@ -130,29 +130,23 @@ def card(
     if header.results:
         fields |= {"model_name": page.title, "eval_results": [*header.results]}
     table = Table.of("Materials", [material._asdict() for material in materials])
-    whole = replace(page, parts=[*page.parts, Part("Licences", [Prose(_LICENCES), table])])
+    complete = replace(page, parts=[*page.parts, Part("Licences", [Prose(_LICENCES), table])])
     made = f"\nMade by bsl-pipeline, checkpoint `{checkpoint}`.\n" if checkpoint else ""
-    return f"---\n{ModelCardData(**fields).to_yaml()}\n---\n\n{markdown(whole)}{made}"
+    return f"---\n{ModelCardData(**fields).to_yaml()}\n---\n\n{markdown(complete)}{made}"
 
 
 def results_of(scores: pl.DataFrame, system: str, dev: str | None = None) -> list[EvalResult]:
-    """Return a system's printed figures under the Hub's dataset ids, without the set that selected its checkpoint.
-
-    Args:
-        scores: the table `scores`.
-        system: name of the system.
-        dev: set that selected the checkpoint.
-    """
+    """Return a system's printed figures under Hub dataset ids, except those on `dev`, which selected the encoder."""
     rows = scores.filter(PRINTED).filter(model=system).iter_rows(named=True)
-    chose = (dev or "").removeprefix(EMBEDDED)
-    return [_result(row) for row in rows if f"{row['dataset']}/{row['split']}" != chose and math.isfinite(row["value"])]
+    dev = (dev or "").removeprefix(EMBEDDED)
+    return [_result(row) for row in rows if f"{row['dataset']}/{row['split']}" != dev and math.isfinite(row["value"])]
 
 
 def _result(row: dict[str, Any]) -> EvalResult:
     from huggingface_hub import EvalResult
 
     known = DATASETS.get(row["dataset"])
-    task, task_name, metric = _TASKS.get(row["metric"], (*_OTHERWISE, row["metric"]))
+    task, task_name, metric = _TASKS.get(row["metric"], (*_OTHER_TASK, row["metric"]))
     low, high, interval = row["ci_low"], row["ci_high"], ""
     if low is not None and high is not None:
         interval = f", 95 % interval {low:.{_DIGITS}f} to {high:.{_DIGITS}f}"
@@ -181,8 +175,8 @@ def hub_id(model: str) -> str | None:
     return model if _HUB_ID.fullmatch(model) and not Path(model).exists() else None
 
 
-def model_material(what: str, model: str) -> Material:
+def model_material(role: str, model: str) -> Material:
     """Return a model as material, with its licence if declared."""
     if model.startswith(EMBEDDED):
-        return Material(what, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence)
-    return Material(what, model, MODEL_LICENCES.get(model, UNDECLARED))
+        return Material(role, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence)
+    return Material(role, model, MODEL_LICENCES.get(model, UNDECLARED))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
+from storage.record import Record
 from tasks.rendering.blocks import Page, Part, Table
 from tasks.rendering.paper_tables import PaperTable, tables_of
 from tasks.rendering.score_tables import INTERVALS, difference_rows, missing_sets, score_rows, signatures
@@ -19,26 +20,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 PAGE: Final = "evaluation"
-_COMPARED: Final = "× 100 on the same draws, with 95 % interval and p"
+_COMPARED: Final = "Differences × 100 on the same bootstrap draws, with 95 % interval and p"
 
 
-class Missing(BaseModel):
+class Missing(Record):
     """Requested sets that were not found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     names: tuple[str, ...] = ()
     """Names, as requested."""
-    reasons: Annotated[dict[str, str], NotInKey] = {}
+    reasons: Annotated[dict[str, str], NotInKey] = Field(default_factory=dict)
     """Name → reason and remedy."""
 
     @classmethod
     def of(cls, reasons: Mapping[str, str]) -> Missing:
-        """Make from name → reason."""
+        """Return the sets of a mapping name → reason."""
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=EvaluationRef, version=5)
+@stage(ref=EvaluationRef, version=6)
 def summarise(
     work: StageContext,
     scores: tuple[ScoresRef, ...],
@@ -69,14 +68,7 @@ def write_figures(
 def evaluation_page(
     scores: pl.DataFrame, comparison: pl.DataFrame | None, missing: Mapping[str, str], tables: Iterable[PaperTable]
 ) -> Page:
-    """Return the page: a chart of the systems, the papers' tables, every figure, differences, what is missing.
-
-    Args:
-        scores: the table `scores` of all systems.
-        comparison: the table `comparison`; None without comparisons.
-        missing: missing set → reason.
-        tables: the papers' tables.
-    """
+    """Return the page: a chart of the systems, the papers' tables, all figures, differences, missing sets."""
     from tasks.rendering.charts import system_chart  # matplotlib
 
     parts = [
@@ -90,9 +82,5 @@ def evaluation_page(
 
 
 def difference_part(comparison: pl.DataFrame | None) -> Part:
-    """Return the section of differences between systems.
-
-    Args:
-        comparison: the table `comparison`; None leaves the section empty.
-    """
+    """Return the section of differences between systems; empty without the table `comparison`."""
     return Part("Differences", [] if comparison is None else [Table.of(_COMPARED, difference_rows(comparison))])

@@ -9,8 +9,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
-
 from storage.artifacts.garbage_collection import readable_manifests
 from storage.artifacts.refs import ENCODER
 from storage.datasets.registry import DATASETS
@@ -24,6 +22,8 @@ from tasks.reporting.model_card import folded_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import polars as pl
 
     from storage.artifacts.manifest import Manifest
     from storage.artifacts.refs import ArtifactRef
@@ -47,11 +47,11 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
         form: a key of `FORMS`.
 
     Raises:
-        StoreWriteError: the target exists; nothing is overwritten.
+        StoreWriteError: the target exists.
         ArtifactMissingError: the artifact has no figures.
     """
     if target.exists():
-        raise StoreWriteError(f"{target} exists already; name a new file or folder")
+        raise StoreWriteError(f"{target}: already exists. Name a new file or folder.")
     scores = store.scan(ref, "scores").collect()
     target.parent.mkdir(parents=True, exist_ok=True)
     FORMS[form](scores, target)
@@ -95,7 +95,7 @@ def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | 
     """
     if ref.kind != "checkpoint":
         if onnx:
-            raise ArtifactMissingError(f"{ref} has no encoder, expected a checkpoint for --onnx; name checkpoint/<key>")
+            raise ArtifactMissingError(f"{ref}: --onnx needs a checkpoint (found {ref.kind}). Name checkpoint/<key>.")
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="bsl-export-") as name:
@@ -115,8 +115,8 @@ def newest_card(store: Store, ref: ArtifactRef) -> Path | None:
     ]
     newest_first = sorted(reports, key=lambda manifest: manifest.created_at, reverse=True)
     # If an input was made again with other content, the report describes another encoder.
-    sound = next((manifest for manifest in newest_first if store.defect(manifest.ref) is None), None)
-    return None if sound is None else store.fetch(sound.ref) / _cards(sound)[ref.key]
+    intact = next((manifest for manifest in newest_first if store.defect(manifest.ref) is None), None)
+    return None if intact is None else store.fetch(intact.ref) / _cards(intact)[ref.key]
 
 
 def _cards(manifest: Manifest) -> dict[str, str]:
@@ -140,14 +140,14 @@ def _write_graph(encoder: Path, path: Path) -> None:
 def task_results(scores: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Return MTEB task name → its result object, in the layout of MTEB's `TaskResult` (since 1.11).
 
-    Only datasets that declare an MTEB task are written, as their pairs are those of MTEB.
+    Only datasets that declare an MTEB task are included, because their pairs are those of MTEB.
 
     Args:
         scores: the figures of one system.
     """
-    whole = scores.filter((pl.col("subset") == "all") & (pl.col("protocol") == "all") & (pl.col("split") == "test"))
+    undivided = scores.filter(subset="all", protocol="all", split="test")
     results: dict[str, dict[str, Any]] = {}
-    for (dataset,), figures in whole.group_by("dataset", maintain_order=True):
+    for (dataset,), figures in undivided.group_by("dataset", maintain_order=True):
         declared = DATASETS.get(str(dataset))
         if declared is None or declared.mteb is None:
             continue

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from storage.artifacts.refs import CheckpointRef
     from tasks.settings import Phase, RunSettings
 
-_APART: Final = {"objective", "collapse"}  # training settings without a row in the table
+_EXCLUDED: Final = {"objective", "collapse"}  # training settings without a row in the table
 _MEASURED: Final = (
-    "STS and AFS: correlation of the cosine of two sentences with people's judgement, over all pairs (all) or as the "
-    "mean of AFS's topics (unsupervised). Transfer: accuracy of a linear classifier on frozen vectors."
+    "STS and AFS: correlation of cosines with human scores, over all pairs (all) or as the mean over the topics of AFS "
+    "(unsupervised). Transfer: accuracy of a linear classifier on frozen vectors."
 )
 _LIMITS: Final = (
-    "The figures say how it orders pairs of the sets above; text of another kind can turn out otherwise. Measure it on "
-    "yours with bsl evaluate or bsl field.",
-    "Cosines order pairs. A threshold from another encoder means nothing here.",
-    "Bias that the start or the sentences carry was neither measured nor removed.",
+    "The figures show how well it orders the pairs of the sets above; other kinds of text can differ. Measure it on "
+    "your own text with bsl evaluate or bsl field.",
+    "Cosines order pairs. A threshold for the cosines of another encoder does not apply to this one.",
+    "Bias in the original encoder and in the sentences was neither measured nor removed.",
 )
 
 
@@ -57,15 +57,7 @@ class CardSubject(NamedTuple):
 def run_card(
     title: str, settings: RunSettings, scores: pl.DataFrame, subject: CardSubject, verdict: Verdict | None
 ) -> str:
-    """Return the model card of a run's encoder as Markdown.
-
-    Args:
-        title: the run's title.
-        settings: the run's settings.
-        scores: the scores of all systems.
-        subject: the encoder.
-        verdict: whether training improved the encoder; None without training.
-    """
+    """Return the model card of a run's encoder as Markdown."""
     trainings = [phase.training for phase in settings.phases]
     dev = settings.evaluation.dev if any(training.select != "last" for training in trainings) else None
     column = subject.folded or settings.systems[-1]
@@ -101,27 +93,27 @@ def _sentence(settings: RunSettings, subject: CardSubject, transform: str) -> st
         for phase, rows in zip(settings.phases, subject.pairs, strict=True)
     ]
     trained = f", trained {', then '.join(phases)}" if phases else ""
-    folded = f", with the run's {transform}, fitted on its sentences, as last module" if transform else ""
-    read = f"{settings.encoder.model}, pooled by {settings.encoder.pooling}, first {subject.max_length} tokens"
-    return f"A sentence encoder: {read}{trained}{folded}. Compare its vectors by cosine."
+    folded = f" The last module is {transform}, fitted on the sentences of the run." if transform else ""
+    encoder = f"{settings.encoder.model}, {settings.encoder.pooling} pooling, first {subject.max_length} tokens"
+    return f"A sentence encoder: {encoder}{trained}.{folded} Compare its vectors by cosine."
 
 
 def _labels(settings: RunSettings, dev: str | None) -> str:
     """Return sentences on the labels that were used."""
     if not settings.phases:
-        return "No label was used."
-    chosen = "the last step, chosen by no label."
+        return "No labels were used."
+    selection = "The checkpoint is the last step, selected without labels."
     if dev:
-        chosen = f"chosen by Spearman on {dev}, whose scores are labels: figures on it are no test."
-    pairs = "Pairs were chosen by labels of natural language inference. " if settings.needs_labels else ""
-    scored = f"Scores of {', '.join(settings.scored)}, which are labels, were learnt. " if settings.scored else ""
-    return f"{pairs}{scored}The checkpoint was {chosen}"
+        selection = f"The checkpoint was selected by Spearman on {dev}, so figures on {dev} are not test results."
+    pairs = "Pairs were selected by labels of natural language inference. " if settings.needs_labels else ""
+    scored = f"Training used the labels of {', '.join(settings.scored)}. " if settings.scored else ""
+    return f"{pairs}{scored}{selection}"
 
 
 def _limits(settings: RunSettings, subject: CardSubject) -> Iterator[str]:
     """Yield the encoder's limits: length, languages, validity of its figures."""
-    yield f"What comes after a sentence's first {subject.max_length} tokens is not read."
-    yield f"It was made from sentences in these languages: {', '.join(_languages(settings))}. No other was tried."
+    yield f"It reads only the first {subject.max_length} tokens of a sentence."
+    yield f"Languages of the sentences: {', '.join(_languages(settings))}. Other languages were not tested."
     yield from _LIMITS
 
 
@@ -130,8 +122,8 @@ def _training(settings: RunSettings) -> list[Table]:
     if not settings.phases:
         return []
     last = settings.phases[-1].training
-    chosen = {**last.objective.model_dump(mode="json"), **last.model_dump(mode="json", exclude=_APART)}
-    return [Table.of("Settings", [{"setting": name, "value": value} for name, value in chosen.items()])]
+    shown = {**last.objective.model_dump(mode="json"), **last.model_dump(mode="json", exclude=_EXCLUDED)}
+    return [Table.of("Settings", [{"setting": name, "value": value} for name, value in shown.items()])]
 
 
 def _kind_of(phase: Phase, settings: RunSettings) -> str:
@@ -168,11 +160,11 @@ def _languages(settings: RunSettings) -> list[str]:
 
 
 def _materials(settings: RunSettings) -> Iterator[Material]:
-    yield model_material("encoder at the start", settings.encoder.model)
+    yield model_material("original encoder", settings.encoder.model)
     for teacher in dict.fromkeys(teacher.model for phase in settings.phases for teacher in phase.teachers):
         yield model_material("teacher", teacher)
     for source in settings.ingest.sources:
-        yield Material("sentences", source.dataset or "files of your own", _data_licence(source.dataset))
+        yield Material("sentences", source.dataset or "your own files", _data_licence(source.dataset))
     if not settings.phases:
         return  # without training, no views are made
     for name in dict.fromkeys(settings.scored):

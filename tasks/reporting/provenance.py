@@ -8,11 +8,10 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BaseModel, ConfigDict
-
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import StorageError
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,10 +23,8 @@ HERE: Final = Path(__file__).parents[2]
 _SECONDS: Final = 5.0
 
 
-class RunCommand(BaseModel):
+class RunCommand(Record):
     """The command of a run, shown on its page; it does not affect the result."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     command: Annotated[str, NotInKey] = ""
     """Command that repeats the run; empty if no single command does."""
@@ -36,9 +33,9 @@ class RunCommand(BaseModel):
 def commit() -> str:
     """Return the commit of the clone or installed package, marked if files have changed, or why it is unknown."""
     try:
-        return _of_clone() or _of_package() or "unknown: neither a clone nor installed from one"
+        return _of_clone() or _of_package() or "unknown: not a clone of the repository, nor installed from one"
     except (OSError, subprocess.SubprocessError):
-        return _of_package() or "unknown: git cannot be asked"
+        return _of_package() or "unknown: git failed"
 
 
 def _of_clone() -> str:
@@ -65,7 +62,7 @@ def _of_package() -> str:
 def lineage(store: Store, refs: Iterable[ArtifactRef]) -> list[Manifest]:
     """Return the manifests of artifacts and of all their direct and indirect inputs, inputs first.
 
-    A missing or unreadable input is left out together with its own inputs.
+    A missing or unreadable input is skipped together with its own inputs.
     """
     made: dict[str, Manifest] = {}
     for ref in refs:

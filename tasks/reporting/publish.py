@@ -18,22 +18,16 @@ if TYPE_CHECKING:
 
 
 def publish(work: StageContext, page: Page, name: str) -> None:
-    """Write `<name>.html`, `<name>.md` and an SVG file per chart of the Markdown page into a stage's artifact.
-
-    Args:
-        work: the stage's context.
-        page: the page.
-        name: name of the files, and of the artifacts in the Prefect UI.
-    """
+    """Write `<name>.html`, `<name>.md` and an SVG file per chart into a stage's artifact, and show them in the UI."""
     from tasks.rendering.html import html
 
     folder, made = work.store.local, work.draft.folder
-    for chart in page.filed:
+    for chart in page.chart_files:
         (made / chart.file).write_text(chart.standalone(), encoding="utf-8")
     (made / f"{name}.md").write_text(markdown(page), encoding="utf-8")
     (made / f"{name}.html").write_text(html(page), encoding="utf-8")
-    place = f"{work.ref.path}/{name}.html"
-    url = (folder.absolute() / place).as_uri() if folder else f"{work.store.url}/{place}"
+    path = f"{work.ref.path}/{name}.html"
+    url = (folder.absolute() / path).as_uri() if folder else f"{work.store.url}/{path}"
     show_link("page", url, "The page with charts, in the store")
     show_markdown(name, markdown(page, pictures=False), page.title)
     for block in page.lead:

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 PAGE: Final = "reproduction"
 TOKENISED: Final = "-tok"  # suffix of sets in SentEval's tokenised text
 _LEGEND: Final = (
-    "sd: over seeds. 90 % over seeds: Student's interval of the mean, which decides. REPRODUCED: it lies within "
-    "the margin of the published figure, which was set before the runs. BELOW, ABOVE: all of it lies beyond the "
-    "margin, on that side. INCONCLUSIVE: neither; seeds to settle says how many would be enough if mean and sd "
-    "stay as they are. 95 % with pairs: seeds and pairs together, of pairs alone for one seed; it takes no part in "
-    "the verdict, since the published figure was measured on the same pairs."
+    "sd: over seeds. 90 % over seeds: Student's t interval of the mean; it decides the verdict. REPRODUCED: the "
+    "interval is within the margin around the published figure; the margin was set before the runs. BELOW, ABOVE: the "
+    "complete interval is beyond the margin on that side. INCONCLUSIVE: none of these; `seeds needed` is the number of "
+    "seeds for a verdict if mean and sd stay the same. 95 % with pairs: over seeds and pairs, or over pairs alone for "
+    "one seed; it does not decide the verdict because the published figure was measured on the same pairs."
 )
 _SPREAD: Final = "supervised-sd"  # deviation over seeds, not a figure to reproduce
 _OVER_SEEDS: Final = {"supervised-mean": "all"}  # published mean over fine-tuned runs → protocol of one run
@@ -63,36 +63,30 @@ class RowComparison(StageInputs):
     """Whether the recipe depends on the seed."""
 
 
-@stage(ref=ReproductionRef, version=6)
+@stage(ref=ReproductionRef, version=7)
 def reproduce(work: StageContext, reports: tuple[ReportRef, ...], asked: RowComparison) -> None:
-    """Compare the figures of a recipe's runs with its published row.
-
-    Args:
-        work: the stage's context.
-        reports: one report per seed.
-        asked: the row, and the settings of the comparison.
-    """
+    """Compare the figures of a recipe's runs, one report per seed, with its published row."""
     row, cells = asked.row, asked.cells
     scores = pl.concat([work.store.scan(ref, "scores").filter(model=asked.system).collect() for ref in reports])
-    why = [*asked.deviations, *_partial(work.store, reports[0], asked.records), *_stopped(work.store, reports)]
+    reasons = [*asked.deviations, *_partial(work.store, reports[0], asked.records), *_stopped(work.store, reports)]
     printed = [published for published in rows_of(row) if published.protocol != _SPREAD]
-    test = None if why else partial(compare, margin=asked.margin, draws=asked.draws)
+    test = None if reasons else partial(compare, margin=asked.margin, draws=asked.draws)
     lines = [_lines(scores, published, row, cells, test) for published in printed]
     figures = pl.concat(lines).with_columns(margin=pl.lit(asked.margin))
-    why += _other_sets(figures, scores)
-    verdict = "NOT COMPARABLE" if why else overall(figures["verdict"].to_list())
+    reasons += _other_sets(figures, scores)
+    verdict = "NOT COMPARABLE" if reasons else overall(figures["verdict"].to_list())
     title = f"{row} ({', '.join(cells)})" if cells else row
-    sentences = [f"{reason}." for reason in why]
-    sentences += [_settling(figures)] if verdict == "INCONCLUSIVE" else []
+    sentences = [f"{reason}." for reason in reasons]
+    sentences += [_seeds_advice(figures)] if verdict == "INCONCLUSIVE" else []
     work.draft.write(figures)
     work.draft.note({"said": [f"{title}: {verdict}", *sentences]})
     publish(work, reproduction_page(title, verdict, sentences, figures), PAGE)
 
 
 def _stopped(store: Store, reports: Sequence[ReportRef]) -> list[str]:
-    """Return why trainings were stopped; their figures are those of the start."""
-    figures = [store.manifest(ref).figures for ref in reports]
-    return [f"a training was stopped: {left['reason']}" for left in figures if left.get("verdict") == STOPPED]
+    """Return why trainings were stopped; their figures are those of an earlier or the original encoder."""
+    manifests = [store.manifest(ref).figures for ref in reports]
+    return [f"training was stopped: {figures['reason']}" for figures in manifests if figures.get("verdict") == STOPPED]
 
 
 def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> list[str]:
@@ -102,9 +96,9 @@ def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> lis
     assert isinstance(counted, list)  # recorded by ingest
     read = {source["name"]: source["records"] for source in counted if isinstance(source, dict)}
     return [
-        f"a part of the corpus only: {name} has {read[name]:,} of {whole:,} records"
-        for name, whole in records.items()
-        if name in read and read[name] != whole
+        f"a part of the corpus only: {name} has {read[name]:,} of {total:,} records"
+        for name, total in records.items()
+        if name in read and read[name] != total
     ]
 
 
@@ -116,7 +110,7 @@ def _lines(
     own = [name for name in values if name != AVERAGE]
     # If only the average is printed, it is over all sets of the table.
     names = own or [name for name in columns_of(published.suite) if name != AVERAGE]
-    seeds = {name: found for name in names if (found := _seeds(scores, published, name)) is not None}
+    seeds = {name: cell for name in names if (cell := _seeds(scores, published, name)) is not None}
     measured = {name: (estimate_over_seeds([rows]), line) for name, (rows, line) in seeds.items()}
     if len(seeds) == len(names) > 1:
         every, signatures = zip(*seeds.values(), strict=True)
@@ -140,9 +134,9 @@ def _seeds(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple[li
     dataset, _, split = name.partition("/")
     place = pl.col("subset").is_in(["all", "mean"]) & pl.col("split").is_in([split] if split else ["test", "all"])
     protocol = _OVER_SEEDS.get(published.protocol, published.protocol)
-    alike = scores.filter(place, metric=published.metric, protocol=protocol)
+    comparable = scores.filter(place, metric=published.metric, protocol=protocol)
     for form in (dataset, dataset + TOKENISED):
-        rows = alike.filter(dataset=form)
+        rows = comparable.filter(dataset=form)
         if rows.height:
             return rows.select("value", "ci_low", "ci_high").rows(), str(rows["signature"][0])
     return None
@@ -170,24 +164,17 @@ def _cells(cell: tuple[Estimate, str] | None, published: float, test: Test | Non
 def _other_sets(figures: pl.DataFrame, scores: pl.DataFrame) -> list[str]:
     """Return reasons for cells without a figure, or with one on SentEval's tokens."""
     names = figures.filter(pl.col("dataset") != AVERAGE)
-    absent = names.filter(seeds=0)["dataset"].unique(maintain_order=True).to_list()
-    forms = [name for name in names.filter(pl.col("seeds") > 0)["dataset"] if name not in set(scores["dataset"])]
-    tokenised = [name for name in forms if name + TOKENISED in set(scores["dataset"])]
+    missing = names.filter(seeds=0)["dataset"].unique(maintain_order=True).to_list()
+    other = [name for name in names.filter(pl.col("seeds") > 0)["dataset"] if name not in set(scores["dataset"])]
+    tokenised = [name for name in other if name + TOKENISED in set(scores["dataset"])]
     return [
-        *([f"sets missing: {', '.join(absent)}"] if absent else []),
-        *([f"another form of text: SentEval's tokens for {', '.join(tokenised)}"] if tokenised else []),
+        *([f"missing sets: {', '.join(missing)}"] if missing else []),
+        *([f"scored on SentEval's tokenised text: {', '.join(tokenised)}"] if tokenised else []),
     ]
 
 
 def reproduction_page(row: str, verdict: str, sentences: Sequence[str], figures: pl.DataFrame) -> Page:
-    """Return the page: the verdict, the published and measured figures, the signatures.
-
-    Args:
-        row: the published row's name.
-        verdict: verdict on the whole row.
-        sentences: why the runs and the row cannot be compared, or how many seeds would settle it.
-        figures: the table `reproduction`.
-    """
+    """Return the page: the verdict with its reasons, the published and measured figures, the signatures."""
     rows = figures.filter(pl.col("signature") != "").rows(named=True)
     signed = [{"set": row["dataset"], "signature": row["signature"]} for row in rows]
     table = Table.of("Published and measured", figure_rows(figures))
@@ -213,17 +200,15 @@ def _chart(figures: pl.DataFrame) -> Chart | None:
     return score_chart(marks, "Figures × 100, with 95 % interval") if marks else None
 
 
-def _settling(figures: pl.DataFrame) -> str:
-    """Return a sentence on the number of seeds that would settle INCONCLUSIVE figures."""
-    open_ones = [row for row in figures.iter_rows(named=True) if row["verdict"] == "INCONCLUSIVE"]
-    if any(row["seeds"] == 1 for row in open_ones):
-        return "One seed has no spread, so there is no verdict yet: run two or more, for example --seeds 5."
-    counts = [row["seeds_needed"] for row in open_ones]
+def _seeds_advice(figures: pl.DataFrame) -> str:
+    """Return a sentence on the number of seeds that INCONCLUSIVE figures need for a verdict."""
+    inconclusive = figures.filter(verdict="INCONCLUSIVE")
+    if (inconclusive["seeds"] == 1).any():
+        return "One seed has no standard deviation, so there is no verdict: run two or more, for example --seeds 5."
+    counts = inconclusive["seeds_needed"].to_list()
     if None in counts:
-        return (
-            f"A figure differs from the published one by nearly the margin: more than {MOST:,} seeds would settle it."
-        )
-    return f"About {max(counts)} seeds would settle it, if means and spreads stay as they are: --seeds {max(counts)}."
+        return f"A figure differs from the published one by about the margin: a verdict needs more than {MOST:,} seeds."
+    return f"A verdict needs about {max(counts)} seeds if means and deviations stay the same: --seeds {max(counts)}."
 
 
 def figure_rows(figures: pl.DataFrame) -> list[dict[str, str]]:
@@ -241,7 +226,7 @@ def figure_rows(figures: pl.DataFrame) -> list[dict[str, str]]:
             "90 % over seeds": _interval(row["seeds_low"], row["seeds_high"]),
             "margin": f"{row['margin']:.2f}",
             "verdict": row["verdict"],
-            "seeds to settle": _needed(row),
+            "seeds needed": _needed(row),
         }
         for row in figures.iter_rows(named=True)
     ]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SAMPLES: Final = 5  # rows of each table of samples
 _SHORTEST: Final = 12  # minimum letters of a view in a table of samples
-_PARTS: Final = {"train": "learnt", "report": "held out"}
+_PARTS: Final = {"train": "training", "report": "held-out"}
 
 
 def text_part(
@@ -35,10 +35,10 @@ def text_part(
         store: store of the artifacts.
         passages: the text, with its held-out parts.
         views: title → views of some of its sentences.
-        sources: its files.
+        sources: files of the text.
         labels: a sentence on the labels; empty without labels.
     """
-    counts = {_spelled(name): shown(value) for name, value in store.manifest(passages).figures.items()}
+    counts = {_label(name): shown(value) for name, value in store.manifest(passages).figures.items()}
     rows = store.scan(passages).filter(pl.col("part") == "report").sort("sentence_id").head(_SAMPLES).collect()
     samples = rows.select("text", *(["title"] if rows["title"].count() else []), "source").to_dicts()
     return Part(
@@ -53,10 +53,10 @@ def text_part(
     )
 
 
-def _spelled(name: str) -> str:
-    """Return `train sentences` as `sentences learnt`."""
-    part, _, what = name.partition(" ")
-    return f"{what} {_PARTS[part]}" if part in _PARTS else name
+def _label(name: str) -> str:
+    """Return `train sentences` as `training sentences`."""
+    part, _, unit = name.partition(" ")
+    return f"{_PARTS[part]} {unit}" if part in _PARTS else name
 
 
 def _view_samples(store: Store, passages: PassagesRef, views: Mapping[str, ViewsRef]) -> Iterator[Table]:
@@ -70,11 +70,7 @@ def _view_samples(store: Store, passages: PassagesRef, views: Mapping[str, Views
 
 
 def use_part(checkpoint: str) -> Part:
-    """Return the commands that use an encoder.
-
-    Args:
-        checkpoint: `checkpoint/<key prefix>`; empty without training, which leaves the section empty.
-    """
+    """Return the commands that use `checkpoint/<key prefix>`; an empty section for an empty text."""
     if not checkpoint:
         return Part("Use the encoder")
     commands = (
@@ -82,7 +78,7 @@ def use_part(checkpoint: str) -> Part:
         f"bsl pairs {checkpoint} sentences.txt --above 0.9",
         f"bsl embed {checkpoint} sentences.txt vectors.parquet",
     )
-    folder = f"Its folder in the store, {checkpoint}…/encoder, opens with SentenceTransformer(path), too."
+    folder = f"Its folder in the store, {checkpoint}…/encoder, also opens with SentenceTransformer(path)."
     return Part("Use the encoder", [Code("\n".join(commands)), Prose(folder, note=True)])
 
 
@@ -91,14 +87,9 @@ def settings_part(settings: str, *, html_only: bool = False) -> Part:
     return Part("Settings", [Folded("All settings", [Code(settings)])], html_only=html_only)
 
 
-def reproduce_part(told: RunCommand, seeds: Mapping[str, str] | None = None) -> Part:
-    """Return how to reproduce the page: command, commit, versions, seeds.
-
-    Args:
-        told: the command.
-        seeds: field → seed.
-    """
-    command = [Code(told.command)] if told.command else []
+def reproduce_part(repeat: RunCommand, seeds: Mapping[str, str] | None = None) -> Part:
+    """Return how to reproduce the page: command, commit, versions, and the seed of each field."""
+    command = [Code(repeat.command)] if repeat.command else []
     return Part("Reproduce", [*command, Facts(environment()), *([Facts(seeds)] if seeds else [])], html_only=True)
 
 

@@ -96,8 +96,8 @@ def export_variants(
         wanted: The forms.
 
     Raises:
-        StoreWriteError: The target exists; nothing is overwritten.
-        EncoderError: A form cannot be made, or int8 drifts too far; then nothing is written.
+        StoreWriteError: The target exists.
+        EncoderError: A form cannot be made, or int8 loses too much; then nothing is written.
         SourceError, AssetError, ArtifactMissingError: The encoder or the text does not exist.
     """
     from models.encoder.sentence_encoder import SentenceEncoder
@@ -105,7 +105,7 @@ def export_variants(
     from tasks.serving.variants import variant_rows
 
     if target.exists():
-        raise StoreWriteError(f"{target} exists already; name a new folder")
+        raise StoreWriteError(f"{target}: already exists. Name a new folder.")
     limit_threads(site)
     found = find_encoder(site, name, revision)
     folder = encoder_folder(site.open_store(), found)
@@ -129,7 +129,7 @@ class _Makers:
     site: RunContext
 
     def make(self) -> list[Variant]:
-        """Write all requested forms; return their measurements, the whole encoder first."""
+        """Write all requested forms; return their measurements, the full encoder first."""
         from models.encoder.serialization.load import DEFAULT_GRAPH, GRAPH_FOLDER
         from models.serving.onnx_export import export_onnx
 
@@ -138,42 +138,42 @@ class _Makers:
         wanted = self.wanted
         if wanted.onnx or wanted.int8:
             (self.folder / GRAPH_FOLDER).mkdir()
-            usual = self.folder / GRAPH_FOLDER / DEFAULT_GRAPH
-            export_onnx(self.encoder.network, usual)
+            graph_fp32 = self.folder / GRAPH_FOLDER / DEFAULT_GRAPH
+            export_onnx(self.encoder.network, graph_fp32)
             int8 = GRAPHS[wanted.target or target_here()]
             if wanted.int8:
-                self._quantise(usual, self.folder / GRAPH_FOLDER / int8)
+                self._quantise(graph_fp32, self.folder / GRAPH_FOLDER / int8)
             if wanted.onnx:
                 forms.append(self._measured("ONNX, fp32", f"{GRAPH_FOLDER}/{DEFAULT_GRAPH}"))
             else:
-                usual.unlink()
+                graph_fp32.unlink()
             if wanted.int8:
                 forms.append(self._measured("ONNX, int8", f"{GRAPH_FOLDER}/{int8}"))
         if wanted.dims or wanted.static:
             forms += self._from_text()
         return forms
 
-    def _quantise(self, usual: Path, graph: Path) -> None:
+    def _quantise(self, graph_fp32: Path, graph: Path) -> None:
         """Write the int8 graph and compare it with fp32.
 
         Raises:
-            EncoderError: The int8 graph drifts too far.
+            EncoderError: The int8 graph loses too much.
         """
         from models.evaluation.correlation import cosine_scores
         from models.serving.onnx_export import quantise_onnx
 
         target = self.wanted.target or target_here()
-        quantise_onnx(usual, graph, self._batches(), target)
+        quantise_onnx(graph_fp32, graph, self._batches(), target)
         texts, score = dev_scorer()
         near, exact = (encoder.encode(texts) for encoder in (self._load(graph), self.encoder))
         loss, cosine = 100 * (score(exact) - score(near)), float(cosine_scores(near, exact).mean())
         logger.info("int8 for %s: %.2f points lost on STS-B dev, mean cosine with fp32 %.4f", target, loss, cosine)
         if loss > self.wanted.max_loss or cosine < self.wanted.min_cosine:
             raise EncoderError(
-                f"int8 drifts: it loses {loss:.2f} points of Spearman on STS-B dev and its vectors have cosine "
-                f"{cosine:.4f} with fp32's on average, expected at most {self.wanted.max_loss} and at least "
-                f"{self.wanted.min_cosine}; leave --int8 out, or allow more with --max-loss and --min-cosine"
-                f"{SATURATES if saturates_here(target) else ''}"
+                f"int8 loses {loss:.2f} points of Spearman on STS-B dev (expected at most {self.wanted.max_loss}), and "
+                f"the mean cosine of its vectors with fp32 is {cosine:.4f} (expected at least {self.wanted.min_cosine})"
+                f"{SATURATES if saturates_here(target) else ''}. Remove --int8, or allow more with --max-loss and "
+                "--min-cosine."
             )
 
     @cached_property
@@ -196,25 +196,26 @@ class _Makers:
         from models.serving.static_distillation import tabulate
 
         vectors = self.encoder.encode(self._some_text)
-        forms, known = [], dev_scorer()
-        axes = {"first": np.eye(self.encoder.width), "turned": principal_axes(vectors)}
-        for kept in sorted(set(self.wanted.dims), reverse=True):
-            way, short = _better([(way, shortened(self.encoder.network, axes[way], kept)) for way in axes], self, known)
-            self.encoder.with_network(short).save(self.folder / f"dims-{kept}")
-            forms.append(self._measured(f"{kept} dimensions, {way}", f"dims-{kept}"))
+        forms, dev = [], dev_scorer()
+        axes = {"first": np.eye(self.encoder.width), "rotated": principal_axes(vectors)}
+        for width in sorted(set(self.wanted.dims), reverse=True):
+            candidates = [(name, shortened(self.encoder.network, axes[name], width)) for name in axes]
+            name, short = _better(candidates, self, dev)
+            self.encoder.with_network(short).save(self.folder / f"dims-{width}")
+            forms.append(self._measured(f"{width} dimensions, {name}", f"dims-{width}"))
         if self.wanted.static:
             table = tabulate(self.encoder, self._some_text, vectors, self.wanted.static_dims)
             table.save(self.folder / "static")
             forms.append(self._measured("static table", "static"))
         return forms
 
-    def _load(self, place: Path) -> SentenceEncoder:
+    def _load(self, path: Path) -> SentenceEncoder:
         from models.encoder.sentence_encoder import SentenceEncoder
         from models.encoder.serialization.load import saved_config
 
-        config = saved_config(place, self.encoder.config.model)
+        config = saved_config(path, self.encoder.config.model)
         assert config is not None  # every exported folder has settings
-        return SentenceEncoder.load(place, config)
+        return SentenceEncoder.load(path, config)
 
     def _measured(self, name: str, place: str) -> Variant:
         """Load a form from its files and measure it."""
@@ -231,12 +232,12 @@ def _check(encoder: SentenceEncoder, wanted: CompressionConfig) -> None:
     from models.serving.dimension_reduction import check_fewer
     from models.serving.static_distillation import check_transformer
 
-    for kept in wanted.dims:
-        check_fewer(encoder.network, kept)
+    for width in wanted.dims:
+        check_fewer(encoder.network, width)
     if (wanted.onnx or wanted.int8) and isinstance(encoder.network.backbone, StaticTable):
         raise EncoderError(
-            f"{encoder.config.model}: already a table, expected a transformer to make a graph of; leave --onnx and "
-            "--int8 out"
+            f"{encoder.config.model}: a static table cannot be exported as a graph (expected a transformer). Remove "
+            "--onnx and --int8."
         )
     if wanted.static:
         check_transformer(encoder)
@@ -245,18 +246,18 @@ def _check(encoder: SentenceEncoder, wanted: CompressionConfig) -> None:
 def _better(
     shorts: list[tuple[str, Encoder]], makers: _Makers, dev: tuple[list[str], Callable[[Vectors], float]]
 ) -> tuple[str, Encoder]:
-    """Return the encoder with the higher score on STS-B dev, the earlier of equals; all share the same transformer."""
+    """Return the encoder with the highest score on STS-B dev, or the first of equals; all share one transformer."""
     texts, score = dev
-    whole_ND = makers.encoder.encode(texts)
-    return max(shorts, key=lambda pair: score(_last_heads(pair[1], whole_ND)))
+    full_ND = makers.encoder.encode(texts)
+    return max(shorts, key=lambda pair: score(_last_heads(pair[1], full_ND)))
 
 
-def _last_heads(short: Encoder, whole_ND: Vectors) -> Vectors:
-    """Apply the two heads that reduce dimensions to the whole encoder's vectors."""
+def _last_heads(short: Encoder, full_ND: Vectors) -> Vectors:
+    """Apply the two heads that reduce dimensions to the full encoder's vectors."""
     import torch
 
     with torch.inference_mode():
-        x_BD = torch.from_numpy(whole_ND)
+        x_BD = torch.from_numpy(full_ND)
         for head in list(short.sentence_heads)[-2:]:
             x_BD = head(x_BD)
     return x_BD.numpy()
@@ -270,5 +271,5 @@ def _texts(site: RunContext, wanted: CompressionConfig) -> list[str]:
         for frame in read_source(source, ReadReport(source.name), _MAX_BAD_SHARE):
             columns += frame.get_columns()
     texts = pl.concat([column.cast(pl.String).alias("text") for column in columns]).drop_nulls().str.strip_chars()
-    kept = texts.filter(texts.str.len_chars() > 0).unique(maintain_order=True)
-    return kept.sample(min(wanted.sentences, len(kept)), shuffle=True, seed=0).to_list()
+    unique = texts.filter(texts.str.len_chars() > 0).unique(maintain_order=True)
+    return unique.sample(min(wanted.sentences, len(unique)), shuffle=True, seed=0).to_list()

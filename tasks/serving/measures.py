@@ -34,12 +34,12 @@ _PASSES: Final = 3
 _ENOUGH_S: Final = 20.0  # no further pass after so many seconds
 
 
-def measured(name: str, place: str, path: Path, encoder: SentenceEncoder) -> Variant:
+def measured(name: str, relative: str, path: Path, encoder: SentenceEncoder) -> Variant:
     """Measure a form: time it and compute its cosines on the test sentences of STS-B.
 
     Args:
         name: Name in the table.
-        place: Path in the exported folder.
+        relative: Path in the exported folder.
         path: The folder or graph.
         encoder: The encoder loaded from it.
     """
@@ -59,7 +59,7 @@ def measured(name: str, place: str, path: Path, encoder: SentenceEncoder) -> Var
         if spent > _ENOUGH_S:
             break
     cosines = cosine_scores(vectors[:count], vectors[count:])
-    return Variant(name, place, _megabytes(path), encoder.width, tuple(passes), cosines)
+    return Variant(name, relative, _megabytes(path), encoder.width, tuple(passes), cosines)
 
 
 def dev_scorer() -> tuple[list[str], Callable[[Vectors], float]]:
@@ -83,20 +83,20 @@ def stsb(split: str) -> pl.DataFrame:
     return pl.read_parquet(embedded_path("stsb") / f"{split}.parquet")
 
 
-def _megabytes(place: Path) -> float:
+def _megabytes(path: Path) -> float:
     """Return the size of the weights in 10⁶ bytes: a graph, or all tensors of a folder and its heads."""
-    if place.is_file():
-        return place.stat().st_size / 1e6
-    heads = [path for path in place.glob("*/*.safetensors") if path.parent.name[0].isdigit()]
-    return sum(path.stat().st_size for path in (*place.glob("*.safetensors"), *heads)) / 1e6
+    if path.is_file():
+        return path.stat().st_size / 1e6
+    heads = [file for file in path.glob("*/*.safetensors") if file.parent.name[0].isdigit()]
+    return sum(file.stat().st_size for file in (*path.glob("*.safetensors"), *heads)) / 1e6
 
 
 README: Final = "README.md"
 TITLE: Final = "Forms of the encoder, measured on this machine"
 _EXPLAINED: Final = """\
-Weights in 10⁶ bytes; sentences of STS-B's test set a second, from text to vector, in the fastest of three passes, and
-from the slowest to it; Spearman × 100 of their cosines with 95 % interval; the difference from the first form on the
-same draws of pairs.
+`MB`: weights in 10⁶ bytes. `sentences/s`: sentences of STS-B's test set, from text to vector, in the fastest of three
+passes, with the range from the slowest to the fastest. `STS-B test`: Spearman × 100 of cosines with 95 % interval.
+`difference`: from the first form, on the same draws of pairs.
 
 ```python
 from sentence_transformers import SentenceTransformer
@@ -105,18 +105,18 @@ SentenceTransformer("this-folder")  # or "this-folder/dims-128", "this-folder/st
 SentenceTransformer("this-folder", backend="onnx", model_kwargs={"file_name": "onnx/GRAPH"})
 ```
 
-`bsl evaluate` and `encoder.model` take the same folders, and a graph by its path. A graph's inputs are `input_ids` and
-`attention_mask`; its output `sentence_embedding` is pooled, `last_hidden_state` is not. `first` dimensions are the
-encoder's own, `turned` ones those after a rotation that changes no cosine. In int8 a vector depends a little on which
-others are in its batch."""
+`bsl evaluate` and `encoder.model` accept the same folders, and the path of a graph. The inputs of a graph are
+`input_ids` and `attention_mask`; its output `sentence_embedding` is pooled, `last_hidden_state` is not. `first`: the
+first dimensions of the encoder; `rotated`: the first dimensions after a rotation that changes no cosine. An int8
+vector depends slightly on the other texts of its batch."""
 _TARGETS: Final[Mapping[Target, str]] = {
-    "vnni": "The int8 graph is for processors with VNNI, and ARM: on others its sums saturate and its vectors drift.",
-    "avx2": "The int8 graph runs on all processors: its weights have 7 bits, so that no sum saturates without VNNI.",
+    "vnni": "The int8 graph is for ARM and processors with VNNI: on others its sums saturate and its vectors change.",
+    "avx2": "The int8 graph runs on all processors: its weights have 7 bits, so no sum saturates without VNNI.",
 }
 
 
 def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, folder: Path) -> str:
-    """Return the card of the whole encoder: its report's, the one in its folder, or one with name and licence."""
+    """Return the card of the full encoder: from its report, from its folder, or one with name and licence."""
     own = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else folder / README
     if own is not None and own.is_file():
         return own.read_text(encoding="utf-8")
@@ -130,14 +130,14 @@ def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str) -> None
     from tasks.serving.variants import form_card
 
     for row in rows:
-        if row["place"] != "." and (folder / row["place"]).is_dir():
-            (folder / row["place"] / README).write_text(form_card(card, row), encoding="utf-8")
+        if row["path"] != "." and (folder / row["path"]).is_dir():
+            (folder / row["path"] / README).write_text(form_card(card, row), encoding="utf-8")
 
 
 def _explained(rows: Sequence[dict[str, str]]) -> str:
     """Return the explanation of the table and the use of each form, with the graph's name and target processors."""
-    places = {row["place"] for row in rows}
-    target = next((target for target, name in GRAPHS.items() if f"onnx/{name}" in places), None)
+    paths = {row["path"] for row in rows}
+    target = next((target for target, name in GRAPHS.items() if f"onnx/{name}" in paths), None)
     if target is None:
         return _EXPLAINED.replace("GRAPH", "model.onnx")
     return f"{_EXPLAINED.replace('GRAPH', GRAPHS[target])} {_TARGETS[target]}"

@@ -129,28 +129,30 @@ def embed_file(
         EncoderError: A text has no vector, or this project cannot compute the encoder.
     """
     if target.suffix != ".parquet":
-        raise ValueError(f"{target}: expected a name that ends in .parquet, which is what is written; give such a one")
+        raise ValueError(f"{target}: expected a name that ends in .parquet, such as {target}.parquet")
     if target.exists():
-        raise StoreWriteError(f"{target}: there already; expected a new file: name another, or delete it")
+        raise StoreWriteError(f"{target}: already exists. Name a new file, or delete this one.")
     found = resolve_sources(source, site.mirror)
     for one in found:
         if len(texts := check_columns(one)) > 1:
-            raise SourceError(f"{one.name}: columns {', '.join(texts)} hold text, expected one; name it with --column")
+            raise SourceError(
+                f"{one.name}: columns {', '.join(texts)} contain text (expected one). Name it with --column."
+            )
     total = sum(map(len, _frames(found)))
     if not total:
-        raise SourceError(f"{found[0].name}: no sentence, expected one at least; look at the file")
+        raise SourceError(f"{found[0].name}: contains no sentence (expected at least one). Check the file.")
     candidate = find_encoder_system(site, model, Reading())
     encoding = ResumableEncoding(site, candidate.encoder, candidate.config, precision)
-    kept = _kept(target, found, candidate, precision)
-    made = sum(1 for _ in encoding.parts(equal_frames(_frames(found), encoding.part), total, kept, advance))
+    folder = _unfinished(target, found, candidate, precision)
+    made = sum(1 for _ in encoding.parts(equal_frames(_frames(found), encoding.part), total, folder, advance))
     with whole(target) as path:
         # Further files are from a call on another device, which has smaller parts.
-        pl.scan_parquet(sorted(kept.glob("*.parquet"))[:made], glob=False).sink_parquet(path)
-    shutil.rmtree(kept)
+        pl.scan_parquet(sorted(folder.glob("*.parquet"))[:made], glob=False).sink_parquet(path)
+    shutil.rmtree(folder)
     return total
 
 
-def _kept(target: Path, sources: Sequence[ResolvedSource], candidate: NamedEncoder, precision: Computed) -> Path:
+def _unfinished(target: Path, sources: Sequence[ResolvedSource], candidate: NamedEncoder, precision: Computed) -> Path:
     """Return the folder of unfinished work; its name contains a digest of everything that decides the vectors."""
     decisive = [*(one.model_dump(mode="json") for one in sources), candidate.config.model_dump(mode="json"), precision]
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
@@ -167,7 +169,7 @@ def _frames(sources: Sequence[ResolvedSource]) -> Iterator[pl.DataFrame]:
         for frame in read_source(source, report, max_bad_share=1.0):
             if report.rejected:
                 raise SourceError(
-                    f"{source.name}: {report.bad[0]}; expected text in every record, or vectors would not stand beside "
-                    "their rows: correct it"
+                    f"{source.name}: {report.bad[0]} (expected text in every record, so that vectors match their "
+                    "rows). Correct the record."
                 )
             yield frame.select(pl.first().alias("text"))

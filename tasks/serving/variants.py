@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 _STATIC: Final = (
-    "A table of token vectors: a sentence's vector is the mean of its tokens', without a transformer; "
-    "word order has no effect."
+    "A table of token vectors, without a transformer: the vector of a sentence is the mean of its token vectors. Word "
+    "order has no effect."
 )
-_OF_THE_WHOLE: Final = {"model_name", "eval_results"}
-_SHORTER: Final = "The same transformer; its vectors are shortened to these dimensions and have length 1."
+_FULL_ONLY: Final = {"model_name", "eval_results"}  # header fields of the full encoder only
+_SHORTER: Final = "The same transformer, with fewer dimensions; its vectors have length 1."
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Variant:
 
     Attributes:
         name: Name of the form.
-        place: Path in the exported folder.
+        path: Path in the exported folder.
         megabytes: Size of its weights in 10⁶ bytes.
         width: Dimensions of its vectors.
         passes: Sentences per second of each timed pass, from text to vector, tokenizer included.
@@ -42,7 +42,7 @@ class Variant:
     """
 
     name: str
-    place: str
+    path: str
     megabytes: float
     width: int
     passes: tuple[float, ...]
@@ -60,13 +60,13 @@ def variant_rows(variants: Sequence[Variant], gold: NDArray[np.float64]) -> list
     return [
         {
             "form": form.name,
-            "place": form.place,
+            "path": form.path,
             "MB": f"{form.megabytes:.1f}",
             "width": str(form.width),
             "sentences/s": _spread(form),
-            "times as fast": f"{form.sentences_per_s / first.sentences_per_s:.1f}",
+            "speedup": f"{form.sentences_per_s / first.sentences_per_s:.1f}",
             "STS-B test": _score(form.cosines, gold),
-            "against the first": "" if form is first else _difference(first.cosines, form.cosines, gold),
+            "difference": "" if form is first else _difference(first.cosines, form.cosines, gold),
         }
         for form in variants
     ]
@@ -88,29 +88,29 @@ def _difference(first: NDArray[np.float64], second: NDArray[np.float64], gold: N
     return signed(found.value, found.ci_low, found.ci_high)
 
 
-def form_card(whole: str, row: Mapping[str, str]) -> str:
+def form_card(full: str, row: Mapping[str, str]) -> str:
     """Return the card of a form in a folder.
 
     Args:
-        whole: Card of the whole encoder; its header is reused, without the scores.
+        full: Card of the full encoder; its header is reused, without the scores.
         row: The form's row from `variant_rows`.
     """
     from huggingface_hub import CardData, ModelCard  # slow import, needed only here
 
-    known: dict[str, Any] = ModelCard(whole, ignore_metadata_errors=True).data.__dict__
-    static = row["place"] == "static"
-    kept = {name: value for name, value in known.items() if name not in _OF_THE_WHOLE}
-    kept["tags"] = [*(kept.get("tags") or []), *(["static-embeddings"] if static else [])]
-    lost = f", {row['against the first']} beside the whole encoder" if row["against the first"] else ""
+    known: dict[str, Any] = ModelCard(full, ignore_metadata_errors=True).data.__dict__
+    static = row["path"] == "static"
+    header = {name: value for name, value in known.items() if name not in _FULL_ONLY}
+    header["tags"] = [*(header.get("tags") or []), *(["static-embeddings"] if static else [])]
+    difference = f", {row['difference']} compared with the full encoder" if row["difference"] else ""
     return f"""---
-{CardData(**kept).to_yaml()}
+{CardData(**header).to_yaml()}
 ---
 
-# {row["form"]}, of the encoder in the folder above
+# {row["form"]} of the encoder in the parent folder
 
 {_STATIC if static else _SHORTER} {row["width"]} dimensions, {row["MB"]} MB of weights.
 
-Spearman × 100 on STS-B test with 95 % interval: {row["STS-B test"]}{lost}.
+Spearman × 100 on STS-B test with 95 % interval: {row["STS-B test"]}{difference}.
 
 ```python
 from sentence_transformers import SentenceTransformer
@@ -118,6 +118,6 @@ from sentence_transformers import SentenceTransformer
 SentenceTransformer("path/to/this/folder")
 ```
 
-What the whole encoder learnt from, its figures, limits and licences: `README.md` of the folder above. The same terms
-hold here.
+Training data, figures, limits and licences of the full encoder: `README.md` of the parent folder. The same terms apply
+here.
 """

@@ -5,9 +5,9 @@ Design choices
   a plain call of the same function. The caller does not choose.
 - The cache key is the artifact key, and the artifact's manifest is the cache record. So cache and store cannot
   disagree, and machines that share the store share the cache.
-- A hit counts only if the artifact is whole (`Store.defect`). Otherwise it is made again, with a warning that says why.
+- A hit counts only if the artifact is intact (`Store.defect`). Otherwise it is made again, and a warning says why.
 - Prefect's result record is the reference as JSON. Nothing is pickled.
-- Prefect's locks are not used: publishing is idempotent, and a killed run's lock would block the next one for ever.
+- Prefect's locks are not used: publishing is idempotent, and the lock of a killed run would block the next one forever.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class Stage(Generic[P, R]):
         maker = f"{compute.__module__}.{compute.__qualname__}"
         if _makers.setdefault(compute.__name__, maker) != maker:
             raise ValueError(
-                f"{maker}: stage {compute.__name__!r} stands in {_makers[compute.__name__]} already, and both would "
-                "make artifacts of one key; give one of them another name"
+                f"{maker}: stage {compute.__name__!r} is already defined in {_makers[compute.__name__]}, and both "
+                "would make artifacts with the same key. Rename one of them."
             )
         self.compute = compute
         self.name = compute.__name__
@@ -243,15 +243,11 @@ def _inputs(arguments: Mapping[str, object]) -> list[ArtifactRef]:
 
 
 class StageInputs(Record):
-    """A group of stage arguments; in key and provenance each field counts as an argument of its own."""
+    """A group of stage arguments; in key and provenance each field counts as a separate argument."""
 
 
 def ungrouped(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return stage arguments with each group replaced by its fields.
-
-    Args:
-        arguments: name → argument of a stage.
-    """
+    """Return stage arguments with each group replaced by its fields."""
     flat: dict[str, object] = {}
     for name, value in arguments.items():
         if isinstance(value, StageInputs):

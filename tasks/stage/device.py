@@ -27,7 +27,7 @@ def device_of(site: RunContext) -> str:
     if site.device == "cpu":
         return "cpu"
     if site.device != "auto":
-        return _found(site.device)
+        return _checked(site.device)
     if not _may_have_gpu():
         return "cpu"
     import torch
@@ -35,16 +35,16 @@ def device_of(site: RunContext) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _found(device: str) -> str:
+def _checked(device: str) -> str:
     import torch
 
     kind, _, number = device.partition(":")
-    there = torch.accelerator.current_accelerator()
-    count = torch.accelerator.device_count() if there is not None and there.type == kind else 0
+    accelerator = torch.accelerator.current_accelerator()
+    count = torch.accelerator.device_count() if accelerator is not None and accelerator.type == kind else 0
     if int(number or 0) >= count:
         raise DeviceError(
-            f"device {device} is asked for (--device, BSL_DEVICE), but torch {torch.__version__} finds {count} of kind "
-            f"{kind}; use --device cpu, or install a build of torch and a driver for it"
+            f"device {device} (--device, BSL_DEVICE): torch {torch.__version__} finds {count} devices of kind {kind}. "
+            "Use --device cpu, or install a driver and a torch build for the device."
         )
     return device
 
@@ -66,8 +66,8 @@ def cores() -> int:
     OMP_NUM_THREADS, which users and clusters set to share a machine, is an upper limit.
     """
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # the value of the outermost level
-    return min(own, int(asked)) if asked.isdecimal() and int(asked) > 0 else own
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # the value of the outermost level
+    return min(own, int(limit)) if limit.isdecimal() and int(limit) > 0 else own
 
 
 def limit_threads(site: RunContext) -> None:

@@ -49,7 +49,7 @@ class StoppedError(ModelError):
 
 
 def run_apart(
-    function: Callable[..., T], site: RunContext, arguments: tuple[Any, ...], off: threading.Event
+    function: Callable[..., T], site: RunContext, arguments: tuple[Any, ...], stop: threading.Event
 ) -> T | None:
     """Return `function(site, *arguments)`, computed in a child process; a dry run returns None.
 
@@ -57,7 +57,7 @@ def run_apart(
         function: a function defined in a module.
         site: run context of the call; its threads are those of the child.
         arguments: the other arguments.
-        off: event that another thread sets to stop the child after its current piece of work.
+        stop: event that another thread sets to stop the child after its current unit of work.
 
     Raises:
         DiedError: the process ended early.
@@ -68,11 +68,11 @@ def run_apart(
         return None
     call = cloudpickle.dumps((_context(), function, site, arguments))
     with _process(call, site.threads) as (process, connection):
-        ended, result, error = _listen(process, connection, off)
-        process.join(SECONDS_TO_END)  # it still sends its last log lines
+        ended, result, error = _listen(process, connection, stop)
+        process.join(SECONDS_TO_END)  # the child sends its last log lines
     if error is not None:
         raise error
-    if not ended and off.is_set():
+    if not ended and stop.is_set():
         raise StoppedError("stopped; run again to resume")
     if not ended:
         raise DiedError(f"its process {_end_of(process.exitcode or 0)}; run again to resume")
@@ -109,13 +109,13 @@ def _context() -> dict[str, Any]:
     return context
 
 
-def _listen(process: SpawnProcess, connection: Connection, off: threading.Event) -> tuple[bool, Any, Any]:
+def _listen(process: SpawnProcess, connection: Connection, stop: threading.Event) -> tuple[bool, Any, Any]:
     """Relay a child's messages until it ends; return whether its call returned, its result, and its error."""
     begun: list[StageRun] = []
     deadline = None
     try:
         while True:
-            if off.is_set() and deadline is None:
+            if stop.is_set() and deadline is None:
                 process.terminate()
                 deadline = time.monotonic() + SECONDS_TO_END
             if deadline is not None and time.monotonic() > deadline:
@@ -161,15 +161,15 @@ def _end_of(status: int) -> str:
 
 
 class _Reports:
-    """A child's end of the pipe; as the queue of a `QueueHandler` it takes log records."""
+    """A child's end of the pipe, which is also the queue of a `QueueHandler` for log records."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._turn = threading.Lock()  # several threads may log
+        self._lock = threading.Lock()  # several threads may log
 
     def send(self, kind: Kind, content: object) -> None:
         """Send a message; ignore a closed pipe, because this process is then about to be stopped."""
-        with self._turn, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        with self._lock, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._connection.send((kind, content))
 
     def put_nowait(self, record: logging.LogRecord) -> None:
@@ -178,13 +178,7 @@ class _Reports:
 
 
 def _work(connection: Connection, call: bytes, threads: int | None) -> None:
-    """Run a call in the child process and send its result.
-
-    Args:
-        connection: the pipe to the parent.
-        call: Prefect context, function, run context and arguments, pickled.
-        threads: CPU threads; None for all.
-    """
+    """Run a pickled call (Prefect context, function, run context, arguments) in the child process; send its result."""
     os.setsid()  # Ctrl-C reaches only the command, which then stops its children
     os.dup2(2, 1)  # text printed by libraries is not output of the command
     if threads:

@@ -30,29 +30,29 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
-_FLUSH_S: Final = 0.5  # a slower receiver gets only periodic exports for `_REST_S` seconds
-_REST_S: Final = 60.0
+_FLUSH_S: Final = 0.5  # a slower receiver gets only periodic exports for `_PAUSE_S` seconds
+_PAUSE_S: Final = 60.0
 
 _meter = metrics.get_meter("bsl")
 _stages = _meter.create_counter("bsl.stages", "{stage}", "stages, by outcome: made, found, failed")
 _duration = _meter.create_histogram("bsl.stage.duration", "s", "time from a stage's call to its artifact")
 _bytes = _meter.create_counter("bsl.artifact.io", "By", "bytes published")
-_tokens = _meter.create_counter("bsl.tokens", "{token}", "tokens that translators wrote")
+_tokens = _meter.create_counter("bsl.tokens", "{token}", "tokens of translations")
 _steps = _meter.create_counter("bsl.training.steps", "{step}", "steps of trainings that ended")
-_dropped = _meter.create_counter("bsl.dropped", "{sentence}", "sentences and views that were left out, by reason")
+_dropped = _meter.create_counter("bsl.dropped", "{sentence}", "dropped sentences and views, by reason")
 _records = _meter.create_counter("bsl.log.records", "{record}", "warnings and errors, by the module that logs them")
 _ROWS: Final = {  # tables whose rows are counted when they are made
     "corpus": _meter.create_counter("bsl.sentences", "{sentence}", "sentences of corpora"),
     "translations": _meter.create_counter("bsl.translations", "{sentence}", "sentences translated"),
-    "views": _meter.create_counter("bsl.views", "{view}", "views, the original sentence among them"),
+    "views": _meter.create_counter("bsl.views", "{view}", "views, including the original sentence"),
     "pairs": _meter.create_counter("bsl.pairs", "{pair}", "training pairs"),
     "embeddings": _meter.create_counter("bsl.vectors", "{vector}", "dense vectors"),
 }
 _KEPT: Final = "kept"
 _DROPS: Final = ("empty", "too_short", "too_long", "duplicates")  # reasons in an ingest's statistics
 
-_resting_until = 0.0
-_settling = threading.Lock()
+_paused_until = 0.0
+_lock = threading.Lock()
 
 
 class StageMetrics:
@@ -85,11 +85,7 @@ class StageMetrics:
             _dropped.add(count, {**attributes, "bsl.reason": reason})
 
     def close(self, error: str = "") -> None:
-        """Count the outcome: failed, made or found.
-
-        Args:
-            error: Class of the exception that ended the stage.
-        """
+        """Count the outcome: failed (`error` is the class of the exception), made or found."""
         _provider()
         outcome = "failed" if error else "made" if self._made else "found"
         attributes = {"bsl.stage": self.step.stage, "bsl.outcome": outcome, **({"error.type": error} if error else {})}
@@ -140,14 +136,14 @@ def count_record(record: logging.LogRecord) -> None:
 
 def flush() -> None:
     """Send the metrics now, so that a process killed later has reported its finished stages."""
-    global _resting_until
+    global _paused_until
     provider = _provider()
     started = time.monotonic()
-    if provider is None or started < _resting_until:
+    if provider is None or started < _paused_until:
         return
     provider.force_flush()
     if time.monotonic() - started > _FLUSH_S:
-        _resting_until = time.monotonic() + _REST_S
+        _paused_until = time.monotonic() + _PAUSE_S
 
 
 def _drops(figures: dict[str, Any]) -> Iterator[tuple[str, int]]:
@@ -162,12 +158,12 @@ def _drops(figures: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 def _provider() -> Any:  # noqa: ANN401 - the SDK's, which may not be installed
     """Return the meter provider that exports; None if no export is configured."""
-    with _settling:  # points of a sweep run in parallel
-        return _settled()
+    with _lock:  # points of a sweep run in parallel
+        return _configured()
 
 
 @lru_cache(maxsize=1)
-def _settled() -> Any:  # noqa: ANN401
+def _configured() -> Any:  # noqa: ANN401
     """Return the provider already set, else one configured by the environment."""
     if hasattr(metrics.get_meter_provider(), "force_flush"):
         return metrics.get_meter_provider()
@@ -175,15 +171,15 @@ def _settled() -> Any:  # noqa: ANN401
     if wanted == "none" or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     try:
-        made = _made(wanted)
+        made = _new_provider(wanted)
     except ImportError as error:
-        logger.warning("OTEL_* asks for metrics and %s; install bsl-pipeline[metrics]; none are sent", error)
+        logger.warning("OTEL_* requests metrics, but %s, so none are sent. Install bsl-pipeline[metrics]", error)
         return None
     metrics.set_meter_provider(made)
     return made
 
 
-def _made(wanted: str) -> MeterProvider:
+def _new_provider(wanted: str) -> MeterProvider:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource

@@ -77,8 +77,8 @@ def run_on_pool(
             the running ones are awaited.
 
     Raises:
-        PoolError: The deployment or its pool is missing, the pool has no room besides this run, or the store lacks an
-            artifact of a completed run.
+        PoolError: The deployment or its pool is missing, the pool has no slot in addition to this run, or the store
+            lacks an artifact of a completed run.
         Exception: The error that `end` raised.
     """
     if orders and not is_planning():
@@ -125,8 +125,8 @@ def _check_made(made: Sequence[ArtifactRef], site: RunContext) -> None:
     for ref in made:
         if defect := store.defect(ref):
             raise PoolError(
-                f"{DEPLOYMENT}: a run completed, but {shown(store.url)} has no whole {ref} ({defect}). Give "
-                "workers and this flow one store, kind of device and version of this package (BSL_STORE, BSL_DEVICE)"
+                f"{DEPLOYMENT}: a run completed, but {shown(store.url)} has no intact {ref} ({defect}). Use the same "
+                "store, kind of device and version of this package for workers and this flow (BSL_STORE, BSL_DEVICE)."
             )
 
 
@@ -135,7 +135,7 @@ async def _cancel(client: PrefectClient, sent: FlowRun) -> None:
 
 
 async def _check_deployment(client: PrefectClient) -> None:
-    """Refuse a missing deployment or pool, and a pool whose limit leaves no room besides this run."""
+    """Refuse a missing deployment or pool, and a pool whose limit leaves no slot in addition to this run."""
     name = DEPLOYMENT.partition("/")[2]
     deploy = f"Run `prefect --no-prompt deploy --name {name}`"
     try:
@@ -148,7 +148,7 @@ async def _check_deployment(client: PrefectClient) -> None:
     limit = (await client.read_work_pool(pool)).concurrency_limit
     if limit is not None and limit <= (own == pool):
         raise PoolError(
-            f"{DEPLOYMENT}: pool {pool} takes {limit} runs at a time, and this run is one of them. Raise the limit: "
+            f"{DEPLOYMENT}: pool {pool} allows {limit} runs at a time, and this run is one of them. Raise the limit: "
             f"`prefect work-pool set-concurrency-limit {pool} N`"
         )
 

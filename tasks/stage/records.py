@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class ManifestRecords(WritableFileSystem):
-    """Prefect result storage for one artifact: its record can be read exactly if the artifact is whole."""
+    """Prefect result storage for one artifact: its record can be read exactly if the artifact is intact."""
 
     _block_type_name = "Artifact manifests"
 
@@ -85,7 +85,7 @@ class _RenewedLease:
 
     def __init__(self, store: Store) -> None:
         self._lease = Lease(store)
-        self._where = store.url
+        self._url = store.url
         self._process = os.getpid()
         self._written = 0.0
         self._changed = threading.Event()
@@ -130,4 +130,4 @@ class _RenewedLease:
             try:
                 self._lease.release()
             except StoreWriteError as error:
-                logger.info("the lease in %s ends within an hour: %s", self._where, error)
+                logger.info("the lease in %s was not removed and expires within an hour: %s", self._url, error)

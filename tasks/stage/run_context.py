@@ -20,7 +20,9 @@ from storage.record import Record
 
 def _known(device: str) -> str:
     if re.fullmatch(r"auto|cpu|(cuda|mps|xpu)(:\d+)?", device) is None:
-        raise ValueError(f"{device!r}, expected auto, cpu, cuda, or one of several such as cuda:1")
+        raise ValueError(
+            f"unknown device {device!r} (expected auto, cpu, cuda, mps, xpu, or one of several such as cuda:1)"
+        )
     return device
 
 
@@ -48,11 +50,11 @@ class RunContext(Record):
 
     processes: int = Field(1, ge=1)
     """Processes that train one model, each on its own GPU (or its part of the cores) with its share of every batch. The
-    batch size stays that of the recipe, and the result equals that of one process up to rounding; dropout draws other
-    numbers, as on another device."""
+    batch size stays that of the recipe, and the result equals that of one process up to rounding; dropout masks differ,
+    as on another device."""
     cluster: str | None = None
-    """Address of a Dask scheduler, such as `tcp://host:8786`, whose workers share the store. They make shards of
-    translations and vectors, folds and seeds of fine-tuning, and points of sweeps. By default this process does."""
+    """Address of a Dask scheduler, such as `tcp://host:8786`, whose workers share the store. They compute shards of
+    translations and vectors, folds and seeds of fine-tuning, and points of sweeps. By default this process does it."""
     pool: bool = False
     """Whether each point of a sweep is a run of deployment `bsl-pipeline/any`, whose workers share the store. If the
     sweep itself runs on that work pool, it occupies one of its slots."""

@@ -64,8 +64,8 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
         expected = stage.ref_of(site, *arguments)
         if ref != expected:
             raise ClusterError(
-                f"cluster {site.cluster}: a worker made {ref} (expected {expected}). Give all machines one version of "
-                "this package and one kind of device"
+                f"cluster {site.cluster}: a worker made {ref} (expected {expected}). Use the same version of "
+                "this package and the same kind of device on all machines."
             )
         step = StageRun(stage.name, ref)
         notify("begins", step)
@@ -77,7 +77,7 @@ T = TypeVar("T")
 
 _AT_ONCE: Final = 256  # minimum number of calls sent to the scheduler at a time
 _GATHER_EVERY_S: Final = 0.5
-_turn = threading.Lock()
+_lock = threading.Lock()
 
 
 class ClusterError(ModelError):
@@ -134,7 +134,7 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
                 yield results.pop(number)
         except (CancelledError, KilledWorker) as error:
             raise ClusterError(
-                f"cluster {site.cluster}: {type(error).__name__}: {error}. Look at the workers' logs, then run again"
+                f"cluster {site.cluster}: {type(error).__name__}: {error}. Check the workers' logs, then run again."
             ) from error
         finally:
             client.cancel(list(numbers), force=True)
@@ -146,7 +146,7 @@ def calls_at_once(client: Client) -> int:
     return max(_AT_ONCE, 2 * sum(threads.values()))
 
 
-def look_at_cluster(address: str) -> int:
+def count_workers(address: str) -> int:
     """Return the number of workers of a cluster.
 
     Raises:
@@ -177,7 +177,7 @@ def _call(sent: bytes) -> Any:  # noqa: ANN401 - what the function returns
     """Run a pickled call on a worker."""
     function, shared, arguments = cloudpickle.loads(sent)
     site = RunContext.model_validate(shared)
-    with _turn:
+    with _lock:
         return function(site, *(found_here(site, value) for value in arguments))
 
 
@@ -212,7 +212,7 @@ def _folder_here(identity: str, place: Path) -> ResolvedModel:
     here = resolve_model(name)
     if here.identity != identity:
         raise SourceError(
-            f"{name}: this worker has {here.identity} (the sender has {identity}). Give all machines the same files"
+            f"{name}: this worker has {here.identity} (the sender has {identity}). Copy the same files to all machines."
         )
     return here
 

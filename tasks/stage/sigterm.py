@@ -1,4 +1,4 @@
-"""Handle SIGTERM during long work: finish and save the current piece, then stop.
+"""Handle SIGTERM during long work: finish and save the current unit of work, then stop.
 
 A worker being stopped (a scaled-down pool, a spot machine) gets some seconds. They suffice to publish the current shard
 or write a snapshot, which would otherwise be lost.
@@ -24,7 +24,7 @@ SECONDS_TO_END: Final = 60.0  # to save a training's state, or to send the last 
 
 @contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:
-    """Defer SIGTERM inside the block; the yielded function returns whether one came.
+    """Defer SIGTERM inside the block; the yielded function returns whether one was received.
 
     At the end, the earlier handler is restored and receives the signal, even if the work was finished: Prefect's
     handler ends the run as crashed, the default handler ends the process. An error that leaves the block is logged,
@@ -34,23 +34,23 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    came = False
+    received = False
 
     def note(_signal: int, _frame: object) -> None:
-        nonlocal came
-        came = True
+        nonlocal received
+        received = True
         logger.warning("SIGTERM: finishing the current unit of work first")
 
-    former = signal.signal(signal.SIGTERM, note)
+    previous = signal.signal(signal.SIGTERM, note)
     try:
-        yield lambda: came
+        yield lambda: received
     except Exception as error:
-        if came:
+        if received:
             logger.warning(str(error))
         raise
     finally:
-        signal.signal(signal.SIGTERM, former if former is not None else signal.SIG_DFL)
-        if came:
+        signal.signal(signal.SIGTERM, previous if previous is not None else signal.SIG_DFL)
+        if received:
             signal.raise_signal(signal.SIGTERM)
 
 

@@ -38,7 +38,7 @@ _SECONDS_BETWEEN_UPDATES = 2.0  # each update is a request to the server
 
 def show_table(key: str, rows: Sequence[Row], description: str) -> None:
     """Show a table under a heading; figures are rounded, items of lists joined by " · "."""
-    cells = [{name.replace("_", " "): _shown(value) for name, value in row.items()} for row in rows]
+    cells = [{name.replace("_", " "): _cell(value) for name, value in row.items()} for row in rows]
     _show(key, f"## {plain(description)}\n\n{markdown_table(cells)}")
 
 
@@ -86,7 +86,7 @@ def progress_of(what: str, following: int | None = 0) -> OnProgress:
             return
         last = now
         notify("advances", progress)
-        text = _told(progress)
+        text = _progress_line(progress)
         logger.info(text)
         if not in_run():
             return
@@ -102,13 +102,13 @@ def progress_of(what: str, following: int | None = 0) -> OnProgress:
     return advance
 
 
-def _told(progress: Progress) -> str:
-    left = "" if progress.left is None else f"{spelled(progress.left)} left"
+def _progress_line(progress: Progress) -> str:
+    remaining = "" if progress.left is None else f"{spelled(progress.left)} left"
     head = f"{progress.what}: {progress.done:,} of {progress.total:,}"
-    return " · ".join(filter(None, [head, progress.pace, left, progress.detail]))
+    return " · ".join(filter(None, [head, progress.pace, remaining, progress.detail]))
 
 
-def _shown(value: Any) -> Any:  # noqa: ANN401 - a cell
+def _cell(value: Any) -> Any:  # noqa: ANN401 - a cell
     """Convert a cell for `markdown_table`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"

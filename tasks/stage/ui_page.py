@@ -48,10 +48,10 @@ _ENDS: Final = {  # the kind that each flow makes exactly once, at its end
     "bsl-field": "sweep", "bsl-ablation": "sweep", "bsl-reproduce": "reproduction",
 }  # fmt: skip
 _ONCE: Final = ("ingest", "nli", "make_views")  # stages that a run of one recipe calls once
-_SAID: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")  # same as kind
+_SAME_AS_KIND: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")
 _LONGEST: Final = 60  # characters of a part of a key
-_MINUTES_OF_SILENCE: Final = 30  # each failed request costs up to two minutes, so pause after the first
-_silent_until = 0.0
+_PAUSE_MINUTES: Final = 30  # each failed request costs up to two minutes, so pause after the first
+_paused_until = 0.0
 _NAMES: Final = ("recipe_name", "name", "row")  # flow parameters that name the recipe or row
 
 
@@ -68,13 +68,7 @@ class StagePage:
     pictures: list[tuple[str, str, str]] = field(default_factory=list)
 
     def publish(self, store: Store, ref: ArtifactRef, what: str) -> None:
-        """Publish the page in the Prefect UI; outside a run, do nothing.
-
-        Args:
-            store: store of the artifact.
-            ref: the artifact.
-            what: description of the stage; its first line is shown.
-        """
+        """Publish the page in the Prefect UI, with the first line of `what`; outside a run, do nothing."""
         if not in_run() or "/" in ref.kind:  # pages of shards would hide the others
             return
         manifest = store.manifest(ref)
@@ -99,8 +93,8 @@ def shown(what: str, act: Callable[[], T]) -> T | None:
     Returns:
         The result of `act`; None if it was not shown.
     """
-    global _silent_until
-    if time.monotonic() < _silent_until:
+    global _paused_until
+    if time.monotonic() < _paused_until:
         return None
     try:
         return act()
@@ -109,12 +103,12 @@ def shown(what: str, act: Callable[[], T]) -> T | None:
         if isinstance(error, HTTPStatusError) and error.response.status_code < 500:
             logger.warning("%s: not in Prefect's UI, because its server refused it; the run continues (%s)", what, line)
             return None
-        _silent_until = time.monotonic() + 60 * _MINUTES_OF_SILENCE
+        _paused_until = time.monotonic() + 60 * _PAUSE_MINUTES
         logger.warning(
             "%s: not in Prefect's UI because its server failed; the run continues, and nothing is shown for the next "
             "%d minutes (%s)",
             what,
-            _MINUTES_OF_SILENCE,
+            _PAUSE_MINUTES,
             line,
         )
         return None
@@ -218,7 +212,7 @@ def _link(store: Store, ref: ArtifactRef, run: str) -> str:
 def _method(manifest: Manifest) -> str:
     """Return the stage's name in words, if it adds information to the kind."""
     stage = manifest.provenance.stage
-    known = stage in _SAID or PLACES.get(manifest.kind) == _LAST
+    known = stage in _SAME_AS_KIND or PLACES.get(manifest.kind) == _LAST
     return "" if known or stage == manifest.kind else stage.replace("_", " ")
 
 

@@ -53,23 +53,23 @@ def require_equal_shares(config: TrainingConfig, count: int) -> None:
         return
     if config.batch_size % count:
         raise TrainingError(
-            f"a batch of {config.batch_size} pairs cannot be shared equally by {count} processes; set "
-            "training.batch_size to a multiple of them, or another number of processes"
+            f"a batch of {config.batch_size} pairs cannot be shared equally by {count} processes. Set "
+            f"training.batch_size to a multiple of {count}, or use another number of processes."
         )
     if not config.drop_last:
         raise TrainingError(
-            f"{count} processes cannot share the smaller last batch of an epoch equally; set training.drop_last to "
-            "true, or train in one process"
+            f"{count} processes cannot share the smaller last batch of an epoch equally. Set training.drop_last to "
+            "true, or train in one process."
         )
     if config.order == "groups":
         raise TrainingError(
-            f"{count} processes cannot share batches of whole groups equally, for their sizes differ; set "
-            "training.order to random or given, or train in one process"
+            f"{count} processes cannot share batches of complete groups equally because their sizes differ. Set "
+            "training.order to random or given, or train in one process."
         )
 
 
 def _run_agent(processes: int, work: Path, should_stop: Callable[[], bool]) -> None:
-    """Run torchrun's agent to its end; it runs `_take_part` in each process."""
+    """Run torchrun's agent to its end; it runs `_train_in_process` in each process."""
     for name in (ERROR, MEASURED):
         (work / name).unlink(missing_ok=True)
     agent = [sys.executable, "-m", _MODULE, _AGENT, "--nproc-per-node", str(processes), "--standalone"]
@@ -80,35 +80,35 @@ def _run_agent(processes: int, work: Path, should_stop: Callable[[], bool]) -> N
         finally:
             running.terminate()  # no effect on a process that has ended
     if running.returncode != 0:
-        told = work / ERROR
-        reason = told.read_text(encoding="utf-8") if told.is_file() else "see its output above; run again to resume"
+        error = work / ERROR
+        reason = error.read_text(encoding="utf-8") if error.is_file() else "see its output above. Run again to resume."
         status = running.returncode
         raise TrainingError(f"training in {processes} processes ended with exit status {status}: {reason}")
 
 
 def _await(running: subprocess.Popen[bytes], should_stop: Callable[[], bool]) -> None:
-    asked = False
+    stopping = False
     while running.poll() is None:
-        if should_stop() and not asked:
+        if should_stop() and not stopping:
             running.send_signal(signal.SIGTERM)
-            asked = True
+            stopping = True
         try:
             running.wait(_POLL_S)
         except subprocess.TimeoutExpired:
             continue
 
 
-def _take_part(work: Path) -> None:
+def _train_in_process(work: Path) -> None:
     """Train in one of the processes that torchrun starts."""
     from models.training.distributed import is_first, joined
 
     job = TrainingJob.model_validate_json((work / JOB).read_text(encoding="utf-8"))
     site = job.site
     limit_threads(site.model_copy(update={"threads": site.threads or max(1, cores() // site.processes)}))
-    with stop_requested() as asked, joined(device_of(site)) as device:
+    with stop_requested() as should_stop, joined(device_of(site)) as device:
         logging.basicConfig(level=logging.INFO if is_first() else logging.WARNING)
         try:
-            result, _ = run_job(job, device=device, should_stop=asked, on_progress=_log if is_first() else None)
+            result, _ = run_job(job, device=device, should_stop=should_stop, on_progress=_log if is_first() else None)
         except TrainingError as error:
             if is_first():
                 (work / ERROR).write_text(str(error), encoding="utf-8")
@@ -121,7 +121,7 @@ def _log(done: int, total: int, detail: str) -> None:
     logger.info("training: %d of %d · %s", done, total, detail)
 
 
-def _lead(arguments: list[str]) -> None:
+def _run_torchrun(arguments: list[str]) -> None:
     """Run torchrun's agent, which stops its processes at SIGTERM and ends with the stage's process."""
     from torch.distributed.run import main
 
@@ -131,6 +131,6 @@ def _lead(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == _AGENT:
-        _lead(sys.argv[2:])
+        _run_torchrun(sys.argv[2:])
     else:
-        _take_part(Path(sys.argv[1]))
+        _train_in_process(Path(sys.argv[1]))

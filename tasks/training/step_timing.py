@@ -134,12 +134,7 @@ def seconds_a_step(store: Store, pace: PaceRef) -> float:
 
 
 def affordable(seconds: float, a_step: float) -> int:
-    """Return the number of steps in a time budget, rounded down to two digits, the precision of such a budget.
-
-    Args:
-        seconds: The budget.
-        a_step: Seconds of a step.
-    """
+    """Return the number of steps in a time budget, rounded down to two digits, the precision of such a budget."""
     steps = max(1, int(seconds / a_step))
     digits: int = 10 ** max(0, len(str(steps)) - 2)
     return steps // digits * digits

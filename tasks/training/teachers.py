@@ -68,14 +68,14 @@ def check_teaching(site: RunContext, corpus: CorpusRef, teachers: Iterable[Teach
         texts = [f"{entry.kind}/{entry.key}" for entry in inputs if entry.kind == corpus.kind]
         if corpus.path not in texts:
             raise SourceError(
-                f"{vectors} are vectors of {', '.join(texts) or 'no corpus'}, expected those of {corpus.path}; "
-                "let the teacher embed this run's corpus (tasks.embedding.python_encoders.embed_corpus)"
+                f"{vectors}: vectors of {', '.join(texts) or 'no corpus'} (expected {corpus.path}). Embed this run's "
+                "corpus with the teacher (tasks.embedding.python_encoders.embed_corpus)."
             )
         if vectors.kind not in manifest.tables or sentences not in (None, manifest.rows):
             raise SourceError(
-                f"{vectors} holds {manifest.rows} rows of {', '.join(manifest.tables)}, expected one of `embeddings` "
-                f"for each sentence of {corpus.path}; let the teacher embed it "
-                "(tasks.embedding.python_encoders.embed_corpus)"
+                f"{vectors}: contains {manifest.rows} rows of {', '.join(manifest.tables)} (expected one row of "
+                f"`embeddings` for each sentence of {corpus.path}). Embed the corpus with the teacher "
+                "(tasks.embedding.python_encoders.embed_corpus)."
             )
     if isinstance(objective, DistilConfig) and objective.queue and sentences is not None:
         check_places(objective.queue, sentences)

@@ -37,7 +37,7 @@ def train(
 ) -> None:
     """Train the online network on pairs of views; save the encoder, the full training state and the log.
 
-    The start is a pretrained model, or the encoder of an earlier training.
+    `start` is a pretrained model, or the encoder of an earlier training.
     """
     # Imported here, so that a run with all stages cached does not import torch and transformers.
     from models.training.snapshots import write_snapshot
@@ -54,14 +54,14 @@ def train(
         teacher=teacher,
         work=scratch,
     )
-    with stop_requested() as asked:
+    with stop_requested() as should_stop:
         if work.site.processes > 1:
-            train_together(job, asked)
-        result, encoder_made = run_job(
-            job, device=device_of(work.site), should_stop=asked, on_progress=progress_of("training, steps")
+            train_together(job, should_stop)
+        result, trained = run_job(
+            job, device=device_of(work.site), should_stop=should_stop, on_progress=progress_of("training, steps")
         )
     speed = json.loads((scratch / MEASURED).read_text()) if work.site.processes > 1 else measured(result)
-    encoder_made.save(work.draft.folder / ENCODER)
+    trained.save(work.draft.folder / ENCODER)
     write_snapshot(work.draft.folder / STATE, result.state)
     work.draft.write(result.log, "training_log")
     work.draft.note(_figures(result, speed))
@@ -86,8 +86,8 @@ def _show(work: StageContext, result: TrainingResult) -> None:
 
     for chart in training_curves({"training": result.log}, most=2):  # the run's page has all
         show_chart(chart.name, chart.standalone(), f"Training of checkpoint {key}: {chart.label}")
-    seen = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
-    evaluated = seen.drop("lr", "momentum", "grad_norm", "dev_spearman").with_columns(
-        (100 * seen["dev_spearman"]).alias("dev Spearman × 100")
+    evaluations = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
+    table = evaluations.drop("lr", "momentum", "grad_norm", "dev_spearman").with_columns(
+        (100 * evaluations["dev_spearman"]).alias("dev Spearman × 100")
     )
-    show_table("training-log", evaluated.to_dicts(), f"Evaluations while training checkpoint {key}")
+    show_table("training-log", table.to_dicts(), f"Evaluations during the training of checkpoint {key}")

@@ -69,9 +69,9 @@ class RouteTranslation:
         self._bits = bits
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        speakers = sentences.filter(pl.col("lang") == route.hops[0].config.source_lang)
-        self._sentences: int = speakers.select(pl.len()).collect().item()
-        self._at: Ranges = lambda number: begin_route(in_range(speakers, number, bits))
+        sources = sentences.filter(pl.col("lang") == route.hops[0].config.source_lang)
+        self._sentences: int = sources.select(pl.len()).collect().item()
+        self._at: Ranges = lambda number: begin_route(in_range(sources, number, bits))
 
     def judged(self, number: int) -> pl.LazyFrame:
         """Return the views of a range of sentences after the last hop; columns are `models.views.views.JUDGED`."""
@@ -96,7 +96,7 @@ class RouteTranslation:
         here = self._at
         with TemporaryDirectory(dir=self._folder) as scratch:
             recall = MemoryLookup(self._work.store, hop.fingerprint, Path(scratch), self._bits, self._sentences)
-            took = translate_missing(
+            cost = translate_missing(
                 self._work.site, hop, lambda part: sentences_ahead(here(part)), recall, following=following
             )
             for part in range(1 << self._bits):
@@ -104,4 +104,4 @@ class RouteTranslation:
                 onward.add(moved.collect())
         self._at = lambda part: onward[part].lazy()
         shutil.rmtree(self._folder / f"{number - 1}", ignore_errors=True)  # partitions of the previous hop
-        return {"method": self._route.method, **took}
+        return {"method": self._route.method, **cost}

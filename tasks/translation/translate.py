@@ -101,8 +101,8 @@ def translate_missing(
             for shard in ordered:
                 if stopping():
                     raise TranslationStoppedError(
-                        f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; "
-                        "they are saved, and a rerun translates the others"
+                        f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated. "
+                        "They are saved; run again to translate the others."
                     )
                 figures = store.manifest(next(parts)).figures
                 done, tokens = done + shard.rows, tokens + cast("int", figures["target_tokens"])
@@ -153,7 +153,7 @@ def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
     if hop.identity["backend_version"] != found:
         raise TranslatorLoadError(
             f"{hop.direction}: {backend} {found} is installed (expected {hop.identity['backend_version']}). Install "
-            "one version on all machines"
+            "one version on all machines."
         )
     resources = Resources(device_of(site), site.threads or cores(), site.translator_copies, site.translator_threads)
     # The model is converted for CTranslate2 once, by the first shard.
@@ -201,7 +201,7 @@ class MemoryLookup:
 
     def __init__(self, store: Store, fingerprint: str, scratch: Path, bits: int, sentences: int) -> None:
         self._store, self._fingerprint = store, fingerprint
-        self._table = Partitions(scratch, _ROWS, bits=bits, tidy=_each_once)
+        self._table = Partitions(scratch, _ROWS, bits=bits, tidy=_first_translations)
         self._seen: set[str] = set()
         # A memory may be a thousand times larger than the corpus, so rows are filtered by a table of slots, as in a
         # Bloom filter: a row stays if its id shares a slot with an id of the corpus. Ids are hashes, so their top bits
@@ -238,7 +238,7 @@ class MemoryLookup:
         return sentences.select("sentence_id", "text").join(known, on="sentence_id", how="anti").collect()
 
 
-def _each_once(rows: pl.DataFrame) -> pl.DataFrame:
+def _first_translations(rows: pl.DataFrame) -> pl.DataFrame:
     """Select one translation per sentence, the first by part key, so that every reader selects the same."""
     ordered = rows.sort("sentence_id", "part", maintain_order=True)
     return ordered.filter((pl.col("sentence_id") != pl.col("sentence_id").shift(1)).fill_null(value=True))

@@ -4,7 +4,7 @@ The embedded translators have pinned translations: recorded when they are packed
 
 A pin is a translation on which all engines agree: both backends in fp32, and CTranslate2 in int8 with the CPU's newest
 instructions and with AVX2 (2013), whose sums saturate. So a pin is valid on every CPU. Sentences with differing
-translations are left out. Other precisions, which need a GPU, have no pins.
+translations have no pin. Other precisions, which need a GPU, have no pins.
 """
 
 from __future__ import annotations
@@ -57,31 +57,26 @@ def embedded_pins(config: TranslatorConfig) -> tuple[Pin, ...]:
         return ()
     recorded = embedded_manifest(config.model.removeprefix(EMBEDDED)).figures.get(PINNED, {})
     found = recorded.get(_search(config)) if isinstance(recorded, dict) else None
-    told = found if isinstance(found, dict) else {}
-    return tuple(Pin(source=source, translation=str(text)) for source, text in told.items())
+    pins = found if isinstance(found, dict) else {}
+    return tuple(Pin(source=source, translation=str(text)) for source, text in pins.items())
 
 
 def record_pins(name: str, directions: list[TranslatorConfig], root: Path) -> dict[str, JsonValue]:
-    """Translate plain sentences; return the translations on which every engine agrees, by direction and beam.
-
-    Args:
-        name: An embedded translator.
-        directions: Its language pairs; backend, precision and beam are set here.
-        root: Folder of the models.
-    """
+    """Translate plain sentences; return the translations on which every engine agrees, by direction and beam."""
     from models.translation.smoke_test import PLAIN_SENTENCES
 
     configs = [direction.model_copy(update={"beam": beam}) for direction in directions for beam in BEAMS]
     outputs: list[list[str]] = []
     with TemporaryDirectory() as scratch:
         for environment, changes in _ENGINES if configs else ():
-            asked = [config.model_copy(update=change) for change in changes for config in configs]
-            outputs += _in_a_process(environment, embedded_path(name, root), asked, Path(scratch) / "converted")
+            changed = [config.model_copy(update=change) for change in changes for config in configs]
+            outputs += _in_a_process(environment, embedded_path(name, root), changed, Path(scratch) / "converted")
     pins: dict[str, JsonValue] = {}
     for number, config in enumerate(configs):
         found = outputs[number :: len(configs)]
         sentences = PLAIN_SENTENCES[config.source_lang]
-        agreed = {text: told[0] for text, *told in zip(sentences, *found, strict=True) if len(set(told)) == 1}
+        rows = zip(sentences, *found, strict=True)
+        agreed = {text: translations[0] for text, *translations in rows if len(set(translations)) == 1}
         logger.info("%s, %s: %d of %d sentences pinned", name, _search(config), len(agreed), len(sentences))
         pins[_search(config)] = dict(agreed)
     return pins
@@ -90,11 +85,11 @@ def record_pins(name: str, directions: list[TranslatorConfig], root: Path) -> di
 def _in_a_process(
     environment: Mapping[str, str], folder: Path, configs: list[TranslatorConfig], converted: Path
 ) -> list[list[str]]:
-    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_settle, initargs=(environment,)) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_set_environment, initargs=(environment,)) as pool:
         return pool.submit(_translations, folder, configs, converted).result()
 
 
-def _settle(environment: Mapping[str, str]) -> None:
+def _set_environment(environment: Mapping[str, str]) -> None:
     os.environ.update(environment)
 
 
@@ -140,10 +135,6 @@ class ResolvedTranslator(Record):
 def find_translator(site: RunContext, config: TranslatorConfig) -> ResolvedTranslator:
     """Find a translator's model and fingerprint it.
 
-    Args:
-        site: Run context: mirror and device.
-        config: The translator.
-
     Raises:
         SourceError, AssetError: The model is not available.
         TranslatorLoadError: This machine cannot run the translator as configured.
@@ -152,13 +143,13 @@ def find_translator(site: RunContext, config: TranslatorConfig) -> ResolvedTrans
 
 
 def _hop(model: ResolvedModel, config: TranslatorConfig, device: str) -> ResolvedTranslator:
-    settled = resolve(config, device)
-    engine = version(settled.backend)
+    resolved = resolve(config, device)
+    engine = version(resolved.backend)
     identity: dict[str, JsonValue] = {
-        **settled.model_dump(mode="json", exclude={"model", "revision", "pinned"}),
+        **resolved.model_dump(mode="json", exclude={"model", "revision", "pinned"}),
         "model": model.identity,
         "backend_version": engine,
         "translation_version": TRANSLATION_VERSION,
     }
-    pinned = config.pinned or embedded_pins(settled)
-    return ResolvedTranslator(identity=identity, config=settled.model_copy(update={"pinned": pinned}), model=model)
+    pinned = config.pinned or embedded_pins(resolved)
+    return ResolvedTranslator(identity=identity, config=resolved.model_copy(update={"pinned": pinned}), model=model)

@@ -39,15 +39,7 @@ def augment(
     nli: NliRef | None = None,
     given: tuple[ViewsRef, ...] = (),
 ) -> ViewsRef:
-    """Make the views of a corpus, or reuse cached ones; models are identified by content, not by path.
-
-    Args:
-        site: Run context: store and device.
-        corpus: The sentences.
-        config: Settings of the views.
-        nli: Labelled pairs, which view `entail` needs.
-        given: Views read from the sources.
-    """
+    """Make the views of a corpus, or reuse cached ones; models are identified by content, not by path."""
     routes = tuple(
         Route(method=view.method, hops=tuple(find_translator(site, hop) for hop in view.hops)) for view in config.routes
     )
@@ -55,10 +47,7 @@ def augment(
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)
 
 
-@stage(
-    ref=ViewsRef,
-    version=2,
-)
+@stage(ref=ViewsRef, version=2)
 def make_views(
     work: StageContext,
     corpus: CorpusRef,
@@ -111,6 +100,6 @@ def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
     samples = view_samples(views, SAMPLE_ROWS).to_dicts()
     rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items() if text]
     show_table("view-samples", rows, "A random sample of sentences and their views")
-    lost = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
-    examples = lost.select("method", "outcome", "source", result="text").to_dicts()
+    dropped = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
+    examples = dropped.select("method", "outcome", "source", result="text").to_dicts()
     show_table("view-examples", examples, "Examples of dropped sentences")

@@ -56,12 +56,12 @@ def rewrite_corpus(
     scratch, advance = work.store.scratch(work.ref), progress_of(f"view {method}, sentences")
     for start in range(0, total, SLICE_ROWS):
         finished = scratch / f"{method}-{start:012}.parquet"
-        views = _kept(finished)
+        views = _saved(finished)
         if views is None:
             rows = sentences.slice(start, SLICE_ROWS)
             sources = (rows if lang is None else rows.filter(pl.col("lang") == lang)).collect()
             views = _views(sources, method, seed, rewrite)
-            _keep(views, finished)
+            _save(views, finished)
         work.draft.write(views)
         advance(min(start + SLICE_ROWS, total), total, "")
 
@@ -72,14 +72,14 @@ def _views(sources: pl.DataFrame, method: str, seed: int, rewrite: Rewrite) -> p
     return sources.select("sentence_id", method=pl.lit(method), text=texts).with_columns(normalize(pl.col("text")))
 
 
-def _kept(path: Path) -> pl.DataFrame | None:
+def _saved(path: Path) -> pl.DataFrame | None:
     try:
         return pl.read_parquet(path, glob=False)
     except FileNotFoundError:
         return None
 
 
-def _keep(views: pl.DataFrame, path: Path) -> None:
+def _save(views: pl.DataFrame, path: Path) -> None:
     with writing(path), whole(path) as unfinished:
         views.write_parquet(unfinished)
 
@@ -150,9 +150,9 @@ def synonym(
 
     synonyms = wordnet_synonyms(wordnet.folder, view.senses, inflect=view.inflect)
     rewrite_corpus(work, corpus, "synonym", LANG, view.seed, partial(replace_synonyms, synonyms=synonyms, view=view))
-    # Counted over the whole corpus, as a resumed run does not recompute the first slices.
-    lots = work.store.scan(corpus).filter(pl.col("lang") == LANG).select("text").collect_batches(chunk_size=SLICE_ROWS)
-    texts = (text for lot in lots for text in lot["text"])
+    # Counted over the complete corpus, because a resumed run does not recompute the first slices.
+    own = work.store.scan(corpus).filter(pl.col("lang") == LANG).select("text")
+    texts = (text for batch in own.collect_batches(chunk_size=SLICE_ROWS) for text in batch["text"])
     work.draft.note({**count_replacements(texts, synonyms, view)})
 
 
@@ -163,7 +163,7 @@ def views_of_sources(
     config: AugmentConfig,
     max_bad_share: float,
 ) -> tuple[ViewsRef, ...]:
-    """Read the views that a configuration takes from columns of its sources, or reuse cached ones."""
+    """Read a configuration's views from columns of its sources, or reuse cached ones."""
     return tuple(given(site, sources, corpus, view, max_bad_share) for view in config.given)
 
 
@@ -176,14 +176,13 @@ def given(
     Raises:
         SourceError: No source has the column, or a source has several text columns.
     """
-    having = [source for source in sources if view.column in source_columns(source)]
-    if not having:
+    matching = [source for source in sources if view.column in source_columns(source)]
+    if not matching:
         names = ", ".join(source.name for source in sources)
         raise SourceError(
-            f"none of the sources {names} has a column {view.column!r}, which augment.given names; name one "
-            "that is there"
+            f"augment.given: none of the sources {names} has a column {view.column!r}. Name a column of a source."
         )
-    table = given_views(_frames(having, view.column, max_bad_share), work.store.scan(corpus), view.method)
+    table = given_views(_frames(matching, view.column, max_bad_share), work.store.scan(corpus), view.method)
     work.draft.write(table)
     work.draft.note({"views": table.height})
 
@@ -212,7 +211,9 @@ def _made(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: AnyView
             return mlm(site, corpus, model, view.model_copy(update={"model": model.identity, "revision": None}))
         case EntailView():
             if nli is None:
-                raise SourceError("view entail needs labelled pairs and got none; give `augment` those that `nli` made")
+                raise SourceError(
+                    "view entail needs labelled pairs (found none). Pass the artifact of stage `nli` to `augment`."
+                )
             return entail(site, corpus, nli, view)
         case DeletedView():
             return deleted(site, corpus, version("nltk"), view)

@@ -30,13 +30,6 @@ SAMPLE_ROWS = 20
 def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef | None, config: PairConfig) -> PairsRef:
     """Make the training pairs of a configuration, or reuse cached ones.
 
-    Args:
-        site: Run context: store and device.
-        corpus: The sentences.
-        views: Their views.
-        nli: Labelled pairs of the corpus, which `config.labelled` needs.
-        config: Settings of the pairs.
-
     Raises:
         SourceError: The scored set named by `config.scored` is not available.
     """
@@ -56,7 +49,7 @@ def pair(work: StageContext, views: ViewsRef, config: PairConfig) -> None:
 
 @stage(ref=PairsRef, version=1)
 def pair_own(work: StageContext, views: ViewsRef, trips: ViewsRef | None, config: PairConfig) -> None:
-    """Pair views of the user's sentences and round trips of some of them; ignore trips of sentences without views."""
+    """Pair views and round trips of the user's sentences; skip round trips of sentences without views."""
     own, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
     more = None if trips is None else work.store.scan(trips)
 
@@ -75,15 +68,8 @@ def pair_own(work: StageContext, views: ViewsRef, trips: ViewsRef | None, config
 def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
     """Make scored training pairs of labels: the given pairs, or texts paired within and across classes.
 
-    Args:
-        work: the stage's context.
-        passages: the text, with its held-out parts.
-        labels: the labels.
-        use: use of the labels.
-        seed: decides which labels are for evaluation.
-
     Raises:
-        TrainingError: too few classes, or no different scores, to train on.
+        TrainingError: too few classes, or all scores equal.
         EvaluationError: too few labels for an evaluation.
     """
     rows = labelled_rows(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
@@ -113,8 +99,8 @@ def pair_labelled(work: StageContext, corpus: CorpusRef, nli: NliRef, config: Pa
         rows = work.draft.write_all(labelled_pairs(sentences, annotated, config.shuffle_seed, bits, scratch))
     if not rows:
         raise TrainingError(
-            f"{nli} contains no pair with both sentences in {corpus}, expected some; raise ingest.corpus.limit or "
-            "give sources with more labelled pairs"
+            f"{nli} contains no pair with both sentences in {corpus}. Raise ingest.corpus.limit, or give sources with "
+            "more labelled pairs."
         )
     labels = work.draft.scan().group_by("label").len().sort("label").collect(engine="streaming")
     work.draft.note({"labels": {str(label): n for label, n in labels.iter_rows()}})

@@ -62,7 +62,7 @@ def main() -> int:
             folder = (arguments.keep or Path(scratch)) / name
             rows = export_variants(site, encoders()[name], None, folder, wanted)
             torch.set_num_threads(1)
-            places = {row["form"]: folder if row["place"] == "." else folder / row["place"] for row in rows}
+            places = {row["form"]: folder if row["path"] == "." else folder / row["path"] for row in rows}
             loaded = {form: SentenceEncoder.load(path, saved_config(path, name)) for form, path in places.items()}
             took = dict.fromkeys(loaded, float("inf"))
             for _ in range(ROUNDS):
@@ -76,11 +76,11 @@ def main() -> int:
                 goal = {"ONNX, int8": f"goal {FAST}×", "static table": f"goal {STATIC:.0f}×"}.get(form, "")
                 print(
                     f"{name:<14} {form:<24} {row['MB']:>6} MB {len(texts) / took[form]:8,.0f}/s {times:6.2f}×  "
-                    f"STS-B {row['STS-B test']}  {row['against the first']}  {goal}",
+                    f"STS-B {row['STS-B test']}  {row['difference']}  {goal}",
                     flush=True,
                 )
                 if form == "ONNX, int8":
-                    wrong |= float(row["against the first"].split()[0]) < -LOSS
+                    wrong |= float(row["difference"].split()[0]) < -LOSS
     return int(wrong)
 
 

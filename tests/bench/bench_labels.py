@@ -103,7 +103,7 @@ def figures(
     changes = {"max_steps": arguments.steps, "lr": arguments.lr, "seed": seed}
     changes["precision"] = computed(arguments.precision, site)
     changes = {name: value for name, value in changes.items() if value is not None}
-    config = AdaptConfig().taught_by("classes").model_copy(update=changes)
+    config = AdaptConfig().label_training_for("classes").model_copy(update=changes)
     began = time.process_time()
     result = train(scored_pairs(class_pairs(texts, classes), 1.0, "labels", 0), start, config)
     spent = time.process_time() - began

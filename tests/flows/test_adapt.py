@@ -10,7 +10,7 @@ import pytest
 
 import bsl
 from bsl import SentenceEncoder
-from flows.adaptation import adapt, guards, run_adapt
+from flows.adaptation import adapt, general_sets, run_adapt
 from flows.cli.main import main
 from flows.config import override
 from flows.recipes.adaptation import AdaptConfig
@@ -24,7 +24,7 @@ from storage.errors import SourceError
 from storage.sources.labels import label_source
 from storage.sources.own_text import ReadingConfig
 from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weigh
-from tasks.corpus.labels import judging_labels
+from tasks.corpus.labels import evaluation_labels
 from tasks.corpus.passages import read_passages
 from tasks.embedding.encoders import resolve_encoder
 from tasks.stage.cached import StageContext, stage
@@ -121,7 +121,7 @@ def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own
     ref = adapt([str(tmp_path / "shuffled.txt")], "embedded:bert-mini", None, SMALL, site)
     figures = site.open_store().manifest(ref).figures
     assert figures["verdict"] == "NOT PROVED"
-    assert "labelled rows that judge (--labels)" in str(figures["advice"])
+    assert "test labels (--labels)" in str(figures["advice"])
     proof = site.open_store().scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
     assert "neighbour" not in proof["evidence"].to_list()
     assert "counts" not in proof["role"].to_list()
@@ -130,8 +130,8 @@ def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own
 
 
 def test_what_was_learnt_in_general_is_asked_of_sts_b_whatever_else_is_named(site) -> None:
-    assert [*guards(site, ("stsb/test",)).sets] == ["stsb/test"]
-    assert [*guards(site, ("stsb/dev",)).sets] == ["stsb/dev", "embedded:stsb/test"]
+    assert [*general_sets(site, ("stsb/test",)).sets] == ["stsb/test"]
+    assert [*general_sets(site, ("stsb/dev",)).sets] == ["stsb/dev", "embedded:stsb/test"]
 
 
 def test_the_settings_name_the_start_unless_the_call_does(own, site) -> None:
@@ -167,28 +167,28 @@ def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, tm
     assert proof.filter(role="counts")["evidence"].to_list() == ["labels"]
     pairs = store.scan(PairsRef(key=made_of(site, ref, "pairs"))).collect()
     passages = PassagesRef(key=made_of(site, ref, "passages"))
-    labelled = judging_labels(store, passages, label_source(str(path)), "adapt", 0)
+    labelled = evaluation_labels(store, passages, label_source(str(path)), "adapt", 0)
     assert labelled is not None
     judging = {*labelled.first}
     learnt = {*pairs["text_1"], *pairs["text_2"]}
     assert learnt.isdisjoint(judging)
     assert learnt | judging <= {*rows["body"]}
     assert store.manifest(ref).figures["rows"] == {
-        "sentences learnt from": 0,
-        "labels learnt from": len(learnt),
-        "labels that judge": len(labelled),
-        "sentences held out": store.scan(passages).filter(pl.col("part") == "report").select(pl.len()).collect().item(),
+        "training sentences": 0,
+        "training labels": len(learnt),
+        "test labels": len(labelled),
+        "held-out sentences": store.scan(passages).filter(pl.col("part") == "report").select(pl.len()).collect().item(),
     }
     assert len(learnt) > 60
     assert len(judging) > 60
     page = (store.fetch(ref) / "report.md").read_text()
-    assert f"| labels learnt from | {len(learnt)} |" in page
+    assert f"| training labels | {len(learnt)} |" in page
 
 
 def test_what_goes_not_with_labels_is_refused() -> None:
-    with pytest.raises(ValueError, match="views 'crops' with labels that teach"):
+    with pytest.raises(ValueError, match="--views crops: conflicts with --labels"):
         AdaptConfig(views="crops").use_of(labels=True, only_judge=False)
-    with pytest.raises(ValueError, match="--labels-only-judge without --labels"):
+    with pytest.raises(ValueError, match="--labels-only-judge: expected --labels FILE"):
         AdaptConfig().use_of(labels=False, only_judge=True)
     assert AdaptConfig(views="crops").use_of(labels=True, only_judge=True) == "judge"
 
@@ -257,8 +257,8 @@ def test_the_command_shows_the_guess_and_refuses_what_it_cannot_read(own, site, 
 
 def test_pairs_are_of_the_views_that_are_learnt() -> None:
     config = AdaptConfig()
-    assert config.taught == ("crops",)
-    assert AdaptConfig(views="both").taught == ("crops", "round trips")
+    assert config.view_names == ("crops",)
+    assert AdaptConfig(views="both").view_names == ("crops", "round trips")
     assert AdaptConfig(lang="de").trip.method == "bt-en"
     pairs = config.pairs(("crops", "round trips"))
     assert isinstance(pairs, PairConfig)

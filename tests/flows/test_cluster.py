@@ -118,7 +118,7 @@ def test_a_field_on_a_cluster_has_the_figures_of_one_process(tmp_path, cluster, 
         tables.append(site.open_store().scan(swept).collect())
     assert tables[0].equals(tables[1])
     seeds = dict(tables[0].select("label", "seeds").rows())
-    assert seeds == {"as it is": 1, "TF-IDF": 1, "masked LM": 1, "whitening": 0}
+    assert seeds == {"original encoder": 1, "TF-IDF": 1, "masked LM": 1, "whitening": 0}
 
 
 def double(site: RunContext, number: int) -> tuple[str | None, int]:
@@ -251,7 +251,7 @@ def test_a_run_that_fills_its_pool_does_not_wait_for_another_of_it(server, monke
     """Nobody would ever take that one."""
     run = server.create_flow_run_from_deployment(deploy(server, limit=1))
     monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
-    with pytest.raises(PoolError, match="pool idle takes 1 runs at a time, and this run is one of them"):
+    with pytest.raises(PoolError, match="pool idle allows 1 runs at a time, and this run is one of them"):
         send()
 
 

@@ -26,6 +26,6 @@ def test_two_encoders_on_the_domain_suites(tmp_path, capsys):
     assert "average precision, useb" in out
     assert "v-measure, mteb" in out
     assert "missing: scidocs: " in out
-    assert "Differences × 100 on the same draws" in out
+    assert "Paired differences × 100" in out
     assert "cqadupstack test, average precision" in out
     assert "data-eval.zip and unpack it into the mirror" in out

@@ -54,5 +54,5 @@ def test_a_second_run_makes_nothing(place, evaluated, contents):
 
 def test_nothing_to_score_on_is_an_error(place):
     store, models = place
-    with pytest.raises(SourceError, match=r"none of the sets can be had: .*'stsb-mt'"):
+    with pytest.raises(SourceError, match=r"none of the sets is available: .*'stsb-mt'"):
         evaluation(models[:1], ["stsb-mt/test"], None, RunContext(store=store.url))

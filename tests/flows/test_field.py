@@ -58,7 +58,7 @@ def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_
     proofs = table["dataset"].unique(maintain_order=True).to_list()
     assert proofs == [TEXT, "crop", "your labels", "stsb test"]
     names = [
-        "as it is",
+        "original encoder",
         "TF-IDF",
         "masked LM",
         "your labels",
@@ -71,7 +71,7 @@ def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_
     assert (folder / "scores.svg").read_text().startswith("<svg ")
     page = (folder / "sweep.md").read_text()
     assert "## All sets" in page
-    assert "fit on a larger corpus" in page
+    assert "Use a larger corpus" in page
 
 
 def test_nothing_that_proves_was_learnt(store, compared):
@@ -108,7 +108,7 @@ def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, 
     table = store.scan(field([text], labels=text, settings=CROPS, site=site), "sweep").collect()
     own = {(row["dataset"], row["label"]): row["mean"] for row in table.iter_rows(named=True)}
     names = table["label"].unique(maintain_order=True).to_list()
-    assert names == ["as it is", "TF-IDF", "crops"]
+    assert names == ["original encoder", "TF-IDF", "crops"]
     assert all(own[TEXT, name] == own["your labels", name] for name in names)
     assert (TEXT, "crop") not in own
     assert ("crop", names[0]) in own
@@ -116,7 +116,8 @@ def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, 
 
 def test_crops_are_not_tried_where_nothing_else_is_asked(store, site, text):
     found = field([text], settings=CROPS, site=site)
-    assert "can only be asked what crops teach" in store.manifest(found).figures["faults"]["crops"]
+    reason = store.manifest(found).figures["faults"]["crops"]
+    assert "its only questions are about views that this method trains on" in reason
     table = store.scan(found, "sweep").drop_nulls("mean").collect()
     assert table.filter(dataset=TEXT)["mean"].to_list() == table.filter(dataset="crop")["mean"].to_list()
 

@@ -98,7 +98,7 @@ def test_a_process_that_is_killed_costs_its_own_point_alone(tmp_path, alone, cap
         study = ablation("tiny", OVER, 2, alone, lanes=2, site=site)
     assert len(killed) == 1
     assert sorted(site.open_store().scan(study).collect()["seeds"].to_list()) == [1, 2]
-    assert "is left without a figure: its process was ended by SIGKILL" in caplog.text
+    assert "has no figure: its process was ended by SIGKILL" in caplog.text
     again = ablation("tiny", OVER, 2, alone, lanes=2, site=site)
     assert site.open_store().scan(again).collect()["seeds"].to_list() == [2, 2]
 
@@ -125,4 +125,4 @@ def test_processes_end_with_the_command_and_save_what_they_learnt(tmp_path, alon
         time.sleep(0.1)
     assert not any(map(is_alive, running))
     if how != signal.SIGKILL:
-        assert "training was asked to stop after step" in said
+        assert "training stopped on request after step" in said

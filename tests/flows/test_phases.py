@@ -68,7 +68,7 @@ def test_runs_are_held_against_each_other_on_the_same_pairs(store, encoder):
     assert (row["difference"], row["difference_low"], row["difference_high"]) == (0, 0, 0)
     assert sorted(store.scan(ref, "scores").collect()["model"].unique()) == ["A (tiny)", "B (tiny)"]
     page, text = (store.fetch(ref) / "sweep.html").read_text(), (store.fetch(ref) / "sweep.md").read_text()
-    assert "On stsb test, not told apart from A (tiny): B (tiny)." in page
+    assert "On stsb test, no significant difference from A (tiny): B (tiny)." in page
     assert f"| encoder.model | {encoder['model']} |" in text
     assert page.count("<svg") == 1 + 5
 

@@ -11,11 +11,11 @@ from prefect.client.orchestration import get_client
 from prefect.states import Completed, Running, Scheduled
 
 from flows.prefect_server.crashed_runs import end_crashed_runs
-from flows.prefect_server.server import hold, is_alone
+from flows.prefect_server.server import is_alone, share_lock
 from tests.servers import ROOT
 
-PRESENT = "import sys; from pathlib import Path; from flows.prefect_server.server import hold\n"
-PRESENT += "print(hold(Path(sys.argv[1])), flush=True); sys.stdin.read()"
+PRESENT = "import sys; from pathlib import Path; from flows.prefect_server.server import share_lock\n"
+PRESENT += "print(share_lock(Path(sys.argv[1])), flush=True); sys.stdin.read()"
 
 
 def test_a_command_that_was_killed_is_present_no_more(tmp_path):
@@ -27,9 +27,9 @@ def test_a_command_that_was_killed_is_present_no_more(tmp_path):
             assert second.stdout.readline() == "False\n"
             os.kill(first.pid, signal.SIGKILL)
             first.wait()
-            assert not hold(tmp_path)  # the second process still has the lock
+            assert not share_lock(tmp_path)  # the second process still has the lock
             second.communicate("")
-        assert not hold(tmp_path)  # this process has the lock since its first call
+        assert not share_lock(tmp_path)  # this process has the lock since its first call
 
 
 def test_nobody_is_alone_in_a_database_of_others(tmp_path, monkeypatch):

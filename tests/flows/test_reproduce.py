@@ -20,10 +20,10 @@ def test_two_seeds_of_tiny_beside_the_row_that_they_are_far_from(tmp_path, small
     for why in (
         f"another encoder: {encoder['model']}; the row's is google-bert/bert-base-uncased",
         "another corpus: embedded:nli-sample",
-        "a part of the corpus only: limit 96 for none",
+        "only a part of the corpus: limit 96 for none",
         "another translator: embedded:",
         "other training: ",
-        "sets missing: sts12, ",
+        "missing sets: sts12, ",
     ):
         assert why in page
     assert set(figures["margin"]) == {0.7}

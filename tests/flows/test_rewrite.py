@@ -151,7 +151,7 @@ def test_without_labels_view_entail_says_what_to_do(site: RunContext, tmp_path: 
     path = tmp_path / "plain.txt"
     path.write_text("A sentence.\nAnother one.\n")
     config = IngestConfig(sources=(SourceSpec(path=str(path)),))
-    with pytest.raises(SourceError, match=r"none of the sources plain has labelled pairs; expected columns premise"):
+    with pytest.raises(SourceError, match=r"none of the sources plain has labelled pairs \(expected columns premise"):
         prepared(site, config, ALL, PAIRS)
 
 

@@ -174,7 +174,7 @@ def test_a_field_tries_the_toy_method_and_asks_the_toy_question(house, environme
     store = Store(str(house / "own"))
     (ref,) = store.refs("sweep")
     table = store.scan(ref).collect()
-    assert set(table["label"]) == {"as it is", "the toy"}
+    assert set(table["label"]) == {"original encoder", "the toy"}
     assert {"toy", "crop"} <= set(table["dataset"])
 
 

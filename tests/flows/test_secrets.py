@@ -69,7 +69,7 @@ def test_a_server_with_a_password_serves_our_commands_alone_and_no_secret_is_fou
     for wrong in ("admin:guessed", ""):
         refused = bsl({**server, "PREFECT_API_AUTH_STRING": wrong}, tmp_path, "evaluate", "embedded:bert-mini")
         assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
-        assert "wants credentials (401); set PREFECT_API_AUTH_STRING=user:password" in refused.stderr
+        assert "requires credentials (status 401). Set PREFECT_API_AUTH_STRING=user:password" in refused.stderr
     (tmp_path / "console.log").write_text("".join(call.stdout + call.stderr for call in calls))
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any(path.name == "prefect.db" for path in files)

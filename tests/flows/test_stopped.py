@@ -29,7 +29,7 @@ def test_its_page_json_and_exit_code_say_so(store, harmful, capsys):
     outcome = json.loads(capsys.readouterr().out)
     assert outcome["verdict"] == "STOPPED"
     assert " by step 1: " in outcome["reason"]
-    assert outcome["advice"] == "The figures are of the start itself."
+    assert outcome["advice"] == "The figures are of the original encoder."
     page = (store.fetch(*store.refs("report")) / "report.md").read_text()
     assert page.split("\n\n")[1].startswith("**STOPPED** ")
     figures = {row["model"]: row["value"] for row in outcome["scores"] if row["metric"] == "spearman"}
@@ -44,7 +44,7 @@ def test_a_study_and_a_reproduction_do_not_take_the_start_s_figure_for_the_point
     assert [(row["seeds"], row["mean"] is None) for row in rows] == [(1, False), (0, True)]
     said = store.manifest(reproduction("tiny", overrides=harmful, site=site)).figures["said"]
     assert said[0].endswith(": NOT COMPARABLE")
-    assert any(line.startswith("a training was stopped: ") for line in said)
+    assert any(line.startswith("training was stopped: ") for line in said)
 
 
 def test_a_loss_that_is_no_number_leaves_a_dash_and_its_reason(store, alone):

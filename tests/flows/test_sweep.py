@@ -33,7 +33,7 @@ def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
     assert (folder / "setting.svg").read_text().startswith("<svg ")
     page = (folder / "sweep.md").read_text()
     assert page.startswith("# tiny over training.objective.momentum; 2 seeds\n")
-    assert "\n## stsb test (spearman, all), beside momentum 0.5\n" in page
+    assert "\n## stsb test (spearman, all), compared with momentum 0.5\n" in page
 
 
 def test_points_share_what_comes_before_training(store, swept):
@@ -65,8 +65,8 @@ def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, al
     assert rows[1]["mean"] == store.scan(swept).collect()["mean"][0]
     page = (store.fetch(study) / "sweep.md").read_text()
     assert page.startswith("# Recipes side by side; 2 seeds\n")
-    assert "\n## stsb test (spearman, all), beside tiny-avg\n" in page
-    assert "\n## stsb test (spearman, all), beside tiny\n" in page
+    assert "\n## stsb test (spearman, all), compared with tiny-avg\n" in page
+    assert "\n## stsb test (spearman, all), compared with tiny\n" in page
 
 
 @pytest.mark.slow
@@ -86,5 +86,7 @@ def test_a_point_that_is_stopped_leaves_its_reason_and_the_others_their_table(st
 
 
 def test_points_that_share_no_set_are_refused_before_any_training(tmp_path):
-    with pytest.raises(EvaluationError, match=r"share no set.*isbert-mr on mr; isbert-cr on cr; give all of them one"):
+    with pytest.raises(
+        EvaluationError, match=r"share no set.*isbert-mr on mr; isbert-cr on cr\)\. Set evaluation\.sets"
+    ):
         ablation("isbert-mr", {"recipe": ["isbert-mr", "isbert-cr"]}, site=RunContext(store=str(tmp_path / "store")))

@@ -199,7 +199,7 @@ def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
     assert worker.wait(timeout=120) == -signal.SIGTERM
     told = log.read_text()
     assert "SIGTERM: finishing the current unit of work first" in told
-    assert "they are saved, and a rerun translates the others" in told
+    assert "They are saved; run again to translate the others" in told
     done = len(content(site))
     assert done == 2, "the shard at hand was published, and no other"
     scratch = (Path(site.store) / ".scratch").rglob("*")

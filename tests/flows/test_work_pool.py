@@ -25,7 +25,7 @@ def client(prefect_server):
 def test_the_doctor_names_a_missing_pool_and_a_missing_worker(client):
     pool = f"pool-{uuid4()}"  # for this test alone: other tests share the server
     missing = look_at_pool(pool)
-    assert (missing.verdict, missing.found) == ("note", "the server has none")
+    assert (missing.verdict, missing.found) == ("note", "the server has no such pool")
     assert "docker/server-setup.sh" in missing.remedy
     client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
     idle = look_at_pool(pool)

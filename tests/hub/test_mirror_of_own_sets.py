@@ -52,7 +52,7 @@ def test_a_recipe_s_sources_and_models_are_mirrored_by_its_name(sets, hub, tmp_p
     assert main(["mirror", str(tmp_path / "mirror"), "recipe:tiny", *words]) == 0
     out = capsys.readouterr().out
     assert "written  model:someone/bert@" in out
-    assert f"elsewhere: HF_HOME={tmp_path}/mirror HF_HUB_OFFLINE=1\n" in out
+    assert f"on machines without the Hub: HF_HOME={tmp_path}/mirror HF_HUB_OFFLINE=1\n" in out
     use(hub, tmp_path / "mirror", monkeypatch)
     offline(monkeypatch)
     for entry in news:

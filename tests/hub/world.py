@@ -11,7 +11,7 @@ import json
 import zipfile
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.hub import of_the_hub
+from flows.hub import is_hub_id
 from flows.recipes import RECIPES, recipe
 from models.translation.config import MINI
 from storage.assets.embedded import EMBEDDED
@@ -52,7 +52,7 @@ def needs_the_hub() -> tuple[str, ...]:
 def publish_all(hub: StandInHub, names: Iterable[str]) -> None:
     """Add every repository that the recipes name."""
     models = [model for name in names for model in recipe(name).models()]
-    publish(hub, [model for model in models if of_the_hub(model[0])])
+    publish(hub, [model for model in models if is_hub_id(model[0])])
     publish_nli(hub)
     publish_sts(hub, [name for name, declared in DATASETS.items() if declared.hub_id and declared.score_range])
     publish_senteval(hub)

@@ -1,1 +1,1 @@
-"""Code shared by all verbs: options, `--set`, starting a flow, the progress line, log lines."""
+"""Code shared by all commands: options, `--set`, starting a flow, printing, progress, log lines."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, TextIO
 if TYPE_CHECKING:
     from rich.live import Live
 
-_FORMATTER: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER"  # `json` is one of Prefect's own
-# Hides Prefect's log lines, which name no stage, and the libraries' progress bars; the UI still has the lines. Prefect
-# also prints harmless failures, such as a heartbeat not sent while the machine was busy.
+_FORMATTER: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER"  # `json` is one of Prefect's formatters
+# Hides Prefect's log lines, which name no stage, and the libraries' progress bars; the UI still shows the lines.
+# Prefect also logs harmless failures, such as a late heartbeat on a busy machine.
 QUIET: Final = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
@@ -27,15 +27,15 @@ def spinner(text: str) -> Live:
     from rich.live import Live
     from rich.spinner import Spinner
 
-    turning = Spinner("dots", text=text, style="status.spinner")
-    return Live(turning, console=Console(stderr=True), refresh_per_second=12.5, transient=True, redirect_stdout=False)
+    dots = Spinner("dots", text=text, style="status.spinner")
+    return Live(dots, console=Console(stderr=True), refresh_per_second=12.5, transient=True, redirect_stdout=False)
 
 
 class _Printable(logging.Formatter):
     """Formatter that escapes control characters, which a file name or text may contain."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line with its control characters escaped."""
+        """Return a log line with control characters escaped."""
         return printable(super().format(record))
 
 
@@ -57,7 +57,7 @@ def line_formatter() -> logging.Formatter:
 
 
 def start_lines() -> None:
-    """Show warnings on the terminal; for JSON lines do nothing, so that Prefect sets up logging on import."""
+    """Show warnings on the terminal; for JSON lines do nothing, so that Prefect configures logging on import."""
     if not _are_json():
         lines = _Lines()
         lines.setFormatter(line_formatter())
@@ -65,7 +65,7 @@ def start_lines() -> None:
 
 
 def be_quiet() -> None:
-    """Hide log lines of Prefect, since the progress display shows the stages; call it before Prefect is imported."""
+    """Hide Prefect's log lines, because the progress display shows the stages; call this before Prefect is imported."""
     if _are_json():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
         return
@@ -74,11 +74,11 @@ def be_quiet() -> None:
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _Lines):
             handler.setLevel(logging.WARNING)
-            handler.addFilter(_is_no_line_of_prefect)
+            handler.addFilter(_is_shown)
 
 
-def _is_no_line_of_prefect(record: logging.LogRecord) -> bool:
-    """Filter out Prefect's lines below CRITICAL: it logs a stage's error as a long traceback, the verb in a line."""
+def _is_shown(record: logging.LogRecord) -> bool:
+    """Filter out Prefect's lines below CRITICAL: it logs an error as a long traceback, the command prints one line."""
     return record.levelno >= logging.CRITICAL or record.name.partition(".")[0] != "prefect"
 
 
@@ -90,9 +90,5 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab an
 
 
 def printable(text: object) -> str:
-    r"""Return a text with its control characters as escapes, such as `\x1b`; tabs and line feeds stay.
-
-    Args:
-        text: A text, or an object that is converted by `str`.
-    """
+    r"""Return `str(text)` with control characters as escapes, such as `\x1b`; tabs and line feeds stay."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], str(text))

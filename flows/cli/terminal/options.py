@@ -1,7 +1,7 @@
-"""Options shared by several verbs, each declared once.
+"""Options shared by several commands, each declared once.
 
-A verb is a function; its parameters are its options. A group of options is a frozen dataclass whose fields are options
-of the verb. `flows.run_context` reads the environment variables in the help, also for workers.
+A command is a function; its parameters are its options. A group of options is a frozen dataclass whose fields are
+options of the command. `flows.run_context` reads the environment variables in the help, also for workers.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-PLACE: Final = Group("Where it runs", sort_key=2)
+PLACE: Final = Group("Runtime", sort_key=2)
 OUTPUT: Final = Group("Output", sort_key=3)
-READING: Final = Group("How files are read", sort_key=1)
+READING: Final = Group("Reading files", sort_key=1)
 ENCODER_FORMS: Final = "folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
-TEXT_FORMS: Final = "files (txt, csv, tsv, jsonl, parquet), folders, patterns with * or datasets"
+TEXT_FORMS: Final = "files (txt, csv, tsv, jsonl, parquet), folders, patterns with *, or datasets"
 
 StoreUrl = Annotated[
     str | None, Parameter(group=PLACE, help="URL of the artifact store [default: .bsl/store] [env: BSL_STORE]")
 ]
 MirrorFolder = Annotated[
-    str | None, Parameter(group=PLACE, help="folder of datasets in place of the Hub [env: BSL_DATA_MIRROR]")
+    str | None,
+    Parameter(group=PLACE, help="folder with datasets and models, read before the Hub [env: BSL_DATA_MIRROR]"),
 ]
 
 
 @Parameter(name="*", group=PLACE)
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Options of the place where one process works."""
+    """Runtime options of one process."""
 
     store: StoreUrl = None
     mirror: MirrorFolder = None
@@ -45,14 +46,14 @@ class Place:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options by the names of their fields in `RunContext`; None where one was not given."""
+        """The options by the names of their fields in `RunContext`; None for an option that was not given."""
         return asdict(self)
 
 
 @Parameter(name="*", group=PLACE)
 @dataclass(frozen=True, kw_only=True)
 class Site(Place):
-    """Options of the place where a run happens."""
+    """Runtime options of a run."""
 
     cluster: Annotated[str | None, Parameter(help="Dask scheduler, for example tcp://HOST:8786 [env: BSL_CLUSTER]")] = (
         None
@@ -65,9 +66,9 @@ Debug = Annotated[bool, Parameter(group=OUTPUT, help="show tracebacks and Prefec
 @Parameter(name="*", group=OUTPUT)
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """Options of a verb's output."""
+    """Options of a command's output."""
 
-    json: Annotated[bool, Parameter(help="print the outcome as one JSON value and nothing else")] = False
+    json: Annotated[bool, Parameter(help="print only the result, as one JSON value")] = False
     debug: Debug = False
 
 
@@ -76,14 +77,14 @@ class Output:
 class Reading:
     """Options for reading the user's files."""
 
-    lang: Annotated[str | None, Parameter(help="ISO 639 code of the text [default: en]")] = None
+    lang: Annotated[str | None, Parameter(help="ISO 639 code of the text's language [default: en]")] = None
     columns: Annotated[
-        tuple[str, ...] | None, Parameter(consume_multiple=(1, None), help="columns of text [default: guessed]")
+        tuple[str, ...] | None, Parameter(consume_multiple=(1, None), help="columns with text [default: guessed]")
     ] = None
-    title: Annotated[str | None, Parameter(help="column of titles, '' for none [default: guessed]")] = None
+    title: Annotated[str | None, Parameter(help="column with titles, '' for none [default: guessed]")] = None
     document: Annotated[
         str | None,
-        Parameter(help="column whose equal values make a document, '' for none [default: guessed]"),
+        Parameter(help="column with the same value in all rows of a document, '' for none [default: guessed]"),
     ] = None
 
     @property
@@ -95,14 +96,14 @@ class Reading:
 Changes = Annotated[
     tuple[str, ...],
     Parameter(
-        name="--set", metavar="FIELD=VALUE", help="change a setting, for example training.lr=3e-4; repeat for more"
+        name="--set", metavar="FIELD=VALUE", help="change a setting, for example training.lr=3e-4; may be repeated"
     ),
 ]
 AskedPrecision = Annotated[
     Literal["auto", "fp32", "bf16"] | None,
     Parameter(
-        help="number format of training and encoding; auto: bf16 if the device has it, else fp32 [default: auto, or "
-        "the recipe's]"
+        help="precision of training and encoding; auto: bf16 if the device computes it in hardware, else fp32 "
+        "[default: that of the recipe, else auto]"
     ),
 ]
 
@@ -110,19 +111,19 @@ AskedPrecision = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Options that change the settings of a recipe or a verb."""
+    """Options that change the settings of a recipe or a command."""
 
     settings: Changes = ()
     precision: AskedPrecision = None
 
     def changes(self, sections: Iterable[str] = ()) -> dict[str, Any]:
-        """Return nested changes for `flows.config.override`: those of `--precision`, then of `--set`, which win.
+        """Return nested changes for `flows.config.override`; `--set` overrides `--precision`.
 
         Args:
             sections: Sections of the configuration that have a precision.
 
         Raises:
-            ValueError: A setting of `--set` has another form, or two contradict each other.
+            ValueError: A setting of `--set` is malformed, or two settings contradict each other.
         """
         by_precision = [f"{section}.precision={self.precision}" for section in sections if self.precision]
         return changes_of([*by_precision, *self.settings])
@@ -136,7 +137,7 @@ def check_texts(texts: Sequence[str], place: Place) -> None:
         place: Options that name the mirror, which may have a dataset.
 
     Raises:
-        SourceError, AssetError: A name does not exist; the message suggests the nearest.
+        SourceError, AssetError: A name does not exist; the message suggests the closest name.
     """
     from flows.run_context import run_context_of
     from storage.sources.own_text import check_named
@@ -149,7 +150,7 @@ def check_files(*paths: str | None) -> None:
     """Check that paths exist; None is skipped.
 
     Raises:
-        SourceError: A path does not exist; the message suggests the nearest.
+        SourceError: A path does not exist; the message suggests the closest path.
     """
     from storage.sources.paths import listed
 
@@ -161,11 +162,11 @@ def check_encoders(names: Sequence[str | None], place: Place) -> None:
     """Check names of encoders against the package, this machine and the store, without contacting the Hub.
 
     Args:
-        names: Names as verbs accept them; None is skipped.
+        names: Names as commands accept them; None is skipped.
         place: Options that name the store and the mirror.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: The encoder does not exist; the message suggests the nearest.
+        SourceError, AssetError, ArtifactMissingError: An encoder does not exist; the message suggests the closest name.
     """
     from flows.run_context import run_context_of
     from storage.artifacts.lookup import MADE_HERE, find

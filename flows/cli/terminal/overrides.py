@@ -1,4 +1,4 @@
-"""`--set FIELD=VALUE`: changes to a recipe or to settings."""
+"""Parse `--set FIELD=VALUE` and `--config FILE`: changes to a recipe or to settings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
     from flows.config import PipelineConfig
 
-_DEEPEST = 16  # sections within sections; configurations have three
+_DEEPEST = 16  # nested sections; configurations have three levels
 
 
 def configured(name: str, settings: Sequence[str]) -> PipelineConfig:
     """Return a recipe with `field=value` settings.
 
     Raises:
-        ValueError: The recipe, a field or a value is unknown; the message suggests the nearest name.
+        ValueError: The recipe, a field or a value is invalid; the message suggests the closest name.
     """
     from flows.config import override
     from flows.recipes import recipe
@@ -35,21 +35,21 @@ def settings_in(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        read = json.loads(file.read_text(encoding="utf-8"))
+        settings = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"--config {file}: {error.strerror}; name a JSON file of settings") from error
+        raise ValueError(f"--config {file}: {error.strerror}. Name a JSON file of settings") from error
     except (ValueError, RecursionError):
-        read = None
-    if not isinstance(read, dict):
+        settings = None
+    if not isinstance(settings, dict):
         raise ValueError(f"--config {file}: expected a JSON object of settings")  # noqa: TRY004 - exit code 2
-    return read
+    return settings
 
 
 def changes_of(settings: Sequence[str]) -> dict[str, Any]:
     """Parse settings of `--set` into nested changes for `flows.config.override`.
 
     Raises:
-        ValueError: A setting has another form, or two contradict each other.
+        ValueError: A setting is malformed, or two settings contradict each other.
     """
     changes: dict[str, Any] = {}
     for setting in settings:
@@ -58,7 +58,7 @@ def changes_of(settings: Sequence[str]) -> dict[str, Any]:
             raise ValueError(f"--set {setting[:200]}: expected FIELD=VALUE, such as training.lr=3e-4")
         if not _put(changes, path.split("."), value_of(value)):
             other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))
-            raise ValueError(f"--set {setting} and --set {other} contradict each other; leave one of them out")
+            raise ValueError(f"--set {setting} and --set {other} contradict each other. Remove one of them")
     return changes
 
 
@@ -70,7 +70,7 @@ def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:
         if not isinstance(changes, dict):
             return False
     if last in {"objective", "transform"} and isinstance(value, str):
-        value = {"name": value}  # a name chooses it, and its fields may be set too
+        value = {"name": value}  # the fields of the named objective or transform may be set too
     before = changes.get(last)
     if isinstance(before, dict) and not isinstance(value, dict):
         return False
@@ -87,6 +87,6 @@ def value_of(text: str) -> object:
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise ValueError(f"--set …={text[:20]}…: nested too deeply; expected a JSON value or plain text") from error
+        raise ValueError(f"--set …={text[:20]}…: nested too deeply, expected a JSON value or plain text") from error
     except ValueError:  # not JSON, or a number with too many digits
         return text

@@ -1,4 +1,4 @@
-"""Print results of verbs: JSON, tables and lines."""
+"""Print results of commands: JSON, tables and lines."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON d
 _INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
 BROWSE: Final = "browse:  make ui, or bsl ui"
 """Commands that show a run's stages and logs."""
-_TAKEN: Final = "What your files were taken to hold (--columns, --title and --document overrule)"
+_SOURCES: Final = "How your files are read (change it with --columns, --title and --document)"
 
 
-def print_taken(sources: Iterable[TextSource], labels: str | None, output: Output) -> dict[str, Any]:
+def print_sources(sources: Iterable[TextSource], labels: str | None, output: Output) -> dict[str, Any]:
     """Print how the user's files are read, unless `--json`; return it as fields of the JSON.
 
     Args:
@@ -41,23 +41,23 @@ def print_taken(sources: Iterable[TextSource], labels: str | None, output: Outpu
     """
     from storage.sources.labels import label_source
 
-    taken = [source.summary for source in sources]
+    summaries = [source.summary for source in sources]
     labelled = label_source(labels).summary if labels else None
     if not output.json:
-        print_table(_TAKEN, taken)
+        print_table(_SOURCES, summaries)
         if labelled is not None:
             print(printable(labelled))
-    return {"taken": taken, "labels": labelled}
+    return {"taken": summaries, "labels": labelled}
 
 
 def print_json(outcome: object) -> None:
-    """Print one JSON value; other types, such as paths, are converted by `str`."""
+    """Print one JSON value; types that JSON does not have, such as paths, are converted by `str`."""
     text = json.dumps(outcome, indent=1, ensure_ascii=False, default=str)
     print(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
 
 
 def print_table(title: str, rows: list[dict[str, str]]) -> None:
-    """Print rows with equal keys as a table below its title; at least 120 columns wide if the output is no terminal.
+    """Print rows with equal keys as a table below a title; at least 120 columns wide if the output is not a terminal.
 
     If the terminal is too narrow, each interval moves to a line below its figure.
     """
@@ -74,13 +74,13 @@ def print_table(title: str, rows: list[dict[str, str]]) -> None:
 
 
 def print_line(text: str) -> None:
-    """Print a sentence, wrapped between words in a terminal; one line in a pipe."""
+    """Print a sentence, wrapped between words in a terminal, not wrapped in a pipe."""
     console = Console()
     console.print(Text(printable(text)), soft_wrap=not console.is_terminal)
 
 
 def _table(rows: list[dict[str, str]]) -> Table:
-    """Build the table from plain text, since rich would read a name in brackets as markup."""
+    """Build a table of plain text; rich would interpret a name in brackets as markup."""
     table = Table(*(Column(Text(printable(name)), overflow="fold") for name in rows[0]))
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row.values()))
@@ -93,12 +93,12 @@ def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]
 
 
 def figures_of(store: Store, ref: EvaluationRef) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield titles and rows: the scores of an evaluation, and the differences if several systems were compared."""
+    """Yield titles and rows: the scores of an evaluation, and the differences if it compared several systems."""
     from tasks.rendering.score_tables import INTERVALS, difference_rows, score_rows
 
     yield INTERVALS, score_rows(store.scan(ref, "scores").collect())
     if "comparison" in store.manifest(ref).tables:
-        yield "Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect())
+        yield "Paired differences × 100", difference_rows(store.scan(ref, "comparison").collect())
 
 
 def print_result(
@@ -112,7 +112,7 @@ def print_result(
     """Print a comparison: its tables, its findings and the path of its page; as JSON if requested.
 
     Args:
-        store: The store with the artifact.
+        store: Store with the artifact.
         ref: Artifact of a sweep, a reproduction or compared runs; its manifest has the findings in `said`.
         output: Text or JSON.
         tables: Returns titles and rows.

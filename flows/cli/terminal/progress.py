@@ -1,6 +1,6 @@
-"""Progress of a run in the terminal: one line for each finished stage, and a moving bar for the current one.
+"""Progress of a run in the terminal: one line for each finished stage, and a progress bar for the current stage.
 
-In a pipe or a log, which has no moving bar, a long stage prints a progress line now and then.
+In a pipe or a log, which has no progress bar, a long stage prints a progress line every 15 seconds.
 """
 
 from __future__ import annotations
@@ -34,24 +34,20 @@ UNITS: Final = {"corpus": "sentences", "views": "views", "pairs": "pairs", "embe
 
 
 class Terminal:
-    """Listener that prints the stages of a run.
-
-    Attributes:
-        console: The console to print to.
-    """
+    """Listener that prints the stages of a run to `console`."""
 
     def __init__(self, console: Console, store: Store, plan: Sequence[StageRun] | None) -> None:
         self.console = console
         self._store = store
         distinct = None if plan is None else list({step.ref.path: step for step in plan}.values())
-        self._of = None if distinct is None else len(distinct)
+        self._total = None if distinct is None else len(distinct)
         self._numbers: dict[str, int] = {}
         self._open = threading.local()  # a sweep runs several points in parallel threads
         self._made: set[str] = set()
         self._ended: set[str] = set()
-        self._said: set[str] = set()
-        self._counts: set[str] = set()  # stages that report their progress
-        self._told = 0.0
+        self._announced: set[str] = set()
+        self._reporting: set[str] = set()  # stages that report their progress
+        self._last_line = 0.0
         self._remaining = Remaining(distinct)
 
     def __call__(self, event: Event, value: Any) -> None:  # noqa: ANN401 - by the event
@@ -59,7 +55,7 @@ class Terminal:
         getattr(self, event)(value)
 
     def begins(self, step: StageRun) -> None:
-        """Start a stage's clock, and number it unless it is part of another stage or not in the plan."""
+        """Record a stage's start time, and number it unless it is part of another stage or not in the plan."""
         began, path = self._began(), step.ref.path
         if not began and path not in self._numbers and self._remaining.begins(step):
             self._numbers[path] = len(self._numbers) + 1
@@ -69,37 +65,37 @@ class Terminal:
         """Record that a stage computes its artifact, which is not in the store."""
         self._made.add(step.ref.path)
         if len(self._began()) <= 1:
-            self._told = time.monotonic()
-            self._remaining.makes(step, self._told)
-            self.show(self._place(step.ref.path), Progress(_title(step), 0, 0))
+            self._last_line = time.monotonic()
+            self._remaining.makes(step, self._last_line)
+            self.show(self._number(step.ref.path), Progress(_title(step), 0, 0))
 
     def advances(self, progress: Progress) -> None:
         """Show the progress of the stage."""
         began = list(self._began())
-        self._counts.update(began[-1:])
+        self._reporting.update(began[-1:])
         if len(began) <= 1:
             self._remaining.advances(progress, time.monotonic())
-        self.show(self._place(*began[:1]), progress)
+        self.show(self._number(*began[:1]), progress)
 
     def ends(self, step: StageRun) -> None:
-        """Print the line of a finished stage; not for a part of a stage that reports its own progress."""
+        """Print the line of a finished stage, unless it is part of a stage that reports its own progress."""
         began = self._began()
         seconds = time.monotonic() - began.pop(step.ref.path)
         if not began:
             self._remaining.ends(step, time.monotonic())
-        elif next(reversed(began)) in self._counts:
+        elif next(reversed(began)) in self._reporting:
             return
         made = step.ref.path in self._made
         self._made.discard(step.ref.path)
         if not made and step.ref.path in self._ended:
-            return  # another point of the sweep found an artifact that is already printed
+            return  # another point of the sweep found an artifact whose line is already printed
         self._ended.add(step.ref.path)
         rows = self._rows(step) if made else ""
         title = f"{'  ' * len(began)}{_title(step)}"
-        line = f"{self._place(step.ref.path)}{title:<14} {'made' if made else 'cached':<6} {rows:>17} "
+        line = f"{self._number(step.ref.path)}{title:<14} {'made' if made else 'cached':<6} {rows:>17} "
         line += f"{seconds:>7.1f} s" if made else " " * 9
-        if len(whole := f"{line}  {step.ref}") <= self.console.width or not self.console.is_terminal:
-            line = whole
+        if len(with_ref := f"{line}  {step.ref}") <= self.console.width or not self.console.is_terminal:
+            line = with_ref
         self.console.print(Text(printable(line.rstrip()), style="" if made else "dim"), soft_wrap=True)
 
     def fails(self, step: StageRun) -> None:
@@ -110,28 +106,28 @@ class Terminal:
             self._remaining.ends(step, time.monotonic())
 
     def tells(self, text: str) -> None:
-        """Print a message once, as the points of a sweep repeat it."""
-        if text in self._said:
+        """Print a message once; the points of a sweep repeat it."""
+        if text in self._announced:
             return
-        self._said.add(text)
+        self._announced.add(text)
         self.console.print(Text(printable(text), style="bold"), soft_wrap=True)
 
-    def show(self, place: str, progress: Progress) -> None:
+    def show(self, number: str, progress: Progress) -> None:
         """Print a progress line, at most one every `SECONDS_BETWEEN_LINES`."""
         now = time.monotonic()
-        if now - self._told >= SECONDS_BETWEEN_LINES and progress.total:
-            self._told = now
-            count = f"{place}{progress.what}: {progress.done:,} of {progress.total:,}"
+        if now - self._last_line >= SECONDS_BETWEEN_LINES and progress.total:
+            self._last_line = now
+            count = f"{number}{progress.what}: {progress.done:,} of {progress.total:,}"
             line = " · ".join(filter(None, [count, progress.pace, self._left(progress), progress.detail]))
             self.console.print(Text(printable(line)), soft_wrap=True)
 
     def _left(self, progress: Progress) -> str:
-        """Return the time left of the stage and of the run, in words."""
+        """Return the remaining time of the stage and of the run, in words."""
         own = "" if progress.left is None else f"{spelled(progress.left)} left"
         return " · ".join(filter(None, [own, time_left(self._remaining.seconds(time.monotonic()))]))
 
     def _began(self) -> dict[str, float]:
-        """Return the start times of the stages open in this thread, the outermost first."""
+        """Return the start times of the current stages of this thread, the outermost stage first."""
         began: dict[str, float] = self._open.__dict__.setdefault("began", {})
         return began
 
@@ -139,21 +135,21 @@ class Terminal:
         unit = UNITS.get(step.ref.kind)
         return f"{self._store.manifest(step.ref).rows:,} {unit}" if unit else ""
 
-    def _place(self, path: str = "") -> str:
+    def _number(self, path: str = "") -> str:
         """Return a stage's number: `3/12 `, `3 ` if the total is unknown, or spaces for a part of another stage."""
         number = self._numbers.get(path)
-        if self._of is None:
+        if self._total is None:
             return f"{number or '':>2} " if self._numbers else ""
-        width = len(str(self._of))
-        return f"{number:>{width}}/{self._of} " if number else " " * (2 * width + 2)
+        width = len(str(self._total))
+        return f"{number:>{width}}/{self._total} " if number else " " * (2 * width + 2)
 
 
 class LiveTerminal(Terminal):
-    """Listener that also shows a moving bar at the bottom of the terminal."""
+    """Listener that also shows a progress bar at the bottom of the terminal."""
 
     def __init__(self, console: Console, store: Store, plan: Sequence[StageRun] | None) -> None:
         super().__init__(console, store, plan)
-        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # cut in a narrow terminal
+        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # truncated in a narrow terminal
         self.progress = Bars(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -166,10 +162,10 @@ class LiveTerminal(Terminal):
         )
         self._bar: TaskID | None = None
 
-    def show(self, place: str, progress: Progress) -> None:
-        """Move the bar, or start another."""
+    def show(self, number: str, progress: Progress) -> None:
+        """Update the bar, or start a new one."""
         status = " · ".join(filter(None, [progress.pace, self._left(progress), progress.detail]))
-        what, status = Text(printable(f"{place}{progress.what}")).markup, Text(printable(status)).markup
+        what, status = Text(printable(f"{number}{progress.what}")).markup, Text(printable(status)).markup
         total = progress.total or None
         current = None if self._bar is None else self.progress.tasks[0]
         if current is None or current.description != what:
@@ -186,7 +182,7 @@ def watching(store: Store, plan: Sequence[StageRun] | None, console: Console | N
 
     Args:
         store: Store of their artifacts.
-        plan: All stages; None if later stages depend on results, so that stages are only counted.
+        plan: All stages; None if later stages depend on results: then stages are only counted.
         console: The console to print to; standard output by default.
     """
     from tasks.stage.progress import listening  # slow import, not needed for help
@@ -210,12 +206,12 @@ class Remaining:
 
     def __init__(self, plan: Sequence[StageRun] | None) -> None:
         self._ahead = None if plan is None else Counter(step.stage for step in plan)
-        self._taken: dict[str, list[float]] = defaultdict(list)
-        self._at_work: dict[str, float] = {}  # path of a computing stage → start time
-        self._left: tuple[float, float] | None = None  # seconds left of the computing stage, and when it was reported
+        self._durations: dict[str, list[float]] = defaultdict(list)
+        self._computing: dict[str, float] = {}  # path of a computing stage → start time
+        self._left: tuple[float, float] | None = None  # seconds left of the computing stage, time of that estimate
 
     def begins(self, step: StageRun) -> bool:
-        """Record a stage's first call; return whether the plan has a stage of its name (True without a plan)."""
+        """Record a stage's first call; return whether the plan has another stage of its name (True without a plan)."""
         if self._ahead is None:
             return True
         self._ahead[step.stage] -= 1
@@ -223,7 +219,7 @@ class Remaining:
 
     def makes(self, step: StageRun, now: float) -> None:
         """Record that a stage starts computing at `now`."""
-        self._at_work[step.ref.path], self._left = now, None
+        self._computing[step.ref.path], self._left = now, None
 
     def advances(self, progress: Progress, now: float) -> None:
         """Record the progress of the computing stage."""
@@ -231,24 +227,24 @@ class Remaining:
 
     def ends(self, step: StageRun, now: float) -> None:
         """Record that a stage's artifact exists, computed or cached."""
-        began = self._at_work.pop(step.ref.path, None)
+        began = self._computing.pop(step.ref.path, None)
         if began is not None:
-            self._taken[step.stage].append(now - began)
+            self._durations[step.stage].append(now - began)
             self._left = None
 
     def seconds(self, now: float) -> float | None:
-        """Return the seconds left of all stages; None if a stage has no measured time, or several are computing."""
-        if self._ahead is None or self._left is None or len(self._at_work) != 1:
+        """Return the remaining seconds of all stages; None if a stage has no measured duration, or several compute."""
+        if self._ahead is None or self._left is None or len(self._computing) != 1:
             return None
         ahead = {stage: number for stage, number in self._ahead.items() if number > 0}
-        if not ahead or not ahead.keys() <= self._taken.keys():
+        if not ahead or not ahead.keys() <= self._durations.keys():
             return None
         left, measured_at = self._left
         return max(left - (now - measured_at), 0.0) + sum(
-            number * fmean(self._taken[stage]) for stage, number in ahead.items()
+            number * fmean(self._durations[stage]) for stage, number in ahead.items()
         )
 
 
 def time_left(seconds: float | None) -> str:
-    """Return a text such as `~6 min left in all`; empty without an estimate."""
-    return "" if seconds is None else f"{spelled(seconds)} left in all"
+    """Return a text such as `~6 min left in total`; empty without an estimate."""
+    return "" if seconds is None else f"{spelled(seconds)} left in total"

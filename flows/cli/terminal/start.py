@@ -1,4 +1,4 @@
-"""Start a flow from a verb: choose server and run context, check sources before the run, report its end."""
+"""Start a flow from a command: choose server and run context, check sources before the run, report errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FlowStart:
-    """Run context and server with which a verb starts its flow.
+    """Run context and server with which a command starts its flow.
 
     Attributes:
         site: Run context of the flow.
@@ -53,13 +53,13 @@ class FlowStart:
 
         Args:
             flow: A Prefect flow with a parameter `site`.
-            configs: All configurations of the run; their sources are checked first.
+            configs: All configurations of the run; their sources are checked before the run starts.
             labels: Further tags of the run.
             is_planned: Whether a dry run finds the stages first; False for a flow that does more than call stages.
             parameters: Other parameters of the flow.
 
         Raises:
-            SourceError: A source is missing; raised before a run starts.
+            SourceError: A source is missing.
             SystemExit: The flow failed.
         """
         from tasks.corpus.ingest import locate_sources
@@ -68,11 +68,11 @@ class FlowStart:
             for config in configs:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
-                check_server(os.environ["PREFECT_API_URL"])  # first, since without an answer the flow cannot run
+                check_server(os.environ["PREFECT_API_URL"])  # without an answer the flow cannot run
             plan = planned_stages(flow, {**parameters, "site": self.site}) if is_planned else None
             store = self.site.open_store()
             if any(step.stage == "train" and store.defect(step.ref) for step in plan or ()):
-                import models.training.loop  # noqa: F401 - a slow import, done while the server starts
+                import models.training.loop  # noqa: F401 - a slow import, while the server starts
             if self.embedded is not None:
                 _wait_for(self.embedded)
         from prefect import tags
@@ -82,8 +82,8 @@ class FlowStart:
 
         with watching(store, plan) if self.watched else nullcontext(), tags(TAG, *labels):
             try:
-                # Not `return_state`: a server that records the end twice, as after a repeated request, answers without
-                # the result.
+                # Not `return_state`: a server that records the end twice, after a repeated request, answers without the
+                # result.
                 return cancelled_when_stopped(flow)(**parameters, site=self.site)
             except Exception as error:
                 raised = error
@@ -91,10 +91,10 @@ class FlowStart:
 
 
 def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[StageRun] | None:
-    """Return the stages of a flow; None if some depend on results of others.
+    """Return the stages of a flow; None if some stages depend on results of others.
 
     Raises:
-        ModelError, StorageError, ValueError: An error that the run would meet later.
+        ModelError, StorageError, ValueError: An error that the run would raise later.
     """
     from models.errors import ModelError
     from storage.errors import ArtifactMissingError, StorageError
@@ -107,20 +107,20 @@ def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[
         return None
     except (ModelError, StorageError, ValueError):
         raise
-    except Exception as error:  # of Prefect, which has no run context in a dry run
+    except Exception as error:  # Prefect has no run context in a dry run
         logger.debug("%s is not planned: %s", flow.name, error)
         return None
     return plan
 
 
 def begin(place: Site, output: Output, *, serve: bool = True, **more: object) -> FlowStart:
-    """Choose and start the server; call it before Prefect or a flow is imported, as Prefect then reads its settings.
+    """Choose and start the server; call this before Prefect or a flow is imported, because Prefect then reads settings.
 
     Args:
-        place: Options of the run context; the environment sets the others.
+        place: Runtime options; the environment provides the others.
         output: Options of the output.
         serve: Whether a flow will run; a dry run needs no server.
-        more: Further fields of `RunContext`; None for an unset one.
+        more: Further fields of `RunContext`; None for an unset field.
     """
     use_server()
     if not output.debug:
@@ -141,25 +141,31 @@ def _wait_for(embedded: EmbeddedServer) -> None:
 
 
 def failed(error: object) -> int:
-    """Print the error of a run, and whether running it again may succeed, which it cannot if a source is faulty."""
+    """Print the error of a run, and whether the run can be resumed; return exit code 1.
+
+    A run cannot be resumed if a source is faulty.
+    """
     from models.errors import InterruptedRunError, ModelError, TranslationStoppedError
     from storage.errors import HubError, SourceError, StorageError
 
-    server = is_of_a_server(error)
-    passing = isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
-    again = server or (passing and (isinstance(error, HubError) or not isinstance(error, SourceError)))
+    server = is_server_error(error)
+    temporary = isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
+    resumable = server or (temporary and (isinstance(error, HubError) or not isinstance(error, SourceError)))
     known = server or isinstance(error, StorageError | OSError | ModelError)
     message = str(error) if known else f"{type(error).__name__}: {error}"
-    if server:  # its second line links to a page on the status code
-        message = f"Prefect's server failed: {message.splitlines()[0] if message else type(error).__name__}"
+    if server:  # the second line links to a page on the status code
+        message = f"the Prefect server failed: {message.splitlines()[0] if message else type(error).__name__}"
     print(f"bsl: {printable(message)}", file=sys.stderr)
-    print(f"Finished stages are cached{'; run again to resume.' if again else '.'}", file=sys.stderr)
+    print(
+        f"Finished stages are cached{'; run the command again to resume.' if resumable else '.'}",
+        file=sys.stderr,
+    )
     if not known:
-        print("With --debug the same call shows where this came from.", file=sys.stderr)
+        print("Add --debug for the traceback.", file=sys.stderr)
     return 1
 
 
-def is_of_a_server(error: object) -> bool:
+def is_server_error(error: object) -> bool:
     """Return whether an error is an HTTP error of Prefect's client, which may raise it unwrapped."""
-    known = sys.modules.get("httpx")  # already imported by every verb that talks to a server
-    return known is not None and isinstance(error, known.HTTPError)
+    httpx = sys.modules.get("httpx")  # already imported by every command that uses a server
+    return httpx is not None and isinstance(error, httpx.HTTPError)

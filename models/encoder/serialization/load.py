@@ -7,7 +7,7 @@ modules.json                    the modules in order: backbone, heads and poolin
 sentence_bert_config.json       maximal length and casing, next to config.json; also with other architectures' names
 config_sentence_transformers.json  prompts, the default prompt, `truncate_dim`
 
-An unsupported module or pooling is an error. Leaving it out would change the vectors, and so the scores.
+An unsupported module or pooling is an error: ignoring it would change the vectors, and so the scores.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class SavedEncoder:
         default_prompt: Name of the prompt that is used by default.
         pools_prompt: Whether a prompt's tokens are pooled.
         graph: ONNX graph that replaces the transformer's weights.
-        kept: Number of leading dimensions to which vectors are truncated; None for all.
+        truncate_dim: Number of leading dimensions to which vectors are truncated; None for all.
     """
 
     backbone: SavedModule
@@ -96,31 +96,31 @@ class SavedEncoder:
     default_prompt: str | None = None
     pools_prompt: bool = True
     graph: Path | None = None
-    kept: int | None = None
+    truncate_dim: int | None = None
 
 
 def load_network(folder: Path, config: EncoderConfig | None) -> tuple[Encoder, Tokenizer, Mapping[str, str]]:
     """Load a network, its tokenizer and its prompts, in fp32 and evaluation mode.
 
-    The path of an ONNX graph, or a folder with a graph and no weights, gives an encoder that cannot be trained. If the
-    configuration sets no maximal length or prompt, the network's configuration has those of the folder.
+    The path of an ONNX graph, or a folder with a graph and no weights, gives an encoder that cannot be trained. Where
+    the configuration sets no maximal length or prompt, the folder's own is used.
 
     Raises:
         EncoderError: The folder is not a model or is damaged. It lacks weights (also a pooler, if the pooling needs
-            one) or has weights that are not finite. It has fewer embeddings than its tokenizer has ids, or takes fewer
-            tokens than `max_length`. A prompt that is not pooled leaves no room for text. Or its pooling or
-            convolutions are not the configured ones, or a module of it is not supported.
+            one) or has weights that are not finite. It has fewer embeddings than its tokenizer has ids, or accepts
+            fewer tokens than `max_length`. A prompt that is not pooled leaves no room for text. The folder's pooling or
+            convolutions differ from the configuration, or one of its modules is not supported.
     """
     with load_errors(folder, EncoderError):
         saved = read_saved(folder)
         config = config or configured(saved, folder.name) or EncoderConfig(model=folder.name)
         network, tokenizer = _load(folder, saved, config)
-    # By numpy: on busy cores torch's threads wait for each other at each tensor, 400 times as long as they compute.
+    # By numpy: on busy cores, torch's threads wait for each other at each tensor, 400 times as long as they compute.
     broken = [name for name, weight in network.named_parameters() if not np.isfinite(weight.detach().numpy()).all()]
     if broken:
         raise EncoderError(
-            f"{folder}: {len(broken)} weights are not finite (first: {broken[0]}), expected numbers; its training "
-            "diverged or the copy is damaged: take an earlier checkpoint, or copy it again"
+            f"{folder}: {len(broken)} weights are not finite (first: {broken[0]}): its training diverged, or the copy "
+            "is damaged. Use an earlier checkpoint, or copy the folder again."
         )
     return network, tokenizer, saved.prompts
 
@@ -139,8 +139,8 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
         sentence_heads.insert(0, take_pooler(backbone, folder))
         config = config.model_copy(update={"pooling": "cls"})
     network = Encoder(backbone, config, token_heads, sentence_heads).eval()
-    if saved.kept is not None and saved.kept < network.width:
-        first = dense_of(torch.eye(saved.kept, network.width), torch.zeros(saved.kept))
+    if saved.truncate_dim is not None and saved.truncate_dim < network.width:
+        first = dense_of(torch.eye(saved.truncate_dim, network.width), torch.zeros(saved.truncate_dim))
         network = network.with_heads(config, token_heads, [*sentence_heads, first])
     if token_heads:
         from models.encoder.cnn import check_convolutions
@@ -150,9 +150,9 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
         network.skipped = len(surrounding_ids(tokenizer, config.prompt)[0])
         if network.skipped >= network.config.length:
             raise EncoderError(
-                f"{folder}: its prompt takes {network.skipped} tokens, which are not pooled, of "
-                f"{network.config.length} that fit, which leaves none for the text; raise encoder.max_length, or give "
-                "a shorter encoder.prompt"
+                f"{folder}: its prompt has {network.skipped} tokens, which are not pooled; the maximal length of "
+                f"{network.config.length} tokens leaves none for the text. Raise encoder.max_length, or give a shorter "
+                "encoder.prompt."
             )
     return network, tokenizer
 
@@ -179,12 +179,12 @@ def _backbone(saved: SavedEncoder, config: EncoderConfig) -> tuple[Backbone, Tok
 
 def surrounding_ids(tokenizer: Tokenizer, prompt: str) -> tuple[list[int], list[int]]:
     """Return the ids before a text (special tokens and the prompt's) and the special tokens' ids after it."""
-    alone, followed = (
+    prompt_ids, text_ids = (
         list(tokenizer(text, return_attention_mask=False)["input_ids"]) for text in (prompt, f"{prompt}the")
     )
     special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id}
-    after = list(takewhile(special.__contains__, reversed(followed)))[::-1]
-    return alone[: len(alone) - len(after)], after
+    after = list(takewhile(special.__contains__, reversed(text_ids)))[::-1]
+    return prompt_ids[: len(prompt_ids) - len(after)], after
 
 
 def read_saved(folder: Path) -> SavedEncoder:
@@ -216,14 +216,14 @@ def find_graph(folder: Path) -> Path | None:
     if any(path.is_file() for pattern in _WEIGHTS for path in folder.glob(pattern)):
         return None
     graphs = sorted([*folder.glob(f"*{GRAPH_SUFFIX}"), *(folder / GRAPH_FOLDER).glob(f"*{GRAPH_SUFFIX}")])
-    usual = [path for path in (folder / DEFAULT_GRAPH, folder / GRAPH_FOLDER / DEFAULT_GRAPH) if path in graphs]
-    if len(graphs) > 1 and not usual:
+    default = [path for path in (folder / DEFAULT_GRAPH, folder / GRAPH_FOLDER / DEFAULT_GRAPH) if path in graphs]
+    if len(graphs) > 1 and not default:
         names = ", ".join(path.relative_to(folder).as_posix() for path in graphs)
         raise EncoderError(
-            f"{folder}: no weights and the graphs {names}, expected one or {GRAPH_FOLDER}/{DEFAULT_GRAPH}; name the "
-            f"graph itself, such as {graphs[0]}"
+            f"{folder}: no weights, and several ONNX graphs ({names}), expected one graph, or "
+            f"{GRAPH_FOLDER}/{DEFAULT_GRAPH}. Give the path of one graph, such as {graphs[0]}."
         )
-    return next(iter(usual or graphs), None)
+    return next(iter(default or graphs), None)
 
 
 def _read(folder: Path) -> SavedEncoder:
@@ -233,19 +233,19 @@ def _read(folder: Path) -> SavedEncoder:
     texts = read_json(folder / PROMPTS, {})
     prompts = {name: text for name, text in (texts.get("prompts") or {}).items() if text}
     default = texts.get("default_prompt_name") if texts.get("default_prompt_name") in prompts else None
-    kept = _kept(folder, texts.get("truncate_dim"), modules)
+    truncate_dim = _truncation(folder, texts.get("truncate_dim"), modules)
     backbone, *others = modules
     token_heads, sentence_heads = (
         tuple(module for module in others if module.kind in kinds) for kinds in (TOKEN_HEADS, SENTENCE_HEADS)
     )
     saved = SavedEncoder(
         backbone,
-        normalize=modules[-1].kind == "Normalize" and kept is None,  # truncated vectors are not scaled again
+        normalize=modules[-1].kind == "Normalize" and truncate_dim is None,  # truncated vectors are not scaled again
         token_heads=token_heads,
         sentence_heads=sentence_heads,
         prompts=prompts,
         default_prompt=default,
-        kept=kept,
+        truncate_dim=truncate_dim,
     )
     if backbone.kind == "StaticEmbedding":
         from models.encoder.static import static_settings
@@ -255,28 +255,28 @@ def _read(folder: Path) -> SavedEncoder:
     return _pooled(saved, {module.kind: module.folder for module in others})
 
 
-def _pooled(saved: SavedEncoder, places: Mapping[str, Path]) -> SavedEncoder:
+def _pooled(saved: SavedEncoder, folders: Mapping[str, Path]) -> SavedEncoder:
     """Add pooling, maximal length and casing, read from the folders of the modules (kind → folder)."""
-    start, weights = saved.backbone.folder, places.get("WordWeights")
-    pooling = read_pooling(places["Pooling"])
-    saved = replace(saved, pools_prompt=read_json(places["Pooling"] / "config.json").get("include_prompt", True))
+    backbone, weights = saved.backbone.folder, folders.get("WordWeights")
+    pooling = read_pooling(folders["Pooling"])
+    saved = replace(saved, pools_prompt=read_json(folders["Pooling"] / "config.json").get("include_prompt", True))
     if saved.backbone.kind == "WordEmbeddings":
         from models.encoder.serialization.word_embeddings import longest_input
 
         if weights is not None and (pooling != "mean" or saved.token_heads):
             raise EncoderError(
-                f"{weights}: weighs words for {len(saved.token_heads)} heads of tokens and pooling {pooling}, expected "
-                f"no heads and mean; {THROUGH_PYTHON}"
+                f"{weights}: word weights with {len(saved.token_heads)} heads on token vectors and pooling {pooling}, "
+                f"expected no such heads and pooling mean. {THROUGH_PYTHON}."
             )
-        length = longest_input(start)
+        length = longest_input(backbone)
         return replace(saved, pooling=pooling, lower_case=False, max_length=length, word_weights=weights)
-    _with_config(start)
-    if "WeightedLayerPooling" in places:
-        pooling = over_layers(places["WeightedLayerPooling"], pooling)
+    _with_config(backbone)
+    if "WeightedLayerPooling" in folders:
+        pooling = over_layers(folders["WeightedLayerPooling"], pooling)
     if weights is not None:
-        pooling = after_first(weights, start, pooling)
-    named = next((start / name for name in LENGTHS if (start / name).is_file()), None)
-    settings = read_json(named) if named is not None else {}
+        pooling = after_first(weights, backbone, pooling)
+    path = next((backbone / name for name in LENGTHS if (backbone / name).is_file()), None)
+    settings = read_json(path) if path is not None else {}
     lower_case, longest = bool(settings.get("do_lower_case")), settings.get("max_seq_length")
     return replace(saved, pooling=pooling, lower_case=lower_case, max_length=longest)
 
@@ -310,14 +310,15 @@ def configured(saved: SavedEncoder, model: str) -> EncoderConfig | None:
 
 
 def completed(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
-    """Fill in maximal length and prompt: as configured, else the folder's own.
+    """Fill in maximal length and prompt: the configured ones, else the folder's own.
 
-    For a bare transformer the length is `DEFAULT_LENGTH`. A prompt is one of the folder's prompts by name, or a text.
+    The length of a bare transformer is `DEFAULT_LENGTH`. A prompt is the name of a prompt of the folder, or a text.
     """
     own = None if saved.pooling is None else _own_length(saved)
     if own is not None and config.max_length not in (None, own):
         logger.warning(
-            "%s: saved for %d tokens, but the configuration asks for %d; leave encoder.max_length unset to use its own",
+            "%s: saved with a maximal length of %d tokens, but encoder.max_length is %d. Unset it to use the saved "
+            "length.",
             saved.backbone.folder,
             own,
             config.max_length,
@@ -325,7 +326,7 @@ def completed(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
     prompt = saved.prompts.get(saved.default_prompt or "", "") if config.prompt is None else config.prompt
     prompt = saved.prompts.get(prompt, prompt)
     if prompt:
-        logger.info("%s: %r is put before every text", saved.backbone.folder, prompt)
+        logger.info("%s: every text gets the prompt %r", saved.backbone.folder, prompt)
     return config.model_copy(update={"max_length": config.max_length or own or DEFAULT_LENGTH, "prompt": prompt})
 
 
@@ -341,8 +342,8 @@ def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
         found, wanted = getattr(saved, name), getattr(config, name)
         if found is not None and found != wanted and not (wanted == POOLER and has_pooler):
             raise EncoderError(
-                f"{saved.backbone.folder}: saved with {name} {found!r}, the configuration asks for {wanted!r}; "
-                f"set encoder.{name}={json.dumps(found)}"
+                f"{saved.backbone.folder}: encoder.{name} is {wanted!r}, but the encoder was saved with {found!r}. Set "
+                f"encoder.{name}={json.dumps(found)}."
             )
 
 
@@ -367,38 +368,39 @@ def _own_length(saved: SavedEncoder) -> int:
 
 @functools.cache  # one warning, however often a folder is read
 def _warn_of_limit(folder: Path, length: int, most: int) -> None:
-    logger.warning("%s: saved for %d tokens, but its transformer takes %d, which is the limit", folder, length, most)
+    logger.warning(
+        "%s: saved with a maximal length of %d tokens; its transformer accepts only %d", folder, length, most
+    )
 
 
 def _with_config(folder: Path) -> Path:
     if (folder / ADAPTER).is_file():
         raise EncoderError(
-            f"{folder}: {ADAPTER} says that an adapter ({read_json(folder / ADAPTER).get('peft_type')}) changes its "
-            "weights, which is not computed, expected the weights themselves; merge it (peft: merge_and_unload) and "
-            "save the encoder again"
+            f"{folder}: {ADAPTER} describes an adapter ({read_json(folder / ADAPTER).get('peft_type')}), which is not "
+            "supported. Merge it into the weights (peft: merge_and_unload) and save the encoder again."
         )
     if not (folder / "config.json").is_file():
         raise EncoderError(
-            f"{folder}: no config.json, expected a transformers model folder; give the folder that contains it"
+            f"{folder}: no config.json, expected a transformers model folder. Give the folder that contains it."
         )
     architecture_of(folder)  # raises an error early, before a run writes anything
     return folder
 
 
-def _kept(folder: Path, kept: object, modules: Sequence[SavedModule]) -> int | None:
-    """Return the number of dimensions that `truncate_dim` leaves; None if it truncates nothing."""
-    if kept is None:
+def _truncation(folder: Path, value: object, modules: Sequence[SavedModule]) -> int | None:
+    """Check `truncate_dim`; return None if it truncates nothing."""
+    if value is None:
         return None
-    if type(kept) is not int or kept < 1:
+    if type(value) is not int or value < 1:
         raise EncoderError(
-            f"{folder}: truncate_dim is {kept!r}, expected a whole number from 1; correct it in {PROMPTS}"
+            f"{folder}: truncate_dim is {value!r}, expected an integer of at least 1. Correct it in {PROMPTS}."
         )
     width = _width(modules)
-    return None if width is not None and kept >= width else kept
+    return None if width is not None and value >= width else value
 
 
 def _width(modules: Sequence[SavedModule]) -> int | None:
-    """Return the output width by the settings of the modules; None if no module has it, as for a static table."""
+    """Return the output width from the modules' settings; None if no module states it, as for a static table."""
     for module in reversed(modules):
         if module.kind == "Dense":
             return int(read_json(module.folder / "config.json")["out_features"])

@@ -51,7 +51,7 @@ SENTENCE_HEADS: Final[dict[str, type[Head]]] = {
 TOKEN_HEADS: Final = ("CNN", "TokenReLU")
 """Classes of `cnn.py`, which is imported only if a folder has one."""
 BACKBONES: Final = ("Transformer", "WordEmbeddings", "StaticEmbedding")
-"""Modules that a folder may begin with. They output token vectors; StaticEmbedding also pools them."""
+"""Modules that may come first. They output token vectors; StaticEmbedding also pools them."""
 AFTER: Final[dict[str, tuple[str, ...]]] = {
     "WeightedLayerPooling": ("Transformer",),
     **dict.fromkeys(TOKEN_HEADS, ("Transformer", "WordEmbeddings", "WeightedLayerPooling", *TOKEN_HEADS)),
@@ -62,16 +62,16 @@ AFTER: Final[dict[str, tuple[str, ...]]] = {
 """Module → the modules that it may directly follow."""
 LAST: Final = ("Pooling", "StaticEmbedding", *SENTENCE_HEADS)
 UNSUPPORTED: Final = {
-    "BoW": "gives a dimension for each word of its vocabulary; score TF-IDF instead",
-    "LSTM": "reads tokens one after the other, both ways; train a CNN in its place",
-    "CLIPModel": "embeds pictures too; give an encoder of texts",
-    "SpladePooling": "gives a dimension for each word of its vocabulary (a sparse encoder); give a dense one",
-    "SparseStaticEmbedding": "gives a dimension for each word of its vocabulary (a sparse encoder); give a dense one",
+    "BoW": "has one dimension per word of its vocabulary; score TF-IDF instead",
+    "LSTM": "is a recurrent network; train a CNN instead",
+    "CLIPModel": "also embeds images; give an encoder of texts only",
+    "SpladePooling": "has one dimension per word of its vocabulary (a sparse encoder); give a dense encoder",
+    "SparseStaticEmbedding": "has one dimension per word of its vocabulary (a sparse encoder); give a dense encoder",
     "SparseAutoEncoder": "makes vectors sparse; give the dense encoder that it was trained on",
     "MultiVectorMask": "has one vector per token (late interaction); give an encoder with one vector per sentence",
 }
 """Unsupported module of sentence-transformers → reason and remedy."""
-THROUGH_PYTHON: Final = "evaluate it through Python with an object that has encode(list[str])"
+THROUGH_PYTHON: Final = "You can evaluate it from Python, as an object with a method encode(list[str])"
 _ROUTER: Final = re.compile(r"sentence_transformers\..*\.Router")
 _TEXT: Final = "text"
 
@@ -84,7 +84,7 @@ SWITCHES: dict[str, Pooling] = {
     "pooling_mode_weightedmean_tokens": "weighted",
     "pooling_mode_lasttoken": "last",
 }
-"""Setting of releases before 6 → pooling; vectors of several poolings are concatenated in this order."""
+"""Setting of releases before 6 → pooling; the vectors of several poolings are concatenated in this order."""
 NAMES: dict[str, str] = {
     "cls": "cls",
     "max": "max",
@@ -117,16 +117,16 @@ def read_modules(folder: Path) -> list[SavedModule]:
     """
     listed = list(without_router(read_json(folder / "modules.json"), folder))
     if any(Path(entry["path"]).is_absolute() or ".." in Path(entry["path"]).parts for entry in listed):
-        raise EncoderError(f"{folder}: modules.json names folders outside it; take the model from who made it")
+        raise EncoderError(f"{folder}: modules.json names folders outside it. Get the model from its publisher again.")
     foreign = [str(entry["type"]) for entry in listed if not str(entry["type"]).startswith("sentence_transformers.")]
     if foreign:
         raise EncoderError(
-            f"{folder}: {', '.join(foreign)} is custom code, which is not run, expected modules of "
-            f"sentence-transformers; {THROUGH_PYTHON}"
+            f"{folder}: {', '.join(foreign)} is custom code, which is never run, expected modules of "
+            f"sentence-transformers. {THROUGH_PYTHON}."
         )
     modules = [_module(entry, folder) for entry in listed]
     if reasons := [f"{module.kind} {UNSUPPORTED[module.kind]}" for module in modules if module.kind in UNSUPPORTED]:
-        raise EncoderError(f"{folder}: its module {'; '.join(reasons)}, or {THROUGH_PYTHON}")
+        raise EncoderError(f"{folder}: unsupported module: {', '.join(reasons)}. {THROUGH_PYTHON}.")
     _check_order(folder, [module.kind for module in modules])
     return modules
 
@@ -134,28 +134,30 @@ def read_modules(folder: Path) -> list[SavedModule]:
 def _check_order(folder: Path, kinds: Sequence[str]) -> None:
     first, last = kinds[0] if kinds else "", kinds[-1] if kinds else ""
     misplaced = [
-        f"{kind} after {before}, expected it after {' | '.join(AFTER.get(kind, ('no module: it is unknown',)))}"
+        f"{kind} follows {before}, expected it after {' | '.join(AFTER[kind])}"
+        if kind in AFTER
+        else f"unknown module {kind}"
         for before, kind in itertools.pairwise(kinds)
         if before not in AFTER.get(kind, ())
     ]
     if first not in BACKBONES:
-        misplaced.insert(0, f"expected {' | '.join(BACKBONES)} at the beginning")
+        misplaced.insert(0, f"expected {' | '.join(BACKBONES)} first")
     elif last not in LAST:
-        misplaced.append(f"expected {' | '.join(LAST)} at the end")
+        misplaced.append(f"expected {' | '.join(LAST)} last")
     if misplaced:
         raise EncoderError(
-            f"{folder}: made of {' → '.join(kinds)}: {misplaced[0]}; use the transformer's own folder and choose "
-            f"encoder.pooling, or {THROUGH_PYTHON}"
+            f"{folder}: modules {' → '.join(kinds) or 'none'}: {misplaced[0]}. Use the transformer's own folder and "
+            f"set encoder.pooling. {THROUGH_PYTHON}."
         )
 
 
 def _module(entry: Mapping[str, Any], folder: Path) -> SavedModule:
-    kind, place = str(entry["type"]).rpartition(".")[2], folder / entry["path"]
+    kind, path = str(entry["type"]).rpartition(".")[2], folder / entry["path"]
     if kind == "Dense":
-        settings = read_json(place / Dense.settings_file, {})
+        settings = read_json(path / Dense.settings_file, {})
         if all(settings.get(name) == TOKENS for name in ("module_input_name", "module_output_name")):
             kind = "TokenReLU"
-    return SavedModule(kind, place)
+    return SavedModule(kind, path)
 
 
 def without_router(listed: Sequence[Mapping[str, Any]], folder: Path) -> Iterator[Mapping[str, Any]]:
@@ -168,25 +170,25 @@ def without_router(listed: Sequence[Mapping[str, Any]], folder: Path) -> Iterato
         if not _ROUTER.fullmatch(str(entry["type"])):
             yield entry
             continue
-        place = folder / entry["path"]
-        settings = read_json(place / "router_config.json")
-        route = _route(settings, place)
-        logger.info("%s: the route %s of %s is used", place, route, ", ".join(settings["structure"]))
+        router = folder / entry["path"]
+        settings = read_json(router / "router_config.json")
+        route = _route(settings, router)
+        logger.info("%s: using the route %s of %s", router, route, ", ".join(settings["structure"]))
         for name in settings["structure"][route]:
             yield {"type": settings["types"][name], "path": f"{entry['path'] or '.'}/{name}"}
 
 
-def _route(settings: Mapping[str, Any], place: Path) -> str:
+def _route(settings: Mapping[str, Any], folder: Path) -> str:
     """Return the route for texts without a task, by the rules of sentence-transformers' Router."""
     routes, options = settings["structure"], settings.get("parameters") or {}
     mapped = {ast.literal_eval(key): route for key, route in (options.get("route_mappings") or {}).items()}
-    usual = options.get("default_route") or (next(iter(routes)) if options.get("allow_empty_key", True) else None)
-    candidates = [mapped.get((None, _TEXT)), mapped.get((None, None)), _TEXT if _TEXT in routes else None, usual]
+    default = options.get("default_route") or (next(iter(routes)) if options.get("allow_empty_key", True) else None)
+    candidates = [mapped.get((None, _TEXT)), mapped.get((None, None)), _TEXT if _TEXT in routes else None, default]
     found = next((route for route in candidates if route is not None), None)
     if found not in routes:
         raise EncoderError(
-            f"{place}: chooses among {', '.join(routes)} by a task, and has no way for a text without one; give the "
-            "folder of one of them, or set its default_route"
+            f"{folder}: selects {' or '.join(routes)} by task, and has no default route for texts without a task. Give "
+            "the folder of one route, or set default_route."
         )
     return str(found)
 
@@ -202,15 +204,15 @@ def read_head(saved: SavedModule) -> Head:
     names = {settings.get(name) or SENTENCES for name in ("module_input_name", "module_output_name")}
     if saved.kind in SENTENCE_HEADS and names != {SENTENCES}:
         raise EncoderError(
-            f"{saved.folder}: {saved.kind} on {' and '.join(sorted(names))}, expected {SENTENCES}; choose a model that "
-            "works on sentence vectors"
+            f"{saved.folder}: {saved.kind} reads or writes {' and '.join(sorted(names))}, expected {SENTENCES}. Choose "
+            "a model whose modules use sentence vectors."
         )
     try:
         with torch.device("meta"):
             head = kind.build(settings)
     except KeyError as error:
         raise EncoderError(
-            f"{saved.folder}: {kind.settings_file} lacks {error}; check that the copy is complete"
+            f"{saved.folder}: {kind.settings_file} lacks {error}. Check that the copy is complete."
         ) from error
     except EncoderError as error:
         raise EncoderError(f"{saved.folder}: {error}") from error
@@ -222,8 +224,7 @@ def read_head(saved: SavedModule) -> Head:
         head.check_weights()
     except RuntimeError as error:
         raise EncoderError(
-            f"{saved.folder}: weights and {kind.settings_file} do not belong together ({error}); "
-            "check that the copy is complete"
+            f"{saved.folder}: weights and {kind.settings_file} do not match ({error}). Check that the copy is complete."
         ) from error
     except EncoderError as error:
         raise EncoderError(f"{saved.folder}: {error}") from error
@@ -260,18 +261,18 @@ def read_pooling(folder: Path) -> str:
     """
     settings = read_json(folder / "config.json")
     switches = [switch for switch, on in settings.items() if on is True and "_mode_" in switch]
-    named = settings.get("pooling_mode") or switches
-    modes = [named] if isinstance(named, str) else list(named)
+    found = settings.get("pooling_mode") or switches
+    modes = [found] if isinstance(found, str) else list(found)
     known = SWITCHES | {name: pooling for pooling, name in NAMES.items()}
     if unknown := [mode for mode in modes if mode not in known]:
         raise EncoderError(
-            f"{folder}: pools by {' + '.join(unknown)}, expected {', '.join(NAMES.values())}; {THROUGH_PYTHON}"
+            f"{folder}: unknown pooling {' + '.join(unknown)}, expected {', '.join(NAMES.values())}. {THROUGH_PYTHON}."
         )
     if not modes:
         return "mean"  # sentence-transformers' default if no switch is on
     order = list(SWITCHES)
-    switched = sorted(modes, key=order.index) if all(mode in SWITCHES for mode in modes) else modes
-    return PLUS.join(known[mode] for mode in switched)
+    ordered = sorted(modes, key=order.index) if all(mode in SWITCHES for mode in modes) else modes
+    return PLUS.join(known[mode] for mode in ordered)
 
 
 def over_layers(folder: Path, pooling: str) -> str:
@@ -281,20 +282,20 @@ def over_layers(folder: Path, pooling: str) -> str:
         EncoderError: The weights belong to no pooling of `LAYERS`.
     """
     settings, weights = read_json(folder / "config.json"), read_weights(folder)["layer_weights"]
-    alike = [name for name in LAYERS if token_pooling(name) == pooling and _same_layers(weights, name)]
-    if settings["layer_start"] != FIRST_LAYER or not alike:
+    matches = [name for name in LAYERS if token_pooling(name) == pooling and _same_layers(weights, name)]
+    if settings["layer_start"] != FIRST_LAYER or not matches:
         raise EncoderError(
-            f"{folder}: weighs layers from {settings['layer_start']} by {weights.tolist()} for {pooling}, expected "
-            f"the layers of {' or '.join(LAYERS)}, from {FIRST_LAYER}; choose another checkpoint"
+            f"{folder}: layer weights {weights.tolist()} from layer {settings['layer_start']} for pooling {pooling}, "
+            f"expected those of {' or '.join(LAYERS)} from layer {FIRST_LAYER}. Choose another checkpoint."
         )
-    return alike[0]
+    return matches[0]
 
 
 def after_first(folder: Path, transformer: Path, pooling: str) -> str:
     """Return `mean-after-first` if a WordWeights folder gives the first token weight 0 and all others 1.
 
     Raises:
-        EncoderError: The weights are others, or the pooling is not mean.
+        EncoderError: The weights differ from that, or the pooling is not mean.
     """
     weights = read_weights(folder)[WORD_WEIGHTS][:, 0]
     tokenizer = read_tokenizer(transformer)
@@ -302,8 +303,8 @@ def after_first(folder: Path, transformer: Path, pooling: str) -> str:
     expected[tokenizer.cls_token_id or 0] = 0.0
     if pooling != "mean" or not torch.equal(weights.float(), expected):
         raise EncoderError(
-            f"{folder}: weighs {int((weights != 1).sum())} of {len(weights)} tokens otherwise than by 1 for pooling "
-            f"{pooling}, expected the first token of a text alone, by 0, for mean; {THROUGH_PYTHON}"
+            f"{folder}: {int((weights != 1).sum())} of {len(weights)} tokens have another weight than 1 (pooling "
+            f"{pooling}), expected weight 0 for the first token of a text only (pooling mean). {THROUGH_PYTHON}."
         )
     return AFTER_FIRST
 

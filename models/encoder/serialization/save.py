@@ -24,7 +24,7 @@ from models.encoder.static import StaticTable, WhitespaceTokenizer, save_static_
 from models.encoder.transformer import WORD_WEIGHTS, quiet_transformers, write_json, write_weights
 from models.errors import EncoderError
 
-_LATER = frozenset({"weighted", "last"})  # poolings that older releases do not know
+_LATER = frozenset({"weighted", "last"})  # unknown to older releases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,24 +49,24 @@ def write_modules(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
     backbone = encoder.backbone
     if isinstance(tokenizer, WhitespaceTokenizer):
         assert isinstance(backbone, StaticTable)
-        start = _words(encoder, backbone, tokenizer)
+        to_pooling = _words(encoder, backbone, tokenizer)
     elif isinstance(backbone, StaticTable):
-        start = [_table(encoder, backbone, tokenizer)]
+        to_pooling = [_table(encoder, backbone, tokenizer)]
     elif isinstance(backbone, PreTrainedModel):
-        start = _to_pooling(encoder, backbone, tokenizer)
+        to_pooling = _transformer(encoder, backbone, tokenizer)
     else:
         raise EncoderError(
-            f"{encoder.config.model}: an ONNX graph has no weights to write, expected a transformer; export the folder "
-            "that it was made from"
+            f"{encoder.config.model}: an ONNX graph has no weights to write, expected a transformer. Export the folder "
+            "that the graph was exported from."
         )
-    modules = [*start, *(_head(head) for head in encoder.sentence_heads if not isinstance(head, ByWeights))]
-    places = [f"{number}_{kind}" if number else "" for number, (kind, _) in enumerate(modules)]
-    for (_, write), place in zip(modules, places, strict=True):
-        (folder / place).mkdir(exist_ok=True)
-        write(folder / place)
+    modules = [*to_pooling, *(_head(head) for head in encoder.sentence_heads if not isinstance(head, ByWeights))]
+    paths = [f"{number}_{kind}" if number else "" for number, (kind, _) in enumerate(modules)]
+    for (_, write), path in zip(modules, paths, strict=True):
+        (folder / path).mkdir(exist_ok=True)
+        write(folder / path)
     listed = [
-        {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
-        for number, ((kind, _), place) in enumerate(zip(modules, places, strict=True))
+        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for number, ((kind, _), path) in enumerate(zip(modules, paths, strict=True))
     ]
     write_json(folder / "modules.json", listed)
 
@@ -74,10 +74,11 @@ def write_modules(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
 def _table(encoder: Encoder, table: StaticTable, tokenizer: PreTrainedTokenizerBase) -> Module:
     """Return the module of a table; in sentence-transformers this module also computes the mean."""
     if encoder.config.pooling != "mean" or encoder.token_heads:
-        heads = ", ".join(name_of(head) for head in encoder.token_heads) or "no heads"
+        heads = ", ".join(name_of(head) for head in encoder.token_heads) or "no"
         raise EncoderError(
-            f"{encoder.config.model}: a static table pooled by {encoder.config.pooling}, {heads} on its tokens; "
-            "sentence-transformers knows the plain mean alone; export such an encoder as ONNX"
+            f"{encoder.config.model}: a static table with pooling {encoder.config.pooling} and {heads} heads on its "
+            "token vectors, expected pooling mean and no such heads, because sentence-transformers supports only "
+            "these. Export the encoder as ONNX."
         )
 
     def write(folder: Path) -> None:
@@ -90,18 +91,18 @@ def _table(encoder: Encoder, table: StaticTable, tokenizer: PreTrainedTokenizerB
 def _words(encoder: Encoder, table: StaticTable, words: WhitespaceTokenizer) -> list[Module]:
     """Return the modules of a word table: the table, its words' weights, token heads, and pooling."""
     weights_V = table.weights
-    weighed: list[Module] = []
+    weights: list[Module] = []
     if weights_V is not None:
-        weighed = [(WEIGHTS, lambda folder: write_word_weights(weights_V, words, folder))]
+        weights = [(WEIGHTS, lambda folder: write_word_weights(weights_V, words, folder))]
     return [
         (KIND, lambda folder: write_word_embeddings(table, words, encoder.config.length, folder)),
-        *weighed,
+        *weights,
         *(_head(head) for head in encoder.token_heads),
         ("Pooling", lambda folder: write_json(folder / "config.json", _pooling(encoder))),
     ]
 
 
-def _to_pooling(encoder: Encoder, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
+def _transformer(encoder: Encoder, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
     """Return the modules of a transformer up to pooling: layer weights, token heads and token weights between."""
     layers, after_first = encoder.config.pooling in LAYERS, encoder.config.pooling == AFTER_FIRST
 
@@ -157,8 +158,8 @@ def _write_word_weights(tokenizer: PreTrainedTokenizerBase, folder: Path) -> Non
     first = tokenizer.cls_token_id
     if first is None:
         raise EncoderError(
-            f"the tokenizer {type(tokenizer).__name__} puts no token before a text that pooling mean-after-first could "
-            "leave out; pool by mean"
+            f"encoder.pooling=mean-after-first: the tokenizer {type(tokenizer).__name__} adds no token before a text "
+            "that could be skipped. Set encoder.pooling=mean."
         )
     weights = torch.ones(len(tokenizer), 1)
     weights[first] = 0.0

@@ -4,9 +4,9 @@ wordembedding_config.json       maximal length, and the tokenizer's class
 whitespacetokenizer_config.json the words in the order of the rows, the stop words, and the case
 model.safetensors               `emb_layer.weight`
 
-Sentences are split at blanks. A word that the table lacks is looked up without surrounding punctuation, then in lower
-case. A sentence without any known word has the zero vector: a row of zeros appended to the table. Weights (module
-WordWeights) make a weighted mean: Σ w·x / Σ w.
+Sentences are split at whitespace. A word that the table lacks is looked up without surrounding punctuation, then in
+lower case. A sentence without any known word has the zero vector: a row of zeros appended to the table. Weights
+(module WordWeights) make a weighted mean: Σ w·x / Σ w.
 
 Shapes: V words, B sentences, D width.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 KIND: Final = "WordEmbeddings"
 WEIGHTS: Final = "WordWeights"
 SETTINGS: Final = "wordembedding_config.json"
-_CUT: Final = "whitespacetokenizer_config.json"
+_WORDS: Final = "whitespacetokenizer_config.json"
 _TOKENIZER: Final = "WhitespaceTokenizer"
 _CLASS: Final = "sentence_transformers.models.tokenizer.WhitespaceTokenizer.WhitespaceTokenizer"
 
@@ -60,7 +60,7 @@ def longest_input(folder: Path) -> int:
     """
     settings = read_json(folder / SETTINGS)
     if (kind := str(settings["tokenizer_class"]).rpartition(".")[2]) != _TOKENIZER:
-        raise EncoderError(f"{folder}: cuts sentences by {kind}, expected {_TOKENIZER}; {THROUGH_PYTHON}")
+        raise EncoderError(f"{folder}: tokenizer {kind}, expected {_TOKENIZER}. {THROUGH_PYTHON}.")
     return min(int(settings["max_seq_length"]), LONGEST)
 
 
@@ -79,13 +79,13 @@ def load_word_embeddings(
     """
     refuse_dropout(folder, config, "a static table")
     weight_VD = read_weights(folder)[WORD_WEIGHTS].float()
-    cut = read_json(folder / _CUT)
-    if len(cut["vocab"]) > len(weight_VD):
+    words = read_json(folder / _WORDS)
+    if len(words["vocab"]) > len(weight_VD):
         raise EncoderError(
-            f"{folder}: a table of {len(weight_VD)} rows and {len(cut['vocab'])} words, expected a row for each; "
-            "check that they belong together"
+            f"{folder}: {len(words['vocab'])} words and a table of {len(weight_VD)} rows, expected a row for each "
+            "word. Check that both files are of the same model."
         )
-    tokenizer = WhitespaceTokenizer(cut["vocab"], cut["stop_words"], len(weight_VD), lower=cut["do_lower_case"])
+    tokenizer = WhitespaceTokenizer(words["vocab"], words["stop_words"], len(weight_VD), lower=words["do_lower_case"])
     table = StaticTable(torch.cat([weight_VD, weight_VD.new_zeros(1, weight_VD.shape[1])]), len(weight_VD))
     if weights is None:
         return table, tokenizer, []
@@ -98,15 +98,15 @@ def write_word_embeddings(table: StaticTable, words: WhitespaceTokenizer, length
     """Write a table, its words and the maximal length."""
     settings = {"tokenizer_class": _CLASS, "update_embeddings": False, "max_seq_length": length}
     write_json(folder / SETTINGS, settings)
-    cut = {"vocab": list(words.words), "stop_words": sorted(words.stop), "do_lower_case": words.lower}
-    write_json(folder / _CUT, cut)
+    tokenizer = {"vocab": list(words.words), "stop_words": sorted(words.stop), "do_lower_case": words.lower}
+    write_json(folder / _WORDS, tokenizer)
     write_weights(folder, {WORD_WEIGHTS: table.embedding.weight[:-1]})
 
 
 def write_word_weights(weights_V: torch.Tensor, words: WhitespaceTokenizer, folder: Path) -> None:
-    """Write the weights of a table's words as a module of their own."""
-    known = dict(zip(words.words, weights_V.tolist(), strict=False))
+    """Write the weights of a table's words as a module."""
+    weights = dict(zip(words.words, weights_V.tolist(), strict=False))
     # Every row needs a name, and some tables have more rows than words.
     names = [*words.words, *(f"[row {row}]" for row in range(len(words.words), words.pad_token_id))]
-    write_json(folder / "config.json", {"vocab": names, "word_weights": known, "unknown_word_weight": 1})
+    write_json(folder / "config.json", {"vocab": names, "word_weights": weights, "unknown_word_weight": 1})
     write_weights(folder, {WORD_WEIGHTS: weights_V[:-1, None]})

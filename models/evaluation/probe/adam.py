@@ -91,8 +91,8 @@ def hold_out(rows: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDA
     held = int(HELD_OUT * len(rows))
     if held == 0:
         raise EvaluationError(
-            f"{len(rows)} rows to learn from, expected at least {math.ceil(1 / HELD_OUT)} so that {HELD_OUT:.0%} can "
-            "be held out; give a larger set, or run protocol `fast` alone"
+            f"{len(rows)} training rows, expected at least {math.ceil(1 / HELD_OUT)} so that {HELD_OUT:.0%} can be "
+            "held out. Give a larger set, or run only the protocol `fast`."
         )
     order = np.random.RandomState(seed).permutation(len(rows))
     return rows[order[held:]], rows[order[:held]]
@@ -141,7 +141,7 @@ class _Block:
             for _ in range(self.config.epoch_size):
                 self._pass()
             self.passes += self.config.epoch_size
-            self._look()
+            self._evaluate()
         return self.best.view(len(self.best), *self.shape, -1).mT
 
     def _pass(self) -> None:
@@ -157,12 +157,12 @@ class _Block:
         batch, orders = self.config.batch_size, self.orders.draw()
         rows = np.zeros((len(self.alive), self.steps[0] * batch), dtype=np.int64)
         share = np.zeros(rows.shape)
-        for place, number in enumerate(self.alive.tolist()):
+        for fold, number in enumerate(self.alive.tolist()):
             fit = self.fits[number].rows.fit
-            rows[place, : len(fit)] = fit[orders[self.orders.sizes[number]]]
-            whole = len(fit) // batch * batch
-            share[place, :whole] = 1 / batch
-            share[place, whole : len(fit)] = 1 / max(1, len(fit) - whole)
+            rows[fold, : len(fit)] = fit[orders[self.orders.sizes[number]]]
+            full = len(fit) // batch * batch  # rows of full batches
+            share[fold, :full] = 1 / batch
+            share[fold, full : len(fit)] = 1 / max(1, len(fit) - full)
         return torch.from_numpy(rows).to(self.x_NP.device), torch.from_numpy(share).to(self.x_NP)
 
     def _step(self, rows_FB: torch.Tensor, share_FB: torch.Tensor) -> None:
@@ -192,7 +192,7 @@ class _Block:
         )
         weights.addcdiv_(mean, square.sqrt().add_(eps).div_(rate), value=-1)
 
-    def _look(self) -> None:
+    def _evaluate(self) -> None:
         """Measure dev accuracy of all fits, store improved weights, drop folds whose fits have all stopped."""
         alive = self.alive
         accuracy_FR = self._dev_accuracy()
@@ -211,15 +211,15 @@ class _Block:
         self.alive = self.alive[working]
         for name in ("weights", "mean", "square", "decay"):
             setattr(self, name, getattr(self, name)[working])
-        kept = working.tolist()
-        self.steps = list(itertools.compress(self.steps, kept))
-        self.done = self.done[kept]
+        mask = working.tolist()
+        self.steps = list(itertools.compress(self.steps, mask))
+        self.done = self.done[mask]
 
     def _dev_accuracy(self) -> torch.Tensor:
         out = torch.empty((len(self.alive), self.shape[0]), dtype=torch.float64, device=self.x_NP.device)
-        for place, number in enumerate(self.alive.tolist()):
+        for fold, number in enumerate(self.alive.tolist()):
             dev = torch.from_numpy(self.fits[number].rows.dev).to(self.x_NP.device)
-            scores = (self.weights[place] @ self.x_NP[dev].T).view(*self.shape, -1)
+            scores = (self.weights[fold] @ self.x_NP[dev].T).view(*self.shape, -1)
             right = scores.argmax(dim=1) == self.target_NC[dev].argmax(dim=1)
-            out[place] = right.double().mean(dim=1)
+            out[fold] = right.double().mean(dim=1)
         return out

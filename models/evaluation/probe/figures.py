@@ -33,15 +33,15 @@ def probe_rows(
     generator = np.random.Generator(np.random.PCG64(config.seed))
     draws = generator.binomial(len(right), right.mean(), config.resamples) / len(right)
     split = "all" if problem.layout == "nested" else "test"
-    place = (problem.name, WHOLE, split)
+    key = (problem.name, WHOLE, split)
     accuracy = round(round(float(np.mean(percents)), 2) / 100, 4)
-    rows = [ScoreRow(*place, "accuracy", protocol, accuracy, len(right), *percentile_interval(draws))]
+    rows = [ScoreRow(*key, "accuracy", protocol, accuracy, len(right), *percentile_interval(draws))]
     if f1:
         gold = np.concatenate([problem.labels[outer.test] for outer in problem.folds])
         table = _confusion(gold, np.concatenate([outcome.predicted for outcome in outcomes]))
         resampled = generator.multinomial(len(gold), table / len(gold), config.resamples)
         value = round(float(_f1(table)), 4)
-        rows.append(ScoreRow(*place, "f1", protocol, value, len(gold), *percentile_interval(_f1(resampled))))
+        rows.append(ScoreRow(*key, "f1", protocol, value, len(gold), *percentile_interval(_f1(resampled))))
     return rows
 
 

@@ -44,7 +44,7 @@ HISTORY: Final = 10  # pairs of steps and gradient changes that L-BFGS stores
 MAX_ITERATIONS: Final = 1000
 PATIENCE: Final = (100, 300, 700)  # iterations at which the classes' joint curvature at the current point takes over
 SUFFICIENT: Final = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
-ROUGH: Final = 1e-2  # tolerance of the mean problem, which is only a start
+ROUGH: Final = 1e-2  # tolerance of the mean problem, whose solution is only a starting point
 CURVATURE: Final = 0.25  # upper bound of p (1 − p)
 SOFTPLUS_LINEAR: Final = 40.0  # above, log(1 + exp x) is x in float64; at 20, torch's default, it is 2e-9 more
 BLOCK_CELLS: Final = 1 << 24  # rows × scores of one block of folds: limits memory to a few times 128 MiB
@@ -87,22 +87,22 @@ def fit_logistic(
         start = family.solve(c, mean_N, start, rows.inverse(c, gram), max(tolerance, ROUGH))
         gram = family.gram(start, mean_N)
         solve = rows.inverse(c, gram)
-        wanted = [
-            (fold, place) for fold, row in enumerate(penalties) for place, penalty in enumerate(row) if penalty == c
+        cells = [
+            (fold, column) for fold, row in enumerate(penalties) for column, penalty in enumerate(row) if penalty == c
         ]
-        for begin in range(0, len(wanted), size):
-            folds, places = map(list, zip(*wanted[begin : begin + size], strict=True))
+        for begin in range(0, len(cells), size):
+            folds, columns = map(list, zip(*cells[begin : begin + size], strict=True))
             found = family.solve(c, row_weights_NF[:, folds], start.repeat(1, len(folds), 1), solve, tolerance)
-            out[folds, places] = found.transpose(0, 1)
+            out[folds, columns] = found.transpose(0, 1)
         if on_progress is not None:
-            on_progress(number + 1, len(grid), f"C = {c:g}, {len(wanted)} fits")
+            on_progress(number + 1, len(grid), f"C = {c:g}, {len(cells)} fits")
     return _with_centre(out, rows.centre, classes)
 
 
 def _row_weights(rows: int, fits: Sequence[NDArray[np.int64]]) -> torch.Tensor:
     weights = torch.zeros((rows, len(fits)), dtype=torch.float64)
-    for fold, learnt in enumerate(fits):
-        weights[torch.from_numpy(learnt), fold] = 1.0
+    for fold, rows_of_fold in enumerate(fits):
+        weights[torch.from_numpy(rows_of_fold), fold] = 1.0
     return weights
 
 
@@ -161,9 +161,9 @@ class _Family:
                 state.steer(joint)
             state.step()
         raise EvaluationError(
-            f"a logistic regression with C = {c:g} is not solved after {MAX_ITERATIONS} iterations (gradient "
-            f"{float(state.gap.max()):.1e} of the weights, expected {tolerance:g}); scale the features, or raise "
-            "tolerance"
+            f"logistic regression with C = {c:g}: not converged after {MAX_ITERATIONS} iterations (gradient "
+            f"{float(state.gap.max()):.1e} relative to the weights, expected at most {tolerance:g}). Scale the "
+            "features, or raise tolerance."
         )
 
     def score(self, at_PFK: torch.Tensor) -> torch.Tensor:

@@ -153,24 +153,24 @@ def _stacked(parts: Sequence[Features]) -> Features:
     return np.concatenate(parts)
 
 
-def _check(place: str, part: Part, classes: int) -> None:
+def _check(name: str, part: Part, classes: int) -> None:
     if part.features.ndim != 2 or part.features.shape[0] != len(part.labels):
         raise EvaluationError(
-            f"{place}: features of shape {part.features.shape}, {len(part.labels)} labels, expected one row a label; "
-            "embed the sentences of this set again"
+            f"{name}: features of shape {part.features.shape} and {len(part.labels)} labels, expected one row per "
+            "label. Embed the sentences of this set again."
         )
     if len(part.labels) == 0:
-        raise EvaluationError(f"{place}: no rows, expected a labelled set; look at its source")
+        raise EvaluationError(f"{name}: no rows, expected labelled rows. Check the source of this set.")
     bad = _not_finite(part.features)
     if len(bad):
         raise EvaluationError(
-            f"{place}: the embedding of row {bad[0]} is not finite ({len(bad)} of {len(part.labels)} rows); look at "
-            "the encoder that made it"
+            f"{name}: the embedding of row {bad[0]} is not finite ({len(bad)} of {len(part.labels)} rows). Check the "
+            "encoder."
         )
     wrong = np.flatnonzero((part.labels < 0) | (part.labels >= classes))
     if len(wrong):
         raise EvaluationError(
-            f"{place}: row {wrong[0]} has class {part.labels[wrong[0]]}, expected 0 to {classes - 1}; correct its label"
+            f"{name}: row {wrong[0]} has class {part.labels[wrong[0]]}, expected 0 to {classes - 1}. Correct its label."
         )
 
 
@@ -186,10 +186,10 @@ def _check_classes(name: str, labels: NDArray[np.int64], classes: tuple[str, ...
     rare = int(counts.argmin())
     if counts[rare] < needed:
         first = np.flatnonzero(labels == rare)
-        where = f"the first in row {first[0]}" if len(first) else "none"
+        where = f", the first in row {first[0]}" if len(first) else ""
         raise EvaluationError(
-            f"{name}: class {classes[rare]!r} has {counts[rare]} of {len(labels)} rows ({where}), expected at least "
-            f"{needed} so that each of {folds} folds can hold one; use fewer folds, or a source with all classes"
+            f"{name}: class {classes[rare]!r} has {counts[rare]} of {len(labels)} rows{where}, expected at least "
+            f"{needed} so that each of {folds} folds contains one. Use fewer folds, or a source with more rows of it."
         )
 
 

@@ -59,7 +59,7 @@ class DenseRows:
         penalised = c * curvature
         rounding = torch.finfo(torch.float32).eps * float(penalised.trace())  # keeps it positive definite
         penalised.diagonal()[:-1].add_(1.0 + rounding)
-        # The curvature of the bias is 0 if the task is learnt perfectly.
+        # The curvature of the bias is 0 if the task is solved perfectly.
         penalised.diagonal()[-1].add_(1e-8 + rounding)
         factor = torch.linalg.cholesky(penalised)
         return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
@@ -69,21 +69,21 @@ class DenseRows:
         scores, size = chance_NK.shape[1], self.parameters
         if scores * size > LARGEST:
             return None
-        whole_KPKP = self._x_NP.new_empty((scores, size, scores, size))
+        curvature_KPKP = self._x_NP.new_empty((scores, size, scores, size))
         for one in range(scores):
             for two in range(one + 1):
                 curve_N = weight_N * chance_NK[:, one] * (float(one == two) - chance_NK[:, two])
                 block_PP = self._x_NP.T @ (self._x_NP * curve_N[:, None])
-                whole_KPKP[one, :, two] = whole_KPKP[two, :, one] = c * block_PP  # a block is symmetric
-        penalised = whole_KPKP.view(scores * size, scores * size)
+                curvature_KPKP[one, :, two] = curvature_KPKP[two, :, one] = c * block_PP  # a block is symmetric
+        penalised = curvature_KPKP.view(scores * size, scores * size)
         # Adding a constant to all biases changes nothing: no curvature in that direction.
         penalised.diagonal().add_(1.0 + DAMPING * float(penalised.diagonal().mean()))
         penalised.diagonal()[size - 1 :: size].sub_(1.0 - 1e-8)
         factor = torch.linalg.cholesky(penalised)
 
         def apply(slope_PFK: torch.Tensor) -> torch.Tensor:
-            found = torch.cholesky_solve(slope_PFK.permute(2, 0, 1).flatten(0, 1), factor)
-            return found.view(scores, size, -1).permute(1, 2, 0)
+            solved = torch.cholesky_solve(slope_PFK.permute(2, 0, 1).flatten(0, 1), factor)
+            return solved.view(scores, size, -1).permute(1, 2, 0)
 
         return apply
 

@@ -135,7 +135,7 @@ def _run(
     fits = [_search_fits(table.problem, protocol) for table in tables]
     searched = solve(tables, fits, config, on_progress)
     scores = [_scores(*one) for one in zip(tables, fits, searched, strict=True)]
-    final = [_chosen(*one) for one in zip(searched, scores, strict=True)]
+    final = [_best_weights(*one) for one in zip(searched, scores, strict=True)]
     again = [number for number, table in enumerate(tables) if table.problem.layout != "split"]
     last = [_last_fits(tables[number].problem, scores[number], protocol, config) for number in again]
     # Layout `split` has no last fit: it would repeat the chosen fit of the search.
@@ -162,7 +162,7 @@ def _scores(table: _Table, fits: list[Fit], weights_FRPC: torch.Tensor) -> list[
     return [tuple(round(100 * float(np.mean(part[:, r])), 2) for r in range(part.shape[1])) for part in parts]
 
 
-def _chosen(weights_FRPC: torch.Tensor, scores: list[tuple[float, ...]]) -> torch.Tensor:
+def _best_weights(weights_FRPC: torch.Tensor, scores: list[tuple[float, ...]]) -> torch.Tensor:
     """Return the weights of the search under the best regularisation of the first outer fold: (F, P, C)."""
     return weights_FRPC[:, int(np.argmax(scores[0]))]
 
@@ -176,8 +176,8 @@ def _last_fits(
         if protocol == "fast":
             out.append(Fit(Inner(outer.train, outer.train[:0]), penalty))
         else:
-            kept, held = hold_out(outer.train, config.seed)
-            out.append(Fit(Inner(kept, held), penalty, held_out_of=len(outer.train)))
+            train, dev = hold_out(outer.train, config.seed)
+            out.append(Fit(Inner(train, dev), penalty, held_out_of=len(outer.train)))
     return out
 
 
@@ -239,5 +239,5 @@ _SOLVERS: Final = {"senteval": _adam, "fast": _logistic}
 def heaviest_columns(table_NV: csr_array, most: int = MOST_COLUMNS) -> NDArray[np.float32]:
     """Return the `most` columns with the largest sum as dense features: (N, D); 4,096 of 10,000 texts take 160 MB."""
     weights_V = np.abs(table_NV).sum(axis=0)
-    kept = np.sort(np.argsort(-weights_V, kind="stable")[:most])
-    return np.asarray(table_NV[:, kept].toarray(), dtype=np.float32)
+    heaviest = np.sort(np.argsort(-weights_V, kind="stable")[:most])
+    return np.asarray(table_NV[:, heaviest].toarray(), dtype=np.float32)

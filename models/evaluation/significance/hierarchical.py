@@ -108,7 +108,7 @@ def difference_of(first: Sequence[BootstrapDraws], second: Sequence[BootstrapDra
         EvaluationError: As `figure_of`; or the numbers of sets differ.
     """
     if len(first) != len(second):
-        raise EvaluationError(f"{len(first)} sets beside {len(second)}, expected the same; compare on the same sets")
+        raise EvaluationError(f"first method: {len(first)} sets, second: {len(second)}. Compare on the same sets.")
     value = float(_mean_figures(second).mean() - _mean_figures(first).mean())
     # Another random stream for the second, or methods with equal numbers of seeds would get the same draws of seeds.
     return drawn_difference(value, _finite(_distribution(second, seed + 1) - _distribution(first, seed)))
@@ -118,16 +118,18 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Correct p-values of several comparisons by Holm's method (1979), which bounds the family-wise error rate."""
     adjusted = [0.0] * len(p_values)
     highest = 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = highest
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
     return adjusted
 
 
 def _mean_figures(sets: Sequence[BootstrapDraws]) -> NDArray[np.float64]:
     counts = {len(draws.figures) for draws in sets}
     if len(counts) != 1:
-        raise EvaluationError(f"sets with {sorted(counts)} seeds, expected one number; score every seed on every set")
+        raise EvaluationError(
+            f"sets with {sorted(counts)} seeds, expected the same number. Score every seed on every set."
+        )
     means: NDArray[np.float64] = np.mean([draws.figures for draws in sets], axis=0)
     return means
 
@@ -149,7 +151,7 @@ def _finite(values_R: NDArray[np.float64]) -> NDArray[np.float64]:
     finite = values_R[np.isfinite(values_R)]
     if len(finite) == 0:
         raise EvaluationError(
-            f"none of {len(values_R)} draws varies, expected some that do; compare on more pairs, or look at encoders "
-            "that give every pair one cosine"
+            f"all {len(values_R)} bootstrap draws are constant, expected different values. Compare on more pairs, or "
+            "check whether an encoder gives every pair the same cosine."
         )
     return finite

@@ -26,7 +26,7 @@ def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
     names = ["model", "dataset", "subset", "split", "metric", "protocol"]
     seeds = scores["seed"].n_unique()
     if seeds < 2:
-        raise EvaluationError(f"{seeds} seed, expected 2 or more for a standard deviation; give more seeds")
+        raise EvaluationError(f"{seeds} seed, expected at least 2 for a standard deviation. Give more seeds.")
     groups = scores.group_by(names, maintain_order=True).agg(
         mean=pl.col("value").mean(),
         sd=pl.col("value").std(),
@@ -37,7 +37,9 @@ def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
     )
     uneven = groups.filter(pl.col("n") != seeds)
     if uneven.height:
-        raise EvaluationError(f"{uneven.row(0)[:6]} has {uneven['n'][0]} of {seeds} seeds; score every seed alike")
+        raise EvaluationError(
+            f"{uneven.row(0)[:6]} has {uneven['n'][0]} of {seeds} seeds. Score all seeds on the same sets."
+        )
     margin = pl.col("sd") * float(t.ppf((1 + LEVEL) / 2, seeds - 1)) / seeds**0.5
     means = groups.with_columns(
         protocol=pl.col("protocol") + "-mean",

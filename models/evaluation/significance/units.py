@@ -1,4 +1,4 @@
-"""Cluster bootstrap of means: units are documents or runs of one, whose questions are drawn as a whole.
+"""Cluster bootstrap of means: all questions of a unit, a document or a run of one, are drawn together.
 
 Shapes: V kinds of value, N questions, K units, R draws.
 """
@@ -33,8 +33,8 @@ def unit_means(
     sizes_K = np.bincount(own_N).astype(np.float64)
     out = np.full((resamples, len(values_VN)), np.nan)
     for draw in range(resamples):
-        # One generator per draw, so that unit k has the same weight however many units there are. In the Poisson
-        # bootstrap, weights of different units are independent.
+        # One generator per draw: unit k has the same weight for any number of units, since the Poisson bootstrap draws
+        # weights independently.
         generator = np.random.Generator(np.random.PCG64([seed, draw]))
         weights_K = generator.poisson(1.0, int(names[-1]) + 1)[names]
         if total := weights_K @ sizes_K:

@@ -7,7 +7,7 @@ modules; transformers 5 no longer shares tensors between two models. So an archi
 transformers. It must run packed (models/encoder/unpadded.py), and `_FORMS` must name the end of its self-attention.
 
 Attention to a single vector gives it weight 1 for every query, so queries and keys have no effect and no gradient. They
-are left out; outputs and gradients equal those of a full cross-attention.
+are omitted; outputs and gradients equal those of a full cross-attention.
 
 Shapes: B sentences, N tokens of all, D width, S width of the vectors, H heads, d width of a head.
 """
@@ -96,8 +96,8 @@ class VectorAttention(nn.Module):
         if self.training and self.attention_dropout > 0:
             # Dropping the only attention weight means that this head of the token reads nothing.
             value_NHd = value_BD.unflatten(1, (self.heads, -1)).index_select(0, sentence_N)
-            kept_NH1 = functional.dropout(torch.ones_like(value_NHd[..., :1]), self.attention_dropout)
-            read_ND = self.output((value_NHd * kept_NH1).flatten(1))
+            mask_NH1 = functional.dropout(torch.ones_like(value_NHd[..., :1]), self.attention_dropout)
+            read_ND = self.output((value_NHd * mask_NH1).flatten(1))
         else:
             read_ND = self.output(value_BD).index_select(0, sentence_N)
         read_ND = functional.dropout(read_ND, self.dropout, self.training)
@@ -122,8 +122,8 @@ class Decoder(nn.Module):
         form = _FORMS.get(backbone.config.model_type)
         if form is None:
             raise TrainingError(
-                f"a {backbone.config.model_type} encoder has no decoder form, expected one of {', '.join(_FORMS)}; "
-                "choose another encoder.model, or an objective without a decoder"
+                f"architecture {backbone.config.model_type} cannot be used as a decoder, expected one of "
+                f"{', '.join(_FORMS)}. Choose another encoder.model, or an objective without a decoder."
             )
         self._form = form
         layers = attrgetter(form.layers)(backbone)
@@ -151,9 +151,9 @@ class Decoder(nn.Module):
         layout = lay_out(tokens, np.arange(len(tokens)), device, by_length=device.type == "cpu", causal=True)
         lengths = tokens.lengths[layout.order]
         sentence_N = uploaded(np.repeat(layout.order, lengths), device)
-        places_N = np.concatenate([np.arange(tokens.offsets[row], tokens.offsets[row + 1]) for row in layout.order])
+        indices_N = np.concatenate([np.arange(tokens.offsets[row], tokens.offsets[row + 1]) for row in layout.order])
         with self._between(backbone, vectors_BS, sentence_N):
-            return run_packed(backbone, layout, first), places_N
+            return run_packed(backbone, layout, first), indices_N
 
     @contextlib.contextmanager
     def _between(self, backbone: PreTrainedModel, vectors_BS: torch.Tensor, sentence_N: torch.Tensor) -> Iterator[None]:
@@ -184,7 +184,7 @@ def decoder_position(backbone: PreTrainedModel, pad_id: int, max_length: int) ->
     first = first_position(backbone, pad_id, max_length)
     if first is None:
         raise TrainingError(
-            f"a {backbone.config.model_type} encoder of {max_length} tokens does not run without padding, which its "
-            "form as a decoder needs; lower encoder.max_length to its attention's window, or choose another encoder"
+            f"architecture {backbone.config.model_type} cannot run {max_length} tokens without padding, as a decoder "
+            "must. Lower encoder.max_length to its attention window, or choose another encoder.model."
         )
     return first

@@ -74,7 +74,7 @@ class LinearCrossEntropy(torch.autograd.Function):
                     bias_grad += found.sum(0)
             part = (slopes[: end - first].T @ states[first:end]).to(wide)
             weight_grad = part if first == 0 else weight_grad.add_(part)
-        # The smoothing term is the same −share for every class, so it needs no (N, V) matrix of its own.
+        # The smoothing term is the same −share for every class, so it needs no separate (N, V) matrix.
         weight_grad -= share * states.to(wide).sum(0)
         saved = [
             (scale * (states_grad.to(wide) - smoothing * mean_D.to(wide))).to(states_ND.dtype),
@@ -187,7 +187,7 @@ def vocabulary_head(backbone: PreTrainedModel) -> VocabularyHead:
     saved = _saved_head(backbone)
     if saved is not None:
         return saved
-    logger.info("%s: no masked-LM head beside the weights; a new one is learnt", backbone.name_or_path)
+    logger.info("%s: no masked-LM head in the folder, training a new one", backbone.name_or_path)
     linear = nn.Linear(int(backbone.config.hidden_size), width)
     nn.init.normal_(linear.weight, std=float(getattr(backbone.config, "initializer_range", 0.02)))
     nn.init.zeros_(linear.bias)
@@ -200,8 +200,8 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
     if parts is None or not (folder / "config.json").is_file():
         return None
     with quiet_transformers():
-        whole: Any
-        whole, info = AutoModelForMaskedLM.from_pretrained(
+        masked_lm: Any
+        masked_lm, info = AutoModelForMaskedLM.from_pretrained(
             str(folder),
             config=read_settings(folder),
             local_files_only=True,
@@ -209,10 +209,10 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
             dtype=torch.float32,
             output_loading_info=True,
         )
-    bias_V = getattr(whole.get_output_embeddings(), "bias", None)
-    lacks = [key for key in info["missing_keys"] if key.startswith((parts.linear, parts.norm))]
-    if lacks or bias_V is None or len(embeddings_of(backbone)) != len(bias_V):
+    bias_V = getattr(masked_lm.get_output_embeddings(), "bias", None)
+    missing = [key for key in info["missing_keys"] if key.startswith((parts.linear, parts.norm))]
+    if missing or bias_V is None or len(embeddings_of(backbone)) != len(bias_V):
         return None
-    linear, norm = whole.get_submodule(parts.linear), whole.get_submodule(parts.norm)
+    linear, norm = masked_lm.get_submodule(parts.linear), masked_lm.get_submodule(parts.norm)
     activation = getattr(backbone.config, parts.activation) if parts.activation else "gelu"
     return VocabularyHead(linear, norm, bias_V, activation)

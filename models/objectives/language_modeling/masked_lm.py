@@ -56,8 +56,8 @@ class Masking:
         """
         if tokenizer.mask_token_id is None:
             raise EncoderError(
-                f"the tokenizer {type(tokenizer).__name__} has no mask token, expected one to hide words behind; start "
-                "from an encoder that was trained as a masked language model"
+                f"the tokenizer {type(tokenizer).__name__} has no mask token. Start from an encoder that was trained "
+                "as a masked language model."
             )
         return cls(int(tokenizer.mask_token_id), np.array(sorted(tokenizer.all_special_ids)), len(tokenizer))
 
@@ -121,12 +121,12 @@ class MaskedLM(Objective):
         """Return the mean cross-entropy (nats) of the hidden tokens of a batch's first views, a scalar."""
         shown, chosen_N, labels_N = self._hidden(batch)
         rows = own_share(np.arange(len(shown)))
-        own = slice(shown.offsets[rows[0]], shown.offsets[rows[-1] + 1])
+        share = slice(shown.offsets[rows[0]], shown.offsets[rows[-1] + 1])
         x_BTD = self.online.last_layer(shown, rows, batch_tokens)
         lengths = shown.lengths_of(rows)
-        places_N = np.flatnonzero(np.arange(x_BTD.shape[1]) < lengths[:, None])[chosen_N[own]]
-        states_ND = x_BTD.flatten(0, 1).index_select(0, uploaded(places_N, x_BTD.device))
-        labels = uploaded(labels_N[own][chosen_N[own]].astype(np.int64), x_BTD.device)
+        indices_N = np.flatnonzero(np.arange(x_BTD.shape[1]) < lengths[:, None])[chosen_N[share]]
+        states_ND = x_BTD.flatten(0, 1).index_select(0, uploaded(indices_N, x_BTD.device))
+        labels = uploaded(labels_N[share][chosen_N[share]].astype(np.int64), x_BTD.device)
         loss = self.head.loss(states_ND, embeddings_of(self.online.transformer), labels)
         return gather_shares(loss[None]).sum() / max(1, int(chosen_N.sum()))
 

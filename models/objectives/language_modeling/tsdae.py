@@ -70,21 +70,21 @@ class TSDAE(Objective):
         rows = own_share(np.arange(len(batch)))
         vectors_BS = self.online.embed(batch.tokens, batch.view_1[rows], batch_tokens)
         read, next_N = _shifted(batch.tokens.take(batch.view_2[rows]))
-        states_ND, places_N = self.decoder(self.online.transformer, read, vectors_BS, self._first)
-        labels_N = uploaded(next_N[places_N].astype(np.int64), states_ND.device)
+        states_ND, indices_N = self.decoder(self.online.transformer, read, vectors_BS, self._first)
+        labels_N = uploaded(next_N[indices_N].astype(np.int64), states_ND.device)
         loss = self.head.loss(states_ND, embeddings_of(self.online.transformer), labels_N)
         count = int((batch.tokens.lengths_of(batch.view_2) - 1).sum())
         return gather_shares(loss[None]).sum() / count
 
 
-def _shifted(whole: Tokens) -> tuple[Tokens, np.ndarray]:
+def _shifted(tokens: Tokens) -> tuple[Tokens, np.ndarray]:
     """Return the sentences without their last tokens, and the next token of each remaining token, (N,)."""
-    if int(whole.lengths.min()) < 2:
+    if int(tokens.lengths.min()) < 2:
         raise TrainingError(
-            "a sentence has one token only, expected [CLS] and [SEP] at least; tsdae needs a tokenizer that marks the "
-            "ends of sentences"
+            "objective tsdae: a sentence has only one token, expected at least [CLS] and [SEP]. Choose an encoder "
+            "whose tokenizer marks the ends of sentences."
         )
-    last = np.zeros(len(whole.ids), dtype=np.bool_)
-    last[whole.offsets[1:] - 1] = True
-    offsets = whole.offsets - np.arange(len(whole.offsets))
-    return Tokens(whole.ids[~last], offsets, whole.pad_id), np.roll(whole.ids, -1)[~last]
+    last = np.zeros(len(tokens.ids), dtype=np.bool_)
+    last[tokens.offsets[1:] - 1] = True
+    offsets = tokens.offsets - np.arange(len(tokens.offsets))
+    return Tokens(tokens.ids[~last], offsets, tokens.pad_id), np.roll(tokens.ids, -1)[~last]

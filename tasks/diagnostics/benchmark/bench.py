@@ -28,7 +28,7 @@ class Sizes:
     """Amounts of work for a device.
 
     Attributes:
-        alike: sentences for comparing the translations of both engines.
+        compared: sentences for comparing the translations of both engines.
         batches: pairs per training step: the published number, and a number that fills a GPU.
         steps: training steps in each of three rounds.
         encoded: sentences to encode.
@@ -36,7 +36,7 @@ class Sizes:
         translated: sentences to translate.
     """
 
-    alike: int
+    compared: int
     batches: tuple[int, ...]
     steps: int
     encoded: int
@@ -100,7 +100,7 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
         checks: dict[str, Iterator[Check]] = {
             "vectors": parity.encoding(fixtures, limits),
             "steps of training": parity.stepping(fixtures, limits),
-            "translations": translation.parity(fixtures, device, sizes.alike),
+            "translations": translation.parity(fixtures, device, sizes.compared),
             "two processes": processes.parity(fixtures, device),
         }
         for section, checked in checks.items():
@@ -144,15 +144,15 @@ def described(device_name: str) -> str:
     cuda = re.fullmatch(r"cuda(?::(\d+))?", device_name)
     if cuda is None or torch.cuda.device_count() <= int(cuda[1] or 0):
         raise ValueError(
-            f"no device {device_name}: torch {torch.__version__} sees {torch.cuda.device_count()} CUDA devices; run it "
-            "where there is one with a torch built for it, or measure the processor: bsl bench cpu"
+            f"no device {device_name}: torch {torch.__version__} sees {torch.cuda.device_count()} CUDA devices. "
+            "Install a driver and a torch build for the GPU, or measure the CPU: bsl bench cpu"
         )
     return f"{torch.cuda.get_device_name(device_name)}, CUDA {torch.version.cuda}; {versions}"
 
 
 def _processor() -> str:
     """Return the processor's name on Linux, elsewhere its architecture."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()

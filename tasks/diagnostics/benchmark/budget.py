@@ -24,7 +24,7 @@ class OutOfTimeError(BaseException):
 
 
 def within(section: str, rows: Iterable[Check | Rate], budget_s: float) -> Iterator[Check | Rate]:
-    """Yield a section's rows while its budget lasts; a last row reports that it was cut.
+    """Yield a section's rows within its budget; a last row reports that it was cut.
 
     A signal interrupts the work between two Python operations, so call this in the main thread only.
 
@@ -40,7 +40,7 @@ def within(section: str, rows: Iterable[Check | Rate], budget_s: float) -> Itera
             with _interrupted(remaining):
                 row = next(made, None)
         except OutOfTimeError:
-            yield not_run(f"{section}: to its end", f"cut after its {budget_s:.3g} s")
+            yield not_run(f"{section}: complete", f"cut after {budget_s:.3g} s")
             return
         if row is None:
             return
@@ -74,8 +74,8 @@ def finished(command: Sequence[str], log: Path) -> int:
         command: program and arguments.
         log: file for the output; a pipe would wait until all processes close it.
     """
-    with log.open("wb") as words:
-        process = subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True)
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
     try:
         return process.wait()
     finally:

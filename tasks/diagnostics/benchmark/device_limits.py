@@ -120,14 +120,14 @@ def seconds(
         rounds: rounds for the median.
         limit_s: maximum seconds, enforced by fewer repeats and rounds; one round always runs.
     """
-    taken: list[float] = []
+    elapsed: list[float] = []
     if _round(work, device, 1) * repeats * rounds > limit_s:  # the first call includes set-up; time a second one
         once = _round(work, device, 1)
         repeats = max(1, min(repeats, int(limit_s / rounds / once)))
-        taken += [once] if repeats == 1 else []
-    while len(taken) < rounds and sum(taken) * repeats < limit_s:
-        taken.append(_round(work, device, repeats))
-    return statistics.median(taken)
+        elapsed += [once] if repeats == 1 else []
+    while len(elapsed) < rounds and sum(elapsed) * repeats < limit_s:
+        elapsed.append(_round(work, device, repeats))
+    return statistics.median(elapsed)
 
 
 def _round(work: Callable[[], object], device: torch.device, repeats: int) -> float:

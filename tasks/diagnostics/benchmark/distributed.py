@@ -48,7 +48,7 @@ def parity(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
     log = fixtures.scratch / "shared.log"
     if finished([*launcher, "-m", __name__, *wanted], log):
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        yield holds(name, False, lines[-1] if lines else "no word")
+        yield holds(name, False, lines[-1] if lines else "no message")
         return
     alone, shared = _trained(fixtures.encoder, pairs, str(device)), load_file(made)
     yield at_most(name, max(float((alone[key] - shared[key]).abs().max()) for key in shared), ROUNDING)

@@ -39,11 +39,11 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **shape: int) -> Itera
         peer = _peer(fixtures, card, encoder, texts, bf16=bf16)
         if peer is not None:
             yield peer
-        taken = seconds(partial(encode_tokens, encoder.network, tokens, device=card.device, bf16=bf16), card.device)
-        share = flops / taken / card.flops[precision]
-        ratio = None if peer is None else sentences / (before + taken) / peer.rate
+        elapsed = seconds(partial(encode_tokens, encoder.network, tokens, device=card.device, bf16=bf16), card.device)
+        share = flops / elapsed / card.flops[precision]
+        ratio = None if peer is None else sentences / (before + elapsed) / peer.rate
         name = f"encoding, {precision}; the ratio with tokenising"
-        yield Rate(name, sentences / taken, "sentences/s", share, f"measured {precision} products", ratio)
+        yield Rate(name, sentences / elapsed, "sentences/s", share, f"measured {precision} products", ratio)
 
 
 def matrices(encoder: Encoder) -> int:
@@ -67,9 +67,9 @@ def _peer(fixtures: Fixtures, card: Card, encoder: SentenceEncoder, texts: list[
     if bf16:
         model = model.to(torch.bfloat16)
     some = texts[: max(256, len(texts) // 10)]
-    taken = seconds(lambda: model.encode(some, show_progress_bar=False), card.device, rounds=1)
+    elapsed = seconds(lambda: model.encode(some, show_progress_bar=False), card.device, rounds=1)
     return Rate(
-        f"encoding, {'bf16' if bf16 else 'fp32'}, sentence-transformers (peer)", len(some) / taken, "sentences/s"
+        f"encoding, {'bf16' if bf16 else 'fp32'}, sentence-transformers (peer)", len(some) / elapsed, "sentences/s"
     )
 
 
@@ -84,5 +84,5 @@ def probes(card: Card, rows: int, folds: int = 10) -> Iterator[Rate]:
     protocols: tuple[tuple[ProbeProtocol, int], ...] = (("fast", 6), ("senteval", 4))
     for protocol, penalties in protocols:
         fits = folds * (penalties * folds + 1)
-        taken = seconds(partial(probe, [problem], protocol, config, device=card.device), card.device, rounds=1)
-        yield Rate(f"probe, {protocol}, {rows:,} × {WIDTH}", fits / taken, "fits/s")
+        elapsed = seconds(partial(probe, [problem], protocol, config, device=card.device), card.device, rounds=1)
+        yield Rate(f"probe, {protocol}, {rows:,} × {WIDTH}", fits / elapsed, "fits/s")

@@ -51,17 +51,23 @@ def encoding(fixtures: Fixtures, card: Card) -> Iterator[Check]:
     on_cpu = sentence_encoder.encode(texts)
     here = on_cpu if device.type == "cpu" else sentence_encoder.encode(texts, device=device)
     if here is not on_cpu:
-        apart = _furthest(on_cpu, here)
-        yield at_most("vectors on the device and on the CPU, fp32, largest difference", apart, ROUNDING)
+        difference = _largest_difference(on_cpu, here)
+        yield at_most("vectors on the device and on the CPU, fp32, largest difference", difference, ROUNDING)
     tokens = sentence_encoder.tokenize(texts)
     rows = np.arange(len(tokens))
     packs = first_position(encoder.transformer, tokens.pad_id, LENGTH) is not None
-    yield holds("BERT-base runs packed here", packs, "yes" if packs else "no: what follows compares padded with padded")
+    yield holds(
+        "BERT-base runs packed here", packs, "yes" if packs else "no: the next checks compare padded with padded"
+    )
     with torch.inference_mode():
         padded = encoder(*(x.to(device) for x in tokens.padded(rows))).cpu().numpy()
-    yield at_most("vectors packed and padded, fp32, largest difference", _furthest(padded, here), ROUNDING)
-    yield at_most("gradients packed and padded, fp32, largest by the largest", _gradients_apart(fixtures, device), 1e-3)
-    name = "cosine of a vector in bf16 with that in fp32, the least"
+    yield at_most("vectors packed and padded, fp32, largest difference", _largest_difference(padded, here), ROUNDING)
+    yield at_most(
+        "gradients packed and padded, fp32, largest difference by the largest gradient",
+        _gradient_difference(fixtures, device),
+        1e-3,
+    )
+    name = "smallest cosine of a sentence's vectors in bf16 and fp32"
     if "bf16" not in card.precisions:
         yield not_run(name, f"bf16: {card.emulated}")
         return
@@ -70,11 +76,11 @@ def encoding(fixtures: Fixtures, card: Card) -> Iterator[Check]:
     yield at_least(name, float(cosines.min()), LEAST_COSINE)
 
 
-def _furthest(one: Vectors, other: Vectors) -> float:
+def _largest_difference(one: Vectors, other: Vectors) -> float:
     return float(np.abs(one - other).max())
 
 
-def _gradients_apart(fixtures: Fixtures, device: torch.device) -> float:
+def _gradient_difference(fixtures: Fixtures, device: torch.device) -> float:
     encoder = base_encoder(dropout=0.0, num_hidden_layers=4).to(device)
     tokens = tokenise(fixtures.tokenizer, fixtures.texts[:64], LENGTH)
     weights = list(encoder.parameters())
@@ -95,17 +101,17 @@ def stepping(fixtures: Fixtures, card: Card) -> Iterator[Check]:
         waits = _waits(fixtures, card)
         yield holds("no step of training waits for the device", not waits, waits or "none of 8")
     fixed, packed = (_run(fixtures, card, name, static=name == "fixed", **PLAIN) for name in ("fixed", "packed"))
-    apart = _apart(fixed, packed)
-    yield at_most("weights after steps of fixed shape and packed ones, fp32, largest difference", apart, ROUNDING)
+    difference = _weight_difference(fixed, packed)
+    yield at_most("weights after steps of fixed shape and packed ones, fp32, largest difference", difference, ROUNDING)
     undisturbed, again = (_run(fixtures, card, name) for name in ("undisturbed", "again"))
-    yield at_most("weights of equal runs, largest difference", _apart(undisturbed, again), 0.0)
+    yield at_most("weights of equal runs, largest difference", _weight_difference(undisturbed, again), 0.0)
     halfway = iter([False] * (STEPS // 2 - 1) + [True] + [False] * STEPS)
     try:
         _run(fixtures, card, "killed", halfway)
     except InterruptedRunError as stopped:
         resumed = _run(fixtures, card, "killed", halfway)
         name = f"weights of a run killed at step {stopped.step} of {STEPS} and resumed, largest difference"
-        yield at_most(name, _apart(undisturbed, resumed), 0.0)
+        yield at_most(name, _weight_difference(undisturbed, resumed), 0.0)
     yield _poisoned(fixtures, device)
 
 
@@ -145,7 +151,7 @@ def _run(
     return train(fixtures.pairs.head(1024), encoder, config, execution=execution)
 
 
-def _apart(one: TrainingResult, other: TrainingResult) -> float:
+def _weight_difference(one: TrainingResult, other: TrainingResult) -> float:
     states = one.encoder.state_dict(), other.encoder.state_dict()
     return max(float((states[0][name].double() - states[1][name].double()).abs().max()) for name in states[0])
 
@@ -185,4 +191,4 @@ def _poisoned(fixtures: Fixtures, device: torch.device) -> Check:
     except NonFiniteLossError as error:
         right = error.step == POISONED and row in error.rows
         return holds(name, right, f"step {error.step}, {len(error.rows)} rows")
-    return holds(name, False, "training went on")
+    return holds(name, False, "training continued")

@@ -18,7 +18,7 @@ FAULTS: Final = (RuntimeError, OSError, ValueError, ImportError, MemoryError, Mo
 
 @dataclass(frozen=True)
 class Check:
-    """A condition that must hold.
+    """A condition that must be true.
 
     Attributes:
         name: quantity that is checked.
@@ -66,7 +66,7 @@ def at_least(name: str, found: float, bound: float) -> Check:
 
 def holds(name: str, right: bool, found: str) -> Check:
     """Check that a condition is true."""
-    return Check(name, found, "so", "met" if right else "MISSED")
+    return Check(name, found, "true", "met" if right else "MISSED")
 
 
 def not_run(name: str, why: str) -> Check:
@@ -85,8 +85,8 @@ def as_far_as_it_goes(section: str, rows: Iterable[Check | Rate], *, must: bool)
     try:
         yield from rows
     except FAULTS as error:
-        name = f"{section}: to its end"
-        reason = f"{type(error).__name__}: {(str(error).strip() or 'no word').splitlines()[0]}"
+        name = f"{section}: complete"
+        reason = f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
         yield holds(name, False, reason) if must else not_run(name, reason)
 
 

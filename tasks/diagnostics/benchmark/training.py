@@ -90,17 +90,17 @@ def _timed(
 ) -> Rate:
     run, step = live(fixtures, card.device, config, static=static, **shape)
     numbers, tokens = (warmed(step, card.device) if static else itertools.count(1)), list[int]()
-    taken = seconds(lambda: tokens.append(step(next(numbers))), card.device, repeats=steps)
+    elapsed = seconds(lambda: tokens.append(step(next(numbers))), card.device, repeats=steps)
     name = f"training, {config.batch_size} pairs a step, {config.precision}{', captured' if static else ''}"
-    return _rate(name, run.objective, card, config, statistics.fmean(tokens), taken, peer)
+    return _rate(name, run.objective, card, config, statistics.fmean(tokens), elapsed, peer)
 
 
 def _rate(
-    name: str, net: Objective, card: Card, config: TrainingConfig, tokens: float, taken: float, peer: float | None
+    name: str, net: Objective, card: Card, config: TrainingConfig, tokens: float, elapsed: float, peer: float | None
 ) -> Rate:
     flops = Throughput(net).flops(tokens, config.batch_size)
-    share = flops / taken / card.flops[config.precision]
-    rate = config.batch_size / taken
+    share = flops / elapsed / card.flops[config.precision]
+    rate = config.batch_size / elapsed
     limit = f"measured {config.precision} products"
     return Rate(name, rate, "pairs/s", share, limit, None if peer is None else rate / peer)
 
@@ -132,6 +132,6 @@ def _plain(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, *
             for mine, theirs in zip(net.target.parameters(), net.online.parameters(), strict=True):  # type: ignore[union-attr]
                 mine.mul_(0.999).add_(theirs, alpha=0.001)
 
-    taken = seconds(step, card.device, repeats=steps)
+    elapsed = seconds(step, card.device, repeats=steps)
     name = f"training, {config.batch_size} pairs a step, fp32, a plain loop (peer)"
-    return _rate(name, net, card, config, statistics.fmean(used), taken, None)
+    return _rate(name, net, card, config, statistics.fmean(used), elapsed, None)

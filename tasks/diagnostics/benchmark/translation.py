@@ -42,16 +42,16 @@ def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Che
     here = wanted
     if device.type == "cuda":
         here = _translated(fixtures, place, texts, "transformers", "fp32")
-        yield at_least("translations alike on the device and on the CPU, fp32", _alike(wanted, here), ALIKE)
+        yield at_least("equal translations on the device and on the CPU, fp32", _equal_share(wanted, here), ALIKE)
         rounded = _translated(fixtures, place, texts, "transformers", "fp16")
-        yield at_least("translations alike in fp16 and fp32", _alike(wanted, rounded), ALIKE_ROUNDED)
-    name = "translations alike by CTranslate2 and transformers, fp32"
+        yield at_least("equal translations in fp16 and fp32", _equal_share(wanted, rounded), ALIKE_ROUNDED)
+    name = "equal translations by CTranslate2 and transformers, fp32"
     try:
         other = _translated(fixtures, place, texts, "ctranslate2", "fp32")
     except (RuntimeError, ValueError) as error:
         yield not_run(name, f"CTranslate2 does not run here: {error}")
     else:
-        yield at_least(name, _alike(wanted, other), ALIKE)
+        yield at_least(name, _equal_share(wanted, other), ALIKE)
         for precision in FAST[device.type]:
             yield _rounded(fixtures, place, texts, other, precision)
     if device.type == "cuda":
@@ -60,24 +60,24 @@ def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Che
 
 def _rounded(fixtures: Fixtures, place: str, texts: list[str], wanted: list[str], precision: str) -> Check:
     """Compare CTranslate2 in a precision with itself in fp32."""
-    name = f"translations alike by CTranslate2 in {precision} and in fp32"
+    name = f"equal translations by CTranslate2 in {precision} and in fp32"
     try:
         found = _translated(fixtures, place, texts, "ctranslate2", precision)
     except ValueError as error:
         return not_run(name, str(error))
-    return at_least(name, _alike(wanted, found), ALIKE_INT8 if precision == "int8" else ALIKE_ROUNDED)
+    return at_least(name, _equal_share(wanted, found), ALIKE_INT8 if precision == "int8" else ALIKE_ROUNDED)
 
 
 def _translated(fixtures: Fixtures, device: str, texts: list[str], backend: str, precision: str) -> list[str]:
     if precision not in (offered := precisions(backend, device)):  # type: ignore[arg-type]
-        raise ValueError(f"it offers {', '.join(offered) or 'nothing'} on {device}")
-    with _threads_kept():
+        raise ValueError(f"{backend} offers {', '.join(offered) or 'nothing'} on {device}")
+    with _restored_threads():
         translator = _loaded(fixtures, device, backend=backend, precision=precision)
         return [translation.text for translation in translator.translate(texts)]
 
 
 @contextmanager
-def _threads_kept() -> Iterator[None]:
+def _restored_threads() -> Iterator[None]:
     """Restore torch's number of threads: CTranslate2 sets OpenMP's, which torch shares."""
     threads = torch.get_num_threads()
     try:
@@ -92,7 +92,7 @@ def _loaded(fixtures: Fixtures, device: str, budget: int | None = None, **fields
     return load_translator(fixtures.translator, config, resources, fixtures.scratch / "converted", budget)
 
 
-def _alike(one: list[str], other: list[str]) -> float:
+def _equal_share(one: list[str], other: list[str]) -> float:
     return sum(a == b for a, b in zip(one, other, strict=True)) / len(one)
 
 
@@ -121,8 +121,8 @@ def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], 
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0)
             log.removeHandler(listener)
-    same = _alike(found, wanted * repeats)
-    return holds(name, listener.seen > 0 and same >= ALIKE, f"{listener.seen} times, {same:.2%} alike")
+    same = _equal_share(found, wanted * repeats)
+    return holds(name, listener.seen > 0 and same >= ALIKE, f"{listener.seen} times, {same:.2%} equal")
 
 
 def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Iterator[Rate]:
@@ -137,7 +137,7 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Ite
     yield peer
     for (backend, precision), beam in itertools.product(ways, (1, 4)):
         if precision in precisions(backend, str(card.device)):  # type: ignore[arg-type]
-            with _threads_kept():
+            with _restored_threads():
                 found = _rate(folder, fixtures, card, texts, backend, precision, beam)
             yield replace(found, ratio=found.rate / peer.rate)
 
@@ -156,12 +156,12 @@ def _rate(
         nonlocal pieces
         pieces = sum(translation.n_tokens for translation in translator.translate(some))
 
-    taken = seconds(work, card.device, rounds=1)
+    elapsed = seconds(work, card.device, rounds=1)
     flops = 2 * ENCODER * sum(map(len, sources)) + 2 * DECODER * pieces * beam
     limit = precision if precision in card.flops else "fp16"  # int8 products are not measured on a GPU
-    share = flops / taken / card.flops[limit]
+    share = flops / elapsed / card.flops[limit]
     name = f"translation, {backend}, beam {beam}, {precision}, {len(some):,} sentences"
-    return Rate(name, pieces / taken, "pieces/s", share, f"measured {limit} products")
+    return Rate(name, pieces / elapsed, "pieces/s", share, f"measured {limit} products")
 
 
 def _loop(folder: Path, card: Card, texts: list[str], precision: str) -> Rate:
@@ -176,15 +176,15 @@ def _loop(folder: Path, card: Card, texts: list[str], precision: str) -> Rate:
         nonlocal pieces
         pieces = 0
         for start in range(0, len(texts), 32):
-            asked = [f"{TOKEN}{text}" for text in texts[start : start + 32]]
-            inputs = tokenizer(asked, return_tensors="pt", padding=True).to(card.device)
+            batch = [f"{TOKEN}{text}" for text in texts[start : start + 32]]
+            inputs = tokenizer(batch, return_tensors="pt", padding=True).to(card.device)
             search = GenerationConfig(  # type: ignore[no-untyped-call]
                 num_beams=4, max_new_tokens=inputs.input_ids.shape[1] + 1, pad_token_id=pad, eos_token_id=0,
                 decoder_start_token_id=pad, bad_words_ids=[[pad]], max_length=None,
             )  # fmt: skip
             with torch.inference_mode():
                 model.generate(**inputs, generation_config=search)
-            pieces += int(inputs.attention_mask.sum()) + len(asked)
+            pieces += int(inputs.attention_mask.sum()) + len(batch)
 
-    taken = seconds(work, card.device, rounds=1)
-    return Rate(f"translation, generate loop, beam 4, {precision} (peer)", pieces / taken, "pieces/s")
+    elapsed = seconds(work, card.device, rounds=1)
+    return Rate(f"translation, generate loop, beam 4, {precision} (peer)", pieces / elapsed, "pieces/s")

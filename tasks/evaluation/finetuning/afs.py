@@ -94,15 +94,15 @@ def predict_afs(
 ) -> None:
     """Fine-tune on one fold's training pairs and score its test pairs; a killed run loses at most one fold.
 
-    For a cross-encoder, column `cosine` has its score.
+    Column `cosine` contains the score of a cross-encoder.
     """
     from models.evaluation.afs import afs_folds
 
     pairs = read_afs_set(arguments)
-    learnt, test = afs_folds(pairs, protocol, seed)[fold]
+    train, test = afs_folds(pairs, protocol, seed)[fold]
     task = f"fine-tuning on AFS ({protocol}, fold {fold})"
-    likeness = finetune(work, tuning.seeded(seed), both_orders(graded_pairs(pairs[learnt], HIGH)), task)
-    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(likeness(pairs[test])))
+    similarity = finetune(work, tuning.seeded(seed), both_orders(graded_pairs(pairs[train], HIGH)), task)
+    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(similarity(pairs[test])))
     predictions = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
     work.draft.write(predictions.sort("row").cast(PREDICTIONS))
     work.draft.note({MADE: tuned_made(work, tuning, protocol), "data": digest_of(arguments)})

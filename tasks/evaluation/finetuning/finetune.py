@@ -76,7 +76,7 @@ def finetune(
     limit_threads(work.site)
     start = SentenceEncoder.load(encoder_folder(work.store, tuning.encoder), tuning.network)
     device = device_of(work.site)
-    with stop_requested() as asked:
+    with stop_requested() as should_stop:
         result = train(
             pairs,
             start,
@@ -88,14 +88,14 @@ def finetune(
                 save_every=work.site.save_every,
                 save_minutes=work.site.save_minutes,
                 keep=work.site.keep_snapshots,
-                should_stop=asked,
+                should_stop=should_stop,
                 on_progress=progress_of(task),
             ),
         )
 
     tuned = start.with_network(result.encoder)
 
-    def likeness(scored: pl.DataFrame) -> NDArray[np.float64]:
+    def similarity(scored: pl.DataFrame) -> NDArray[np.float64]:
         if isinstance(result.encoder, CrossEncoder):
             texts = scored.select(text_1="sentence1", text_2="sentence2")
             batch = tokenise_pairs(tuned, texts)
@@ -103,25 +103,19 @@ def finetune(
         vectors = tuned.encode([*scored["sentence1"], *scored["sentence2"]], device=device)
         return cosine_scores(vectors[: scored.height], vectors[scored.height :])
 
-    return likeness
+    return similarity
 
 
-def reads_pairs(config: TrainingConfig) -> bool:
+def tunes_cross_encoder(config: TrainingConfig) -> bool:
     """Return whether the training tunes a cross-encoder."""
     return isinstance(config.objective, CrossRegressionConfig)
 
 
-def tuned_made(work: StageContext, tuning: FineTuning, learnt: str) -> dict[str, JsonValue]:
-    """Return the signature fields of a fine-tuned encoder; without the seed, as one score combines several seeds.
-
-    Args:
-        work: Context of the stage.
-        tuning: The encoder and the training settings.
-        learnt: Training data: a set, or a protocol of folds.
-    """
+def tuned_made(work: StageContext, tuning: FineTuning, training_data: str) -> dict[str, JsonValue]:
+    """Return the signature fields of a fine-tuned encoder; without the seed, because a score combines several seeds."""
     settings = tuning.config.model_dump_json(exclude={"seed"})
     made = encoder_made(encoder_folder(work.store, tuning.encoder), tuning.network, "fp32")
-    tuned = f"{learnt}@{rows_digest([(settings, ())])}"
-    if reads_pairs(tuning.config):
+    tuned = f"{training_data}@{rows_digest([(settings, ())])}"
+    if tunes_cross_encoder(tuning.config):
         return made | {"vectors": CROSS, "pool": "cls", "norm": False, "tuned": tuned}
     return made | {"vectors": "tuned", "tuned": tuned}

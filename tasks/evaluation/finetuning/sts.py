@@ -12,7 +12,7 @@ from models.evaluation.config import BootstrapConfig
 from models.views.annotated_pairs import graded_pairs
 from storage.artifacts.refs import ScoresRef
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
-from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, reads_pairs, tuned_made
+from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_made, tunes_cross_encoder
 from tasks.evaluation.kind import TunedKind, digest_of, digests, publish_scores, signed
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.shards import run_shards
@@ -98,13 +98,13 @@ def score_supervised(
     train, dev, test = sets
     pairs = graded_pairs(read_scored_set(train), train.highest)
     task = f"fine-tuning on {train.name}, seed {seed}"
-    likeness = finetune(work, tuning.seeded(seed), pairs, task, dev_set(dev))
+    similarity = finetune(work, tuning.seeded(seed), pairs, task, dev_set(dev))
     scored = read_scored_set(test)
-    rows = scored.select(subset=pl.lit(""), gold="score", cosine=pl.Series(likeness(scored)))
+    rows = scored.select(subset=pl.lit(""), gold="score", cosine=pl.Series(similarity(scored)))
     figures = sts_scores(
         rows, dataset=test.dataset, split=test.split, resamples=bootstrap.resamples, seed=bootstrap.seed
     )
-    protocol, by = (CROSS, "score") if reads_pairs(tuning.config) else (SUPERVISED, "cosine")
+    protocol, by = (CROSS, "score") if tunes_cross_encoder(tuning.config) else (SUPERVISED, "cosine")
     supervised = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(protocol=pl.lit(protocol))
     made = tuned_made(work, tuning, f"{train.name}:{digest_of(train)}+{dev.name}:{digest_of(dev)}")
     lines = signed(supervised, digests(supervised, (test,)), made, by=by)

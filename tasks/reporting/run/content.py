@@ -136,7 +136,7 @@ class Run:
 def compared_sets(
     work: StageContext, vectors: Mapping[str, EmbeddingsRef], sets: tuple[ScoredSet, ...]
 ) -> list[ComparedSet]:
-    """Return each set with the cosines of every system; TF-IDF without a word of the set is left out."""
+    """Return each set with the cosines of every system, except TF-IDF without a word of the set."""
     opened = {name: open_vectors(work.store, ref) for name, ref in vectors.items()}
     compared = []
     for scored in sets:

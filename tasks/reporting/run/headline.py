@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 
 def headline(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart | None:
-    """Return the chart; None without figures.
-
-    Args:
-        run: the run.
-        sets: its scored sets, with every system's cosines.
-        published: published rows to show.
-    """
+    """Return the chart, with published rows; None without figures."""
     from tasks.rendering.charts import figure_chart  # matplotlib
 
     if run.deciding is not None and run.deciding[0] == MEAN:
@@ -38,8 +32,8 @@ def headline(run: Run, sets: Sequence[ComparedSet], published: Sequence[Publishe
     if row is None:
         return None
     roles = {model: role_of(model, run.settings.systems) for model in run.scores["model"].unique()}
-    beside = _published(published, row["dataset"], row["metric"], row["protocol"]) if row["split"] == "test" else ()
-    return figure_chart(run.scores, row, roles, list(beside))
+    printed = _published(published, row["dataset"], row["metric"], row["protocol"]) if row["split"] == "test" else ()
+    return figure_chart(run.scores, row, roles, list(printed))
 
 
 def role_of(model: str, systems: Sequence[str]) -> str:
@@ -52,13 +46,13 @@ def role_of(model: str, systems: Sequence[str]) -> str:
 
 def _place(run: Run) -> dict[str, Any] | None:
     """Return the figure to draw: that of the verdict, else the first on a test set; None without figures."""
-    whole = run.scores.filter(PRINTED)
+    scores = run.scores.filter(PRINTED)
     if run.deciding is not None:
         dataset, split = run.deciding
-        whole = whole.filter(dataset=dataset, split=split, metric="spearman", protocol="all")
-    tests = whole.filter(split="test")
-    chosen = tests if tests.height else whole
-    return chosen.row(0, named=True) if chosen.height else None
+        scores = scores.filter(dataset=dataset, split=split, metric="spearman", protocol="all")
+    tests = scores.filter(split="test")
+    candidates = tests if tests.height else scores
+    return candidates.row(0, named=True) if candidates.height else None
 
 
 def _mean_chart(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart:
@@ -68,13 +62,13 @@ def _mean_chart(run: Run, sets: Sequence[ComparedSet], published: Sequence[Publi
     systems = [name for name in tests[0].cosines if all(name in scored.cosines for scored in tests)]
     marks = [_mean_mark(name, tests, run) for name in systems]
     names = {scored.source.dataset for scored in tests}
-    beside = [
+    printed = [
         mark
         for row in published
         if set(row.values) - {AVERAGE} == names
         for mark in _published([row], AVERAGE, "spearman", "all")
     ]
-    return score_chart([*marks, *beside], f"Spearman × 100, mean of {len(tests)} test sets, with 95 % interval")
+    return score_chart([*marks, *printed], f"Spearman × 100, mean of {len(tests)} test sets, with 95 % interval")
 
 
 def _mean_mark(name: str, tests: Sequence[ComparedSet], run: Run) -> Mark:

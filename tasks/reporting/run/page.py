@@ -10,7 +10,7 @@ from models.runtime.partitions import bits_for, in_range
 from models.views.views import view_examples
 from tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Table
 from tasks.rendering.paper_tables import tables_of
-from tasks.rendering.score_tables import all_scores, signatures
+from tasks.rendering.score_tables import all_scores, missing_sets, signatures
 from tasks.reporting.evaluation import difference_part
 from tasks.reporting.provenance import lineage
 from tasks.reporting.run.content import compared_sets
@@ -35,21 +35,16 @@ _SEEDS: Final = ("seed", "shuffle_seed")
 _MOST_SETS: Final = 8  # maximum number of sets with charts of pairs; the tables have all sets
 _COUNTED: Final = {"published": "in the corpus"}  # labels of ingest's counts with misleading names
 _LEGEND: Final = (
-    "A box is an artifact of the store: its kind, the beginning of its key, its rows and size. Boxes with a grey edge "
-    "were cached: an earlier run made them."
+    "A box is an artifact of the store: its kind, the beginning of its key, its rows and size. A grey edge marks a "
+    "cached artifact, made by an earlier run."
 )
 _PUBLISHED: Final = (
-    "Published rows were not measured here; their encoder, corpus and translator are their authors' own."
+    "Published rows were not measured here; their authors used their own encoder, corpus and translator."
 )
 
 
-def run_page(run: Run, told: RunCommand) -> Page:
-    """Return the page.
-
-    Args:
-        run: the run.
-        told: the command that repeats the run.
-    """
+def run_page(run: Run, repeat: RunCommand) -> Page:
+    """Return the page of a run; `repeat` is the command that repeats it."""
     manifests = lineage(run.store, run.made.refs)
     artifacts = artifacts_of(manifests, run.work.draft.provenance.run, run.made.vectors)
     sets = compared_sets(run.work, run.made.vectors, run.made.sets)
@@ -57,7 +52,7 @@ def run_page(run: Run, told: RunCommand) -> Page:
     chart = headline(run, sets, published)
     checkpoints = run.made.checkpoints
     config = run.settings.model_dump(mode="json")
-    sentences = run.verdict.found if run.verdict else "Nothing was trained: the encoder is scored as it is."
+    sentences = run.verdict.found if run.verdict else "Nothing was trained: the encoder is scored unchanged."
     parts = [
         Part("Run", _facts(run, manifests, stage_table(artifacts)), html_only=True),
         Part("Pipeline", [Prose(_LEGEND, note=True), lineage_of(artifacts)], html_only=True),
@@ -67,12 +62,12 @@ def run_page(run: Run, told: RunCommand) -> Page:
         Part("Scores", list(_scores(run, published))),
         difference_part(run.comparison),
         Part("Pairs", list(_pairs(run, sets)), html_only=True),
-        Part("Missing", [_missing(run)]),
+        Part("Missing", [_missing(run.asked.missing.reasons)]),
         Part("Signatures", [signatures(run.scores)]),
         use_part(f"checkpoint/{checkpoints[-1].key[:12]}" if checkpoints else ""),
         Part("Artifacts", [Facts({str(ref): ref.key for ref in (*run.made.refs, *run.made.folded)})]),
         settings_part(run.settings.model_dump_json(indent=1), html_only=True),
-        reproduce_part(told, dict(_seeds(config, ""))),
+        reproduce_part(repeat, dict(_seeds(config, ""))),
     ]
     return Page.of_result(run.asked.title, [sentences], chart, parts, run.verdict.word if run.verdict else "")
 
@@ -84,7 +79,7 @@ def _facts(run: Run, manifests: Sequence[Manifest], stages: Table) -> list[Block
 
 def _summary(run: Run, manifests: Sequence[Manifest]) -> dict[str, str]:
     made, settings, store = run.made, run.settings, run.store
-    sources = [source.dataset or "files of your own" for source in settings.ingest.sources]
+    sources = [source.dataset or "your own files" for source in settings.ingest.sources]
     this = run.work.draft.provenance.run
     new = [manifest for manifest in manifests if this and manifest.provenance.run == this]
     seconds, spent = (sum(manifest.duration_s for manifest in some) for some in (manifests, new))
@@ -93,10 +88,10 @@ def _summary(run: Run, manifests: Sequence[Manifest]) -> dict[str, str]:
         "sentences": f"{store.manifest(made.corpus).rows:,}",
         **({"views": f"{store.manifest(made.views).rows:,}"} if made.views else {}),
         **({"pairs": ", ".join(f"{store.manifest(ref).rows:,}" for ref in made.pairs)} if made.pairs else {}),
-        "encoder at the start": f"{settings.encoder.model}, {settings.encoder.pooling}",
+        "original encoder": f"{settings.encoder.model}, {settings.encoder.pooling}",
         **({"objective": ", then ".join(run.trainings)} if settings.phases else {}),
         "artifacts": f"{len(new)} made, {len(manifests) - len(new)} cached",
-        "time": f"{_duration(spent)}{'' if spent == seconds else f'; {_duration(seconds)} with what was cached'}",
+        "time": f"{_duration(spent)}{'' if spent == seconds else f'; {_duration(seconds)} including cached artifacts'}",
     }
 
 
@@ -108,7 +103,7 @@ def _training_facts(run: Run) -> dict[str, str]:
     measured = figures.get("measured")
     dev = {
         name: f"{100 * value:.2f}"
-        for name, key in (("dev at the start", "start_dev_spearman"), ("best dev", "best_dev_spearman"))
+        for name, key in (("dev before training", "start_dev_spearman"), ("best dev", "best_dev_spearman"))
         if isinstance(value := figures.get(key), float)
     }
     speed = {
@@ -116,7 +111,7 @@ def _training_facts(run: Run) -> dict[str, str]:
         for name, value in (measured.items() if isinstance(measured, Mapping) else ())
         if name.endswith("_per_s") and isinstance(value, int | float)
     }
-    return {"steps": str(figures["steps"]), "kept step": str(figures["best_step"]), **dev, **speed}
+    return {"steps": str(figures["steps"]), "selected step": str(figures["best_step"]), **dev, **speed}
 
 
 def _views(run: Run) -> Iterator[Block]:
@@ -130,7 +125,7 @@ def _views(run: Run) -> Iterator[Block]:
     if examples := _examples(run.store, run.made.views):
         yield Table.of("Sentences and their views", examples)
         if trips := [name for name in examples[0] if name.startswith("bt-")]:
-            yield Prose(f"{', '.join(trips)}: the sentence translated into that language and back.", note=True)
+            yield Prose(f"{', '.join(trips)}: round trips, translated into that language and back.", note=True)
     if outcomes := _outcomes(run.store, run.made.views):
         yield Table.of("Dropped sentences", outcomes)
     for name, ref in zip(run.trainings, run.made.pairs, strict=True):
@@ -157,7 +152,7 @@ def _outcomes(store: Store, views: ViewsRef) -> list[dict[str, Any]]:
 def _translations(run: Run) -> Iterator[Block]:
     hops = _rows(run.store.manifest(run.made.views).figures.get("hops")) if run.made.views else []
     if hops:
-        yield Table.of("Translated for this corpus; 0 where the memory had all", hops)
+        yield Table.of("Sentences translated for this corpus; 0 if all were in the translation memory", hops)
 
 
 def _curves(run: Run) -> Iterator[Block]:
@@ -188,25 +183,22 @@ def _pairs(run: Run, sets: Sequence[ComparedSet]) -> Iterator[Block]:
         yield Charts(cosine_charts(str(number), scored.pairs["score"].to_numpy(), cosines), files=False)
         yield Folded(f"Best and worst pairs of {scored.source.name}", list(pair_tables(scored, list(cosines))))
     if len(sets) > _MOST_SETS:
-        yield Prose(f"Of {len(sets)} sets the first {_MOST_SETS} are drawn.", note=True)
+        yield Prose(f"Charts show the first {_MOST_SETS} of {len(sets)} sets.", note=True)
 
 
-def _missing(run: Run) -> Block:
-    reasons = run.asked.missing.reasons
-    if not reasons:
-        return Prose("Nothing: every set that was asked for was scored.")
-    return Table.of("Not scored, and not part of any average", [{"what": k, "why": v} for k, v in reasons.items()])
+def _missing(reasons: Mapping[str, str]) -> Block:
+    return missing_sets(reasons) if reasons else Prose("None: every requested set was scored.")
 
 
 def _rows(value: object) -> list[dict[str, Any]]:
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-def _seeds(value: object, place: str) -> Iterator[tuple[str, str]]:
+def _seeds(value: object, prefix: str) -> Iterator[tuple[str, str]]:
     """Yield the path and value of every seed."""
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for name, part in inner:
-        path = f"{place}.{name}".lstrip(".")
+        path = f"{prefix}.{name}".lstrip(".")
         if name in _SEEDS:
             yield path, str(part)
         else:

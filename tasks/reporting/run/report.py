@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PAGE: Final = "report"
 
 
-@stage(ref=ReportRef, version=18)
+@stage(ref=ReportRef, version=19)
 def report(work: StageContext, made: RunArtifacts, asked: ReportSettings, told: RunCommand) -> None:
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])
@@ -46,8 +46,8 @@ def _write_cards(
     encoders = {CARD: (made.checkpoints[-1], "")} if made.checkpoints else {}
     suffix = asked.settings.after_transform
     names = [name for name in made.vectors if suffix and name.endswith(suffix)]
-    for number, both in enumerate(zip(made.folded, names, strict=True) if made.folded else ()):
-        encoders[folded_card(number)] = both
+    for number, encoder in enumerate(zip(made.folded, names, strict=True) if made.folded else ()):
+        encoders[folded_card(number)] = encoder
     rows = tuple(work.store.manifest(ref).rows for ref in made.pairs)
     for file, (ref, system) in encoders.items():
         length = int(str(work.store.manifest(ref).figures["max_length"]))
@@ -62,19 +62,18 @@ def _verdict(
     if not checkpoints:
         return None
     figures = [work.store.manifest(ref).figures for ref in checkpoints]
-    training = settings.phases[-1].training
     return verdict_of(
         comparison,
         settings.systems,
         settings.evaluation.dev,
-        gentler(training),
-        kept_start=all(left["best_step"] == 0 for left in figures),
-        finding="; then ".join(str(left["finding"]) for left in figures if left["finding"]),
+        gentler(settings.phases[-1].training),
+        kept_start=all(training["best_step"] == 0 for training in figures),
+        finding="; then ".join(str(training["finding"]) for training in figures if training["finding"]),
     )
 
 
 def gentler(training: TrainingConfig) -> str:
-    """Return advice for a gentler training, from the settings of the last training."""
+    """Return advice for a training that changes the encoder less."""
     advice = f"Lower training.lr (now {training.lr:g})"
     if training.max_steps is None:
         advice += ", bound training.max_steps"

@@ -61,13 +61,7 @@ class Artifact:
 
 
 def artifacts_of(manifests: Iterable[Manifest], run: str, vectors: Mapping[str, EmbeddingsRef]) -> list[Artifact]:
-    """Return the artifacts behind a run.
-
-    Args:
-        manifests: their manifests.
-        run: id of the run, to distinguish new artifacts from cached ones.
-        vectors: system → its embeddings.
-    """
+    """Return the artifacts behind a run; `run` is its id, to distinguish new artifacts from cached ones."""
     systems = {ref.key: system for system, ref in vectors.items()}
     artifacts = []
     for manifest in manifests:
@@ -82,14 +76,14 @@ def stage_table(artifacts: Sequence[Artifact]) -> Table:
     """Return the time of each stage and its share of the total; cached artifacts count their original time."""
     total = sum(artifact.manifest.duration_s for artifact in artifacts) or 1.0
     rows = [_stage_row(artifact, total) for artifact in artifacts]
-    return Table.of("Stages: what each made, and the time that making it took", rows)
+    return Table.of("Stages: the artifact and the time of each", rows)
 
 
 def _stage_row(artifact: Artifact, total: float) -> dict[str, str]:
     made = artifact.manifest
     return {
         "stage": (made.provenance.stage or made.kind).replace("_", " "),
-        "of": artifact.system or MISSING,
+        "system": artifact.system or MISSING,
         "artifact": f"{made.kind}/{made.key[:12]}",
         "rows": f"{made.rows:,}",
         "size": sized(made.size),
@@ -111,7 +105,7 @@ def _station(artifact: Artifact, known: Set[str]) -> Station:
     inputs = dict.fromkeys((entry.kind, entry.key) for entry in made.provenance.inputs.values())
     made_from = [f"{kind} {key[:6]}" for kind, key in inputs if f"{kind}/{key}" in known]
     lines = [
-        *([f"of {artifact.system}"] if artifact.system else []),
+        *([f"system {artifact.system}"] if artifact.system else []),
         made.key[:12],
         " · ".join(filter(None, [f"{made.rows:,} rows" if made.rows else "", sized(made.size)])),
         *([f"from {', '.join(made_from)}"] if made_from else []),
@@ -128,24 +122,22 @@ def pair_tables(scored: ComparedSet, systems: Sequence[str]) -> Iterator[Table]:
 
     Args:
         scored: the set.
-        systems: the system before training and the one after it, or a single one.
+        systems: the systems before and after training, or a single one.
     """
     gold = scored.pairs["score"].to_numpy()
-    places = {system: _percentiles(scored.cosines[system]) for system in systems}
-    wanted = _percentiles(gold)
-    error = np.abs(places[systems[-1]] - wanted)
+    ranks = {system: _percentiles(scored.cosines[system]) for system in systems}
+    gold_ranks = _percentiles(gold)
+    error = np.abs(ranks[systems[-1]] - gold_ranks)
     # Break ties by length: longer texts are more informative.
     letters = scored.pairs.select(n=scored.pairs["sentence1"].str.len_chars()).to_series().to_numpy()
     worst = np.lexsort((-letters, -error))[:PAIRS]
     best = np.lexsort((-letters, np.round(error)))[:PAIRS]
-    yield _pairs(f"{scored.source.name}: farthest from their place by gold score", scored, worst, wanted, places)
-    yield _pairs(f"{scored.source.name}: at their place by gold score", scored, best, wanted, places)
+    yield _pairs(f"{scored.source.name}: largest rank errors", scored, worst, gold_ranks, ranks)
+    yield _pairs(f"{scored.source.name}: smallest rank errors", scored, best, gold_ranks, ranks)
     if len(systems) > 1:
-        gain = np.abs(places[systems[0]] - wanted) - error
+        gain = np.abs(ranks[systems[0]] - gold_ranks) - error
         gained = np.argsort(-gain, kind="stable")[:PAIRS]
-        yield _pairs(
-            f"{scored.source.name}: moved most towards their place by training", scored, gained, wanted, places
-        )
+        yield _pairs(f"{scored.source.name}: largest improvements by training", scored, gained, gold_ranks, ranks)
 
 
 def _percentiles(values: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -158,18 +150,17 @@ def _pairs(
     title: str,
     scored: ComparedSet,
     chosen: NDArray[np.integer],
-    wanted: NDArray[np.float64],
-    places: Mapping[str, NDArray[np.float64]],
+    gold_ranks: NDArray[np.float64],
+    ranks: Mapping[str, NDArray[np.float64]],
 ) -> Table:
-    roles = ("before", "after") if len(places) > 1 else ("encoder",)
+    roles = ("before", "after") if len(ranks) > 1 else ("encoder",)
     rows = []
     for number in chosen.tolist():
         row = scored.pairs.row(number, named=True)
         texts = {"sentence 1": row["sentence1"], "sentence 2": row["sentence2"], "gold": f"{row['score']:.2f}"}
         cosines = {
-            f"cosine {role}": f"{scored.cosines[system][number]:.3f}"
-            for role, system in zip(roles, places, strict=True)
+            f"cosine {role}": f"{scored.cosines[system][number]:.3f}" for role, system in zip(roles, ranks, strict=True)
         }
-        last = list(places.values())[-1][number]
-        rows.append({**texts, **cosines, "place by gold": f"{wanted[number]:.0f}", "by cosine": f"{last:.0f}"})
-    return Table.of(f"{title}; places from 0, least alike, to 100", rows)
+        last = list(ranks.values())[-1][number]
+        rows.append({**texts, **cosines, "gold rank": f"{gold_ranks[number]:.0f}", "cosine rank": f"{last:.0f}"})
+    return Table.of(f"{title}; ranks from 0 (least similar) to 100", rows)

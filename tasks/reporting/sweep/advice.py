@@ -35,21 +35,16 @@ class Choice:
 
 
 def advice(table: pl.DataFrame, choice: Choice) -> list[str]:
-    """Return sentences of advice: the system to use, its certainty, its cost, and better systems that were not chosen.
-
-    Args:
-        table: the table `sweep`; its first label is the unchanged encoder.
-        choice: the best system, and the cost and forgetting of each system.
-    """
+    """Return sentences of advice: the best system, its significance and cost, and higher systems that were rejected."""
     rows = {row["label"]: row for row in table.filter(dataset=TEXT).drop_nulls("mean").iter_rows(named=True)}
     start = next(iter(rows))
     if not choice.ranking.behind:
-        without = f"{choice.costs.height - 1} could not be tried or ended with an error"
-        return [f"Keep the encoder as it is: no other method has figures ({without})."]
+        failed = f"{choice.costs.height - 1} were not available or failed"
+        return [f"Keep the original encoder: no other method has figures ({failed})."]
     best = choice.ranking.best
     sentences = [_choice(rows, start, best)]
     if rows[best]["verdict"] == "above":
-        sentences += [_sureness(choice.ranking), _cost(choice, best)]
+        sentences += [_significance(choice.ranking), _cost(choice, best)]
     return sentences + _higher(choice, rows, best)
 
 
@@ -62,11 +57,13 @@ def cost_rows(choice: Choice) -> list[dict[str, str]]:
         rows.append(
             {
                 "system": label,
-                "beside the best": "" if lead is None else f"{lead}, p {p_value(row['behind_p'])}",
+                "compared with the best": "" if lead is None else f"{lead}, p {p_value(row['behind_p'])}",
                 "check": f"forgets ({100 * forgets[label]:+.1f})" if label in forgets else "",
                 "steps": f"{row['steps']:,}" if row["steps"] else "",
                 "seconds": "" if row["seconds"] is None else f"{row['seconds']:.0f}",
-                "of translation": "" if row["translation_seconds"] is None else f"{row['translation_seconds']:.0f}",
+                "translation seconds": ""
+                if row["translation_seconds"] is None
+                else f"{row['translation_seconds']:.0f}",
             }
         )
     return rows
@@ -75,11 +72,11 @@ def cost_rows(choice: Choice) -> list[dict[str, str]]:
 def _choice(rows: Mapping[str, Mapping[str, Any]], start: str, best: str) -> str:
     row = rows[best]
     if best == start:
-        return f"Keep the encoder as it is: no method that may be chosen is higher than its {_mean(row)}."
-    figures = f"{_mean(row)} beside {_mean(rows[start])}, {_difference(row)}, p {p_value(row['p_value'])}"
+        return f"Keep the original encoder: no eligible method is higher than its {_mean(row)}."
+    figures = f"{_mean(row)} compared with {_mean(rows[start])}, {_difference(row)}, p {p_value(row['p_value'])}"
     if row["verdict"] == "above":
         return f"Use {best}: {figures} on your text."
-    return f"Keep the encoder as it is: nothing is above it for sure; highest is {best}, {figures} on your text."
+    return f"Keep the original encoder: no method is significantly above it on your text (highest: {best}, {figures})."
 
 
 def _higher(choice: Choice, rows: Mapping[str, Mapping[str, Any]], best: str) -> list[str]:
@@ -92,24 +89,25 @@ def _higher(choice: Choice, rows: Mapping[str, Mapping[str, Any]], best: str) ->
     if unsure is not None:
         figures = f"{_difference(rows[unsure])}, p {p_value(rows[unsure]['p_value'])}"
         sentences.append(
-            f"{unsure} is higher on your text ({_mean(rows[unsure])}), but not above the encoder as it is for "
-            f"sure: {figures}."
+            f"{unsure} is higher on your text ({_mean(rows[unsure])}), but not significantly above the original "
+            f"encoder: {figures}."
         )
     if forgets is not None:
         sentences.append(
-            f"{forgets} is higher on your text ({_mean(rows[forgets])}), but its figure on the check falls by "
-            f"{-100 * choice.ranking.forgets[forgets]:.1f}: it is for this text alone."
+            f"{forgets} is higher on your text ({_mean(rows[forgets])}), but its figure on the check drops by "
+            f"{-100 * choice.ranking.forgets[forgets]:.1f}: use it for this text only."
         )
     return sentences
 
 
-def _sureness(ranking: Ranking) -> str:
+def _significance(ranking: Ranking) -> str:
     near = {label: behind for label, behind in ranking.behind.items() if behind.verdict != "above"}
     if not near:
-        return "It is above every other method for sure."
+        return "It is significantly above every other method."
     names = ", ".join(f"{label} ({100 * -behind.value:+.1f})" for label, behind in near.items())
     beaten = len(ranking.behind) - len(near)
-    return f"It cannot be told apart from {names}{f'; it is above the other {beaten} for sure' if beaten else ''}."
+    rest = f"; it is significantly above the other {beaten}" if beaten else ""
+    return f"It has no significant difference from {names}{rest}."
 
 
 def _cost(choice: Choice, best: str) -> str:
@@ -117,10 +115,10 @@ def _cost(choice: Choice, best: str) -> str:
     own, translation = row["seconds"] or 0.0, row["translation_seconds"] or 0.0
     steps = f" ({row['steps']:,} steps)" if row["steps"] else ""
     shared = f", and {translation:.0f} s of translation" if translation else ""
-    cost = f"It cost {own:.0f} s of training{steps}{shared}"
+    cost = f"It took {own:.0f} s of training{steps}{shared}"
     folder = choice.folders.get(best)
     if folder is None:
-        return f"{cost}. It leaves no encoder that another program could open: its vectors are made by this pipeline."
+        return f"{cost}. It has no encoder folder for other programs; only this pipeline can compute its vectors."
     return f"{cost}. The encoder (opens with SentenceTransformer): {folder}"
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PAGE: Final = "sweep"
 
 
-@stage(ref=SweepRef, version=5)
+@stage(ref=SweepRef, version=6)
 def compare_systems(
     work: StageContext, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand
 ) -> None:
@@ -82,7 +82,7 @@ def compare_systems(
 
 
 def _draws(asked: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
-    """Return the draws of every set, and their means: of what decides on own text, else for each metric."""
+    """Return the draws of every set, and their mean: one over the deciding sets for own text, else one per metric."""
     compared = draws_of_sets(asked.compared, vectors, BootstrapConfig(resamples=resamples, seed=asked.config.seed))
     compared = [replace(found, group="") if found.name in asked.aside else found for found in compared]
     if asked.own_text is not None:
@@ -107,7 +107,7 @@ def _choice(work: StageContext, systems: Sequence[SweepSystem], result: SweepRes
 
 
 def _run_parts(work: StageContext, names: Sequence[str], asked: SweepSettings) -> list[Part]:
-    """Write the scores of finished runs; return the sections on the runs, none if the systems are no such runs."""
+    """Write the scores of finished runs and return the sections on them; nothing if the systems are not such runs."""
     if not asked.runs:
         return []
     scores = result_scores(work.store, names, asked.runs)

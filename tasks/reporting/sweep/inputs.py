@@ -57,13 +57,13 @@ class SweepSettings(StageInputs):
     others: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Dataset → its headline metrics, for sets without draws."""
     references: tuple[str, ...] = ()
-    """Labels of the systems that all others are compared with. Those without figures are left out; the first system
-    with figures is used if none is left."""
+    """Labels of the systems that all others are compared with. Labels without figures are skipped; if none remains, the
+    first system with figures is used."""
     shown: str | None = None
     """Set that the chart draws, by its declared name; the mean of all if None."""
     aside: tuple[str, ...] = ()
-    """Names of figures that are shown but decide nothing and are not part of a mean: those of sets that selected an
-    encoder, of checks, and of questions made in the same way as a system's training views."""
+    """Names of figures that are reported only and in no mean: those of sets that selected an encoder, of checks, and of
+    questions made in the same way as a system's training views."""
     runs: tuple[ReportRef, ...] = ()
     """Reports of the systems, if they are results of finished runs."""
     notes: tuple[str, ...] = ()

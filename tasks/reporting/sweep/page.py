@@ -22,22 +22,23 @@ if TYPE_CHECKING:
     from tasks.reporting.sweep.system import SweepSystem
 
 _LEGEND: Final = (
-    "Figures × 100, mean over seeds ± standard deviation, with the 95 % interval of the hierarchical bootstrap over "
-    "seeds and test pairs, or questions about a text (drawn by document, of long ones by run); of one seed, over pairs "
-    "or questions alone. Difference is from the system that is named above, on the same draws, with p after Holm's "
-    "correction for all comparisons of the table: above or below only where its interval leaves out 0 and p is below "
-    "0.05. On the chart a diamond is above the line and a cross below it in that sense, a square cannot be told apart. "
-    "Figures of sets that are not drawn (accuracies, precisions, V-measures, argument facets) are not compared: their "
-    "interval is Student's over seeds beside the set's own, and of seeds alone where a set has none."
+    "Figures × 100: mean over seeds ± standard deviation. The 95 % interval is from the hierarchical bootstrap over "
+    "seeds and test pairs, or over seeds and questions about a text (drawn by document, or by runs of sentences of a "
+    "long document); with one seed, over pairs or questions only. The difference is from the system named above, on "
+    "the same draws, with p after Holm's correction for all comparisons of the table. Significant (above or below): "
+    "its interval excludes 0 and p is below 0.05. On the chart, a diamond is significantly above the line, a cross "
+    "significantly below, and a square has no significant difference. Sets without bootstrap draws (accuracies, "
+    "precisions, V-measures, argument facets) are not compared: their interval combines Student's t interval over "
+    "seeds with the set's own interval, if the set has one."
 )
 _CHOICE: Final = (
-    "Beside the best is corrected over all pairs of systems, for which one is best was not known before; the best is "
-    "the highest of those above, if there are any. Forgets: the figure on the check fell by more than it may, sure or "
-    "not; such a system is not chosen."
+    "`compared with the best` is corrected for all pairs of systems, because the best system was not known in advance. "
+    "The best is the highest of the systems that are significantly above, if there are any. Forgets: the figure on the "
+    "check drops by more than allowed, significantly or not; such a system is not chosen."
 )
 _ONE_SEED: Final = (
-    "One seed: another one would move every trained figure by what the intervals do not know. Try several seeds "
-    "(--seeds 3 of bsl sweep or bsl field) before a small difference decides anything."
+    "One seed: another seed would change every trained figure, and the intervals do not include that change. Use "
+    "several seeds (--seeds 3 of bsl sweep or bsl field) before you rely on a small difference."
 )
 _PREFERRED: Final = "spearman"
 _FEW: Final = 4  # maximum number of systems named in a sentence
@@ -70,18 +71,12 @@ class SweepContent:
 
 
 def sweep_page(content: SweepContent, sentences: Sequence[str], own: Sequence[Part]) -> Page:
-    """Return the page.
-
-    Args:
-        content: systems, figures, choice.
-        sentences: the finding or advice, a sentence each.
-        own: the sections on the text, the settings and how to reproduce the page.
-    """
+    """Return the page; `own` are the sections on the text, the settings and how to reproduce the page."""
     table = content.table
     notes = [*content.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
     costs = Part("Cost")
     if content.choice is not None:
-        rows = Table.of("Steps, seconds, and what is lost on the check", cost_rows(content.choice))
+        rows = Table.of("Steps, seconds, and drops on the check", cost_rows(content.choice))
         costs = Part("Cost", [rows, Prose(_CHOICE, note=True)])
     parts = [
         *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, content.shown)),
@@ -100,16 +95,11 @@ def _all_sets(content: SweepContent) -> list[Table | Folded]:
     others = content.table.filter(~pl.col("dataset").is_in(list(own)))
     tables = [Table.of(heading, figure_rows(rows)) for heading, rows in _headed(_by_figure(others))]
     means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(content.table))
-    return [means, *([Folded("Differences on every other set", tables)] if tables else [])]
+    return [means, *([Folded("Differences on all other sets", tables)] if tables else [])]
 
 
 def finding(table: pl.DataFrame, shown: str) -> str:
-    """Return the systems above and below each reference, and those without a clear difference.
-
-    Args:
-        table: the table `sweep`.
-        shown: the set that the chart draws.
-    """
+    """Return the systems above and below each reference, and those without a clear difference."""
     sets = headline_sets(table, shown)
     return " ".join(line for name, rows in sets.items() for line in _findings(rows, name))
 
@@ -121,7 +111,9 @@ def _findings(own: pl.DataFrame, shown: str) -> Iterator[str]:
         sentences = [f"{word} {reference}: {', '.join(labels)}" for word, labels in named.items() if labels]
         same = [row["label"] for row in rows if row["verdict"] == "no"]
         sentences += (
-            [f"not told apart from {reference}: {', '.join(same) if len(same) <= _FEW else len(same)}"] if same else []
+            [f"no significant difference from {reference}: {', '.join(same) if len(same) <= _FEW else len(same)}"]
+            if same
+            else []
         )
         if sentences:
             yield f"On {shown}, {'; '.join(sentences)}."
@@ -182,12 +174,7 @@ def shown_set(table: pl.DataFrame, wanted: str | None) -> str:
 
 
 def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
-    """Return the rows of one metric of a set: Spearman if it has it, else its first (such as accuracy before F1).
-
-    Args:
-        table: the table `sweep`.
-        shown: the set.
-    """
+    """Return the rows of one metric of a set: Spearman if it has it, else its first (such as accuracy before F1)."""
     own = table.filter(dataset=shown)
     preferred = own.filter(metric=_PREFERRED)
     first = (preferred if preferred.height else own).row(0, named=True)
@@ -195,12 +182,7 @@ def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
 
 
 def headline_sets(table: pl.DataFrame, shown: str) -> dict[str, pl.DataFrame]:
-    """Return name → rows of the shown set, and of one set for each other metric with comparisons.
-
-    Args:
-        table: the table `sweep`.
-        shown: the set.
-    """
+    """Return name → rows of the shown set, and of one set for each other metric with comparisons."""
     own = shown_rows(table, shown)
     drawn = table.drop_nulls("reference").filter(pl.col("metric") != own["metric"][0])
     others = {}
@@ -239,7 +221,7 @@ def _headed(sets: Iterable[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, pl.
         head = f"{name} ({own['metric'][0]}, {own['protocol'][0]})"
         references = own["reference"].drop_nulls().unique(maintain_order=True).to_list()
         for reference in references:
-            yield f"{head}, beside {reference}", own.filter(reference=reference)
+            yield f"{head}, compared with {reference}", own.filter(reference=reference)
         if not references:
             yield head, own
 
@@ -254,7 +236,7 @@ def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
             "seeds": str(row["seeds"]),
             "difference": signed(row["difference"], row["difference_low"], row["difference_high"]),
             "p": p_value(row["p_value"]),
-            "told apart": row["verdict"] or "",
+            "significant": row["verdict"] or "",
         }
         for row in table.iter_rows(named=True)
     ]

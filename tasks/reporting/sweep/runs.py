@@ -31,7 +31,7 @@ def run_systems(store: Store, reports: Sequence[ReportRef]) -> tuple[SweepSystem
     """Return the result of each run, its last encoder after the transform if there is one, as a system.
 
     Raises:
-        ArtifactMissingError: an artifact is not the report of a recipe's run; or names no vectors of its result.
+        ArtifactMissingError: an artifact is not the report of a recipe's run, or names no vectors of its result.
     """
     return tuple(
         SweepSystem(label=name, embeddings=(_vectors(store, ref),), scores=_own_scores(store, ref))
@@ -40,14 +40,7 @@ def run_systems(store: Store, reports: Sequence[ReportRef]) -> tuple[SweepSystem
 
 
 def run_parts(store: Store, names: Sequence[str], reports: Sequence[ReportRef], scores: pl.DataFrame) -> list[Part]:
-    """Return the sections on runs: corpus and verdict, settings that differ, training curves, all scores.
-
-    Args:
-        store: store of the reports.
-        names: name of each run.
-        reports: report of each run.
-        scores: the table `result_scores`.
-    """
+    """Return the sections on runs: corpus and verdict, settings that differ, training curves, all scores."""
     manifests = dict(zip(names, map(store.manifest, reports), strict=True))
     settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
     return [
@@ -76,8 +69,8 @@ def run_names(store: Store, reports: Sequence[ReportRef]) -> list[str]:
     for ref, origin in origins.items():
         if origin.stage != report.name:
             raise ArtifactMissingError(
-                f"{ref} was made by {origin.stage or 'an older version'}; expected what `bsl run` ends with, so name "
-                "such reports alone"
+                f"{ref}: not the report of a recipe's run (made by {origin.stage or 'an older version'}). Name only "
+                "reports that `bsl run` printed."
             )
     titles = [str(origin.config["title"]) for origin in origins.values()]
     return [
@@ -114,8 +107,8 @@ def _vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
     entry = manifest.provenance.inputs.get(f"vectors.{_result(manifest)}")
     if entry is None:
         raise ArtifactMissingError(
-            f"{report} names no vectors of its result, as reports do since version 10; run its recipe again, which "
-            "makes the report alone"
+            f"{report}: does not name the vectors of its result (reports do since version 10). Run its recipe again; "
+            "only the report is made again."
         )
     return EmbeddingsRef(key=entry.key)
 
@@ -123,7 +116,7 @@ def _vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
 def _own_scores(store: Store, report: ReportRef) -> tuple[ScoresRef, ...]:
     manifest = store.manifest(report)
     entries = manifest.provenance.inputs.items()
-    refs = [ScoresRef(key=entry.key) for place, entry in entries if place.startswith("scores.")]
+    refs = [ScoresRef(key=entry.key) for name, entry in entries if name.startswith("scores.")]
     return tuple(ref for ref in refs if store.manifest(ref).provenance.config.get("model") == _result(manifest))
 
 
@@ -135,15 +128,15 @@ def differing(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]
     return [row for row in rows if len({value for name, value in row.items() if name != "field"}) > 1]
 
 
-def _fields(value: Any, place: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - JSON
+def _fields(value: Any, path: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - JSON
     if isinstance(value, Mapping):
         for name, part in value.items():
-            yield from _fields(part, f"{place}.{name}".lstrip("."))
+            yield from _fields(part, f"{path}.{name}".lstrip("."))
     elif isinstance(value, list) and any(isinstance(part, Mapping | list) for part in value):
         for number, part in enumerate(value):
-            yield from _fields(part, f"{place}[{number}]")
+            yield from _fields(part, f"{path}[{number}]")
     elif value not in (None, []):
-        yield place, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield path, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
@@ -171,7 +164,7 @@ def _curves(store: Store, manifests: Mapping[str, Manifest]) -> list[Charts]:
     logs = {}
     for name, manifest in manifests.items():
         entries = manifest.provenance.inputs
-        trained = [entry.key for place, entry in entries.items() if place.startswith("checkpoints.")]
+        trained = [entry.key for name, entry in entries.items() if name.startswith("checkpoints.")]
         if trained:
             logs[name] = store.scan(CheckpointRef(key=trained[-1]), "training_log").collect()
     return [Charts(training_charts(logs))] if logs else []

@@ -41,7 +41,7 @@ def test_the_names_are_these():
     assert sorted(bsl.__all__) == names.split()
     assert set(bsl.__all__) <= set(dir(bsl))
     assert all(getattr(bsl, name).__doc__ for name in bsl.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'Encoder'; it has Result, SentenceEncoder"):
+    with pytest.raises(AttributeError, match=r"no attribute 'Encoder'\. Public names: Result, SentenceEncoder"):
         bsl.Encoder  # noqa: B018
 
 
@@ -113,10 +113,12 @@ def test_an_encoder_is_read_as_asked():
     assert (cls.encode(REVIEWS) == whole.encode(REVIEWS)).all()
     with pytest.raises(ValueError, match="poling"):
         bsl.SentenceEncoder.load("embedded:bert-mini", poling="cls")
+    with pytest.raises(TypeError, match="config and pooling: give only one of them"):
+        bsl.SentenceEncoder.load("embedded:bert-mini", EncoderConfig(model="x"), pooling="cls")
 
 
 def test_a_runtime_setting_of_another_name_is_refused_with_the_nearest(own_folder):
-    with pytest.raises(TypeError, match=r"no runtime setting 'stor'.*did you mean store"):
+    with pytest.raises(TypeError, match=r"unknown runtime setting 'stor'\. Did you mean 'store'\? Settings: store, "):
         bsl.run("tiny", stor="elsewhere")
 
 

@@ -78,7 +78,7 @@ def test_prose_names_verbs_and_options_that_there_are() -> None:
     assert len(MENTIONED) > 30
     for words in MENTIONED:
         _, refused = answer(*words)
-        lacks = "requires an argument" in refused or "takes an action" in refused
+        lacks = "requires an argument" in refused or "expected an action" in refused
         assert not refused or lacks, f"bsl {shlex.join(words)}: {refused}"
         options = [word for word in words if word.startswith("--") and word != "--help"]  # every verb has --help
         known, _ = answer(*(word for word in words[:2] if word not in options), "--help") if options else ("", "")

@@ -34,7 +34,7 @@ def test_without_training_an_encoder_is_called_by_its_name_and_asks_for_no_label
 
 
 def test_an_earlier_training_without_a_last_one_is_refused():
-    with pytest.raises(ValueError, match="earlier trainings without a last one"):
+    with pytest.raises(ValueError, match="`earlier` has trainings, but `training` is null"):
         override(recipe("tiny"), {"earlier": [EARLIER.model_dump()], "training": None})
 
 

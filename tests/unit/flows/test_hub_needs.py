@@ -2,7 +2,7 @@
 
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured
-from flows.hub import needed, of_the_hub
+from flows.hub import is_hub_id, needed
 from flows.recipes import RECIPES, recipe
 from flows.recipes.listing import own_files
 from flows.recipes.untrained import GLOVE
@@ -23,9 +23,9 @@ def test_what_is_in_the_package_or_a_file_is_not_needed(tmp_path):
     assert needed(recipe("tiny")) == ()
     own = configured("tiny", [f"encoder.model={tmp_path}", f'ingest.sources=[{{"path":"{tmp_path}/a.txt"}}]'])
     assert needed(own) == ()
-    assert of_the_hub("someone/encoder")
+    assert is_hub_id("someone/encoder")
     for name in ("embedded:bert-mini", "./encoder", "checkpoint/latest", "glove.txt", str(tmp_path)):
-        assert not of_the_hub(name)
+        assert not is_hub_id(name)
 
 
 def test_what_is_a_person_s_own_is_named_and_not_mirrored(tmp_path, capsys):

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from flows.cli.main import main
-from flows.hub import HubPin, look, of_the_hub, pins, unexplained
+from flows.hub import HubPin, is_hub_id, look, pins, unexplained
 from flows.recipes import RECIPES, recipe
 from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
@@ -24,7 +24,7 @@ def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
     assert all(source in DATASETS or source.startswith(EMBEDDED) or not source for source in sources)
     words = [*names_of(config.evaluation.sets), config.evaluation.dev or "", *config.scored, *sources]
     declared = [DATASETS[word.partition("/")[0]] for word in words if word.partition("/")[0] in DATASETS]
-    read = [("model", model, revision) for model, revision in config.models() if of_the_hub(model)]
+    read = [("model", model, revision) for model, revision in config.models() if is_hub_id(model)]
     read += [("dataset", dataset.hub_id, dataset.revision) for dataset in declared if dataset.hub_id]
     read += [("dataset", archive.hub_id, archive.revision) for dataset in declared if (archive := dataset.archive)]
     for pin in read:

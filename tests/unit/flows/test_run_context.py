@@ -15,7 +15,7 @@ from tasks.stage.run_context import RunContext
 @pytest.mark.parametrize(
     ("field", "value", "told"),
     [
-        ("device", "gpu", r"device \(BSL_DEVICE\): 'gpu', expected auto, cpu, cuda"),
+        ("device", "gpu", r"device \(BSL_DEVICE\): unknown device 'gpu' \(expected auto, cpu, cuda"),
         ("processes", 0, r"processes \(BSL_PROCESSES\): Input should be greater than or equal to 1"),
         ("threads", "many", r"threads \(BSL_THREADS\): Input should be a valid integer"),
     ],
@@ -29,7 +29,7 @@ def test_a_value_that_is_refused_is_told_by_the_name_that_a_person_gave_it(monke
 
 
 def test_a_device_that_is_not_there_is_said_before_anything_is_loaded():
-    with pytest.raises(DeviceError, match=r"device cuda:77 is asked for .* finds \d+ of kind cuda; use --device cpu"):
+    with pytest.raises(DeviceError, match=r"device cuda:77 .* finds \d+ devices of kind cuda\. Use --device cpu"):
         device_of(RunContext(device="cuda:77"))
     assert device_of(RunContext(device="cpu")) == "cpu"
 

@@ -19,7 +19,7 @@ from flows.evaluation import evaluation
 from flows.pipeline import pipeline
 from flows.recipes import RECIPES, recipe
 from flows.recipes.adaptation import AdaptConfig
-from flows.run_context import settled
+from flows.run_context import fix_precision
 from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import METHODS
 from models.runtime import precision
@@ -86,7 +86,7 @@ def test_runs_have_the_keys_of_the_precision_that_the_machine_computes_in(site, 
 def test_recipes_of_a_laptop_leave_the_precision_to_the_machine(machine):
     configs = [recipe(name) for name in RECIPES if name.startswith("tiny")]
     assert {precision for config in configs for precision in config.precisions.values()} == {"auto"}
-    known = [settled(config, RunContext(device="cpu")) for config in configs]
+    known = [fix_precision(config, RunContext(device="cpu")) for config in configs]
     assert {precision for config in known for precision in config.precisions.values()} == {machine}
 
 
@@ -108,13 +108,13 @@ def test_under_the_variables_of_avx2_all_verbs_compute_in_fp32(tmp_path):
     """Runs in its own process, because libraries read the variables on import; the check needs no torch."""
     code = (
         "import json, sys\n"
-        "from flows.run_context import settled\n"
+        "from flows.run_context import fix_precision\n"
         "from flows.recipes import recipe\n"
         "from flows.recipes.adaptation import AdaptConfig\n"
         "from flows.sweep.method_settings import FieldSettings\n"
         "from tasks.stage.run_context import RunContext\n"
         "configs = (recipe('tiny'), AdaptConfig(), FieldSettings())\n"
-        "own = [settled(config, RunContext(device='cpu')) for config in configs]\n"
+        "own = [fix_precision(config, RunContext(device='cpu')) for config in configs]\n"
         "tiny, adapt, field = own\n"
         "print(json.dumps([tiny.training.precision, tiny.evaluation.precision, adapt.training.precision,"
         " adapt.evaluation.precision, field.precision, 'torch' in sys.modules]))"

@@ -36,8 +36,8 @@ def test_an_error_survives_pickling_with_message_and_attributes(error):
 def test_messages_name_evidence_and_next_step():
     loss, stop = (str(error) for error in EXAMPLES[:2])
     assert "loss is inf at step 7" in loss
-    assert "[0, 1, 2, 3, 4, 5, 6, 7, … 20 in all]" in loss
-    assert "after step 3 of 10; its state is saved in work; run again" in stop
+    assert "[0, 1, 2, 3, 4, 5, 6, 7, … 20 rows]" in loss
+    assert "after step 3 of 10. Its state is saved in work. Run again" in stop
 
 
 def test_every_error_stands_in_the_tree_of_the_docstring():

@@ -42,11 +42,11 @@ def test_a_misspelt_kind_is_named_with_the_nearest(store, capsys):
 
 def test_a_store_without_artifacts_is_said_with_its_address(store, tmp_path, capsys):
     assert main(["artifacts", "ls", "checkpoint"]) == 0
-    assert capsys.readouterr().out.startswith(f"no checkpoint at {store.url}; ")
+    assert capsys.readouterr().out.startswith(f"no checkpoint at {store.url}. ")
     missing = str(tmp_path / "misspelt")
     for action in ("ls", "verify"):
         assert main(["artifacts", action, "--store", missing]) == 0
-        assert capsys.readouterr().out.startswith(f"no artifacts at {missing}; ")
+        assert capsys.readouterr().out.startswith(f"no artifacts at {missing}. ")
     assert main(["artifacts", "ls", "--store", missing, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
@@ -126,7 +126,7 @@ def test_a_damaged_manifest_does_not_hide_the_others(store, capsys):
 
 def test_gc_touches_nothing_without_delete(store, capsys):
     assert main(["artifacts", "gc", "--older-than", "0h"]) == 0
-    assert "1 artifacts and 0 leftovers would go" in capsys.readouterr().out
+    assert "1 artifacts and 0 leftovers can be deleted" in capsys.readouterr().out
     assert store.defect(REF) is None
     assert main(["artifacts", "gc", "--older-than", "0h", "--delete"]) == 0
     assert store.refs() == []

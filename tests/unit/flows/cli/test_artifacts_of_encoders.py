@@ -71,7 +71,7 @@ def test_onnx_lies_beside_the_encoder_in_an_archive_too(store, tmp_path):
 def test_onnx_of_something_else_is_refused(store, tmp_path, capsys):
     put_report(store, 1, "card")
     assert export(store, "report/", tmp_path / "out", "--onnx") == 1
-    assert "has no encoder, expected a checkpoint" in capsys.readouterr().err
+    assert "--onnx needs a checkpoint (found" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -124,7 +124,7 @@ def test_int8_is_for_the_processors_that_are_named(store, tmp_path, target):
 def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):
     assert forms(store, "checkpoint/cccc", tmp_path / "out", "--int8", "--min-cosine", 1) == 1
     assert re.search(
-        r"int8 drifts: it loses -?\d+\.\d\d points .* cosine \d\.\d{4} with .* at least 1\.0", capsys.readouterr().err
+        r"int8 loses -?\d+\.\d\d points .* cosine .* is \d\.\d{4} \(expected at least 1\.0", capsys.readouterr().err
     )
     assert not (tmp_path / "out").exists()
 
@@ -138,7 +138,7 @@ def test_a_graph_of_a_table_is_refused_before_the_work(store, tmp_path, capsys, 
     table.save(tmp_path / "table")
     assert forms(store, tmp_path / "table", tmp_path / "out", form) == 1
     assert (
-        "already a table, expected a transformer to make a graph of; leave --onnx and --int8 out"
+        "a static table cannot be exported as a graph (expected a transformer). Remove --onnx and --int8."
         in capsys.readouterr().err
     )
 
@@ -147,6 +147,6 @@ def test_the_encoder_alone_is_named_by_folder_too(store, tmp_path, capsys):
     assert forms(store, tmp_path / "in", tmp_path / "out") == 0  # a bare transformer
     assert saved_config(tmp_path / "out", "x").pooling == "mean"
     assert forms(store, tmp_path / "in", tmp_path / "out") == 1
-    assert "exists already; name a new folder" in capsys.readouterr().err
+    assert "already exists. Name a new folder" in capsys.readouterr().err
     assert forms(store, tmp_path / "in", tmp_path / "new", "--dims", "64,no") == 2
     assert "--dims 64,no: expected numbers" in capsys.readouterr().err

@@ -29,17 +29,18 @@ logging.getLogger("storage.artifacts.translation_memory").warning("a part is dam
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (["runn"], "bsl: no verb is called 'runn'; did you mean 'run'? `bsl --help` lists them\n"),
-        (["xyzzy"], "bsl: no verb is called 'xyzzy'; `bsl --help` lists them\n"),
+        (["runn"], "bsl: unknown command 'runn'. Did you mean 'run'? `bsl --help` lists all commands\n"),
+        (["xyzzy"], "bsl: unknown command 'xyzzy'. `bsl --help` lists all commands\n"),
         (
             ["--debug", "run", "tiny"],
-            "bsl: options follow the verb: bsl run … --debug; `bsl run --help` lists them\n",
+            "bsl: options follow the command: bsl run … --debug. `bsl run --help` lists them\n",
         ),
-        (["--json"], "bsl: options follow the verb: bsl VERB … --json; `bsl --help` lists them\n"),
+        (["--json"], "bsl: options follow the command: bsl COMMAND … --json. `bsl --help` lists them\n"),
         (
             ["run", "tiny", "--sett", "x"],
-            "bsl: run takes no --sett; did you mean --set? `bsl run --help` lists its options\n",
+            "bsl: run: unknown option '--sett'. Did you mean '--set'? `bsl run --help` lists its options\n",
         ),
+        (["run", "tiny", "nli"], "bsl: run: unexpected argument 'nli'. `bsl run --help` lists its arguments\n"),
     ],
 )
 def test_a_slip_is_told_in_a_line(capsys, call, told):

@@ -75,7 +75,9 @@ def test_a_server_that_wants_credentials_is_said_in_a_line(guarded, verb, tmp_pa
     with temporary_settings({PREFECT_API_AUTH_STRING: "admin:guessed"}):
         assert main(verb) == 1
     told = " ".join("".join(capsys.readouterr()).replace("│", " ").split())
-    assert f"Prefect server {guarded} wants credentials (401); set PREFECT_API_AUTH_STRING=user:password" in told
+    assert (
+        f"Prefect server {guarded} requires credentials (status 401). Set PREFECT_API_AUTH_STRING=user:password" in told
+    )
 
 
 def test_with_its_password_a_server_tells_its_version(guarded):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from flows.adaptation import guards
+from flows.adaptation import general_sets
 from flows.config import override
 from flows.recipes.adaptation import AdaptConfig
 from models.corpus.labels import class_pairs
@@ -25,75 +25,80 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("views", ["round-trips", "both"])
 @pytest.mark.parametrize("change", [{"lang": "fi"}, {"translators": ""}, {"translated": 0}])
 def test_round_trips_that_nobody_can_make_are_refused(views: str, change: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f"views '{views}' of text in .* and back; give .* or views"):
+    expected = "translated is 0" if "translated" in change else "no round trip from .* through de or fr or en"
+    with pytest.raises(ValueError, match=f"views '{views}': .*{expected}.*or (use )?--views crops"):
         override(AdaptConfig(), {"views": views, **change})
 
 
 def test_opus_mt_is_advised_only_where_it_knows_a_way() -> None:
-    with pytest.raises(ValueError, match=r"^views 'both' of text in 'ja', .* and back; give translators of yours, or"):
+    with pytest.raises(
+        ValueError,
+        match=r"^views 'both': translators 'embedded' have no round trip from 'ja' .* Use your own translators, or",
+    ):
         override(AdaptConfig(), {"views": "both", "lang": "ja"})
-    with pytest.raises(ValueError, match=r"give other translators \(opus-mt\), or views 'crops'$"):
+    with pytest.raises(ValueError, match=r"Use --translators opus-mt, or --views crops$"):
         override(AdaptConfig(), {"views": "both", "lang": "tr"})
 
 
 def test_crops_are_made_only_where_they_are_learnt() -> None:
     config = AdaptConfig()
-    methods = [config.views_of(taught).methods for taught in (("dropout",), ("round trips",), ("crops", "round trips"))]
+    methods = [config.views_of(names).methods for names in (("dropout",), ("round trips",), ("crops", "round trips"))]
     assert methods == [("original",), ("original",), ("original", "crop", "crop-2")]
 
 
 def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_given() -> None:
     config = AdaptConfig(lang="fi", views="dropout")
-    taught = config.taught
-    pairs = config.pairs(taught)
+    names = config.view_names
+    pairs = config.pairs(names)
     assert ([pairing.source for pairing in pairs.pairings], pairs.drop_identical) == (["original|original"], False)
     bare, own = EncoderConfig(model="m"), EncoderConfig(model="m", dropout=0.2)
-    assert [config.learning(reading, taught).dropout for reading in (bare, own)] == [0.1, 0.2]
-    assert config.learning(bare, ("crops",)) == bare
+    assert [config.training_encoder(reading, names).dropout for reading in (bare, own)] == [0.1, 0.2]
+    assert config.training_encoder(bare, ("crops",)) == bare
 
 
 def test_only_a_bare_transformer_learns_fast_and_is_held_to_its_start() -> None:
     config = AdaptConfig()
-    trained, raw = config.trained(raw=False), config.trained(raw=True)
+    trained, raw = config.view_training(raw=False), config.view_training(raw=True)
     assert (trained.lr, trained.objective) == (2e-5, ContrastiveConfig())
     assert (raw.lr, raw.objective) == (2e-4, ContrastiveConfig(anchor_weight=3))
     assert raw == trained.model_copy(update={"lr": raw.lr, "objective": raw.objective})
     own = override(config, {"raw_anchor": 1, "training": {"objective": {"name": "contrastive", "temperature": 0.1}}})
-    assert own.trained(raw=True).objective == ContrastiveConfig(temperature=0.1, anchor_weight=1)
+    assert own.view_training(raw=True).objective == ContrastiveConfig(temperature=0.1, anchor_weight=1)
     other = override(config, {"training": {"objective": {"name": "simcse"}}})
-    assert other.trained(raw=True).objective == SimCSEConfig()
+    assert other.view_training(raw=True).objective == SimCSEConfig()
 
 
 @pytest.mark.parametrize(("classes", "rows"), [(2, 8), (6, 8), (8, 8), (2, 16)])
 def test_few_labels_are_learnt_as_long_as_by_setfit(classes: int, rows: int) -> None:
     """Rate × steps of Tunstall et al., 2022: 20 pairs of either kind a text, 16 pairs a step, 2e-5."""
-    training, texts = AdaptConfig().taught_by("classes"), [f"text {number}" for number in range(classes * rows)]
+    texts = [f"text {number}" for number in range(classes * rows)]
+    training = AdaptConfig().label_training_for("classes")
     steps = count_steps(class_pairs(texts, np.arange(classes * rows) % classes).height, training)
     assert training.lr * steps == pytest.approx(2e-5 * len(texts) * 2 * 20 / 16)
 
 
 def test_many_labels_take_sixty_steps() -> None:
     pairs = class_pairs([f"text {number}" for number in range(384)], np.arange(384) % 6)
-    assert count_steps(pairs.height, AdaptConfig().taught_by("classes")) == 60
+    assert count_steps(pairs.height, AdaptConfig().label_training_for("classes")) == 60
 
 
 def test_scored_pairs_are_read_until_sixty_steps() -> None:
-    assert count_steps(100, AdaptConfig().taught_by("pairs")) == 60
+    assert count_steps(100, AdaptConfig().label_training_for("pairs")) == 60
 
 
 def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once(tmp_path: Path, caplog) -> None:
     site = RunContext(store=str(tmp_path / "store"))
-    assert [*guards(site, ("embedded:stsb/dev",)).sets] == ["embedded:stsb/dev", "embedded:stsb/test"]
+    assert [*general_sets(site, ("embedded:stsb/dev",)).sets] == ["embedded:stsb/dev", "embedded:stsb/test"]
     with pytest.raises(
-        SourceError, match=r"askubuntu cannot be had, .* leave them out of --suite.* Of the first: data set"
+        SourceError, match=r"askubuntu: not available; .* Remove them from --suite.* askubuntu: data set"
     ):
-        guards(site, ("askubuntu", "embedded:stsb/dev"))
+        general_sets(site, ("askubuntu", "embedded:stsb/dev"))
     assert len([line for line in caplog.messages if "askubuntu is missing" in line]) == 1
 
 
 def test_of_a_suite_what_is_not_there_is_left_out_and_told(tmp_path: Path) -> None:
     (write_useb(tmp_path / "mirror") / "data-eval" / "askubuntu").rename(tmp_path / "elsewhere")
-    found = guards(RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror")), ("useb",))
+    found = general_sets(RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror")), ("useb",))
     assert [*found.sets] == ["cqadupstack", "twitterpara", "scidocs", "embedded:stsb/test"]
     assert [*found.missing] == ["askubuntu"]
 

@@ -87,7 +87,7 @@ def test_the_row_without_translations_is_comparable():
             "another encoder: embedded:bert-mini; the row's is google-bert/bert-base-uncased",
         ),
         ({"encoder": {"pooling": "cls"}}, "the encoder is loaded differently: pooling cls for mean"),
-        ({"ingest": {"corpus": {"limit": 1000}}}, "a part of the corpus only: limit 1000 for none"),
+        ({"ingest": {"corpus": {"limit": 1000}}}, "only a part of the corpus: limit 1000 for none"),
         ({"training": {"lr": 0.001}}, "other training: lr 0.001 for 0.0005"),
         ({"training": {"objective": {"k": 4}}}, "other training: objective.k 4 for 8"),
         ({"evaluation": {"dev": None}}, "the step is selected by no set; the row's by stsb/dev"),
@@ -100,7 +100,7 @@ def test_the_row_without_translations_is_comparable():
                     ]
                 }
             },
-            "a part of the corpus only: 9,000 sentences of snli",
+            "only a part of the corpus: 9,000 sentences of snli",
         ),
         (
             {"ingest": {"sources": [{"dataset": "snli", "split": "train"}]}},
@@ -146,22 +146,24 @@ def test_every_recipe_has_a_row_or_says_that_it_has_none(name):
     if published and published[0] in ROWS:
         assert row_of(name) == (published[0], name)
     else:
-        with pytest.raises(ValueError, match=r"has no published row|a row of fine-tuning; measure that by: bsl"):
+        with pytest.raises(
+            ValueError, match=r"reproduces no published row|which is fine-tuned. Measure the row with: bsl"
+        ):
             row_of(name)
 
 
 def test_a_row_without_a_recipe_names_those_that_have_one():
-    with pytest.raises(ValueError, match=r"'IS-BERT' is neither a published row with a recipe.*BSL-BERT; BSL-Ro"):
+    with pytest.raises(ValueError, match=r"unknown row or recipe 'IS-BERT'.*BSL-BERT; BSL-Ro.*`bsl recipes`"):
         row_of("IS-BERT")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["IS-BERT"], "'IS-BERT' is neither a published row"),
+        (["IS-BERT"], "unknown row or recipe 'IS-BERT'"),
         (["tiny", "--seeds", "0"], "--seeds 0: expected 1 or more"),
-        (["tiny", "--margin", "0"], "--margin 0.0: expected points above 0"),
-        (["BSL-BERT", "--set", "training.momentun=1"], "training.momentun: no such field"),
+        (["tiny", "--margin", "0"], "--margin 0.0: expected more than 0 points"),
+        (["BSL-BERT", "--set", "training.momentun=1"], "training.momentun: unknown field"),
     ],
 )
 def test_what_makes_no_sense_is_said_before_anything_runs(arguments, said, capsys):

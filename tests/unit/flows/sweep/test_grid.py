@@ -183,19 +183,24 @@ def test_own_axes_take_the_place_of_a_study_s_and_lose_its_printed_curve():
 @pytest.mark.parametrize(
     ("name", "over", "message"),
     [
-        ("momentun", {}, "no study is called 'momentun'.*Did you mean 'momentum'"),
-        ("tiny", {}, "tiny is a recipe, of which nothing is to be varied; give --over"),
-        ("tiny", {"training.lr": [1e-3, 1e-3]}, "training.lr: found values .*each once"),
-        ("tiny", {"training.lr": []}, "training.lr: found values .*one or more"),
+        ("momentun", {}, "unknown study or recipe 'momentun'.*Did you mean 'momentum'.*Studies: momentum, batch"),
+        ("tinny", {"training.lr": [1e-3]}, "unknown study or recipe 'tinny'.*Did you mean 'tiny'.*`bsl recipes`"),
+        ("tiny", {}, "tiny is a recipe, not a study. .*--over"),
+        ("tiny", {"training.lr": [1e-3, 1e-3]}, r"training.lr: expected one or more different values .found \[0.001"),
+        ("tiny", {"training.lr": []}, "training.lr: expected one or more"),
         ("tiny", {"training.lrr": [1]}, "lrr"),
-        ("tiny-avg", {"training.lr": [1e-3]}, "training.lr: tiny-avg trains nothing; name training.objective as well"),
+        (
+            "tiny-avg",
+            {"training.lr": [1e-3]},
+            "training.lr: recipe tiny-avg does not train. Set training.objective as well",
+        ),
         (
             "plus",
             {"variant": ["no luck"]},
-            "variant 'no luck': .* has BSL\\+, no in-batch negatives, .*name one",
+            "unknown variant 'no luck' of study 'BSL.* Variants: BSL\\+; no in-batch negatives; ",
         ),
-        ("tiny", {"recipe": ["tiny", "tinny"]}, "no recipe is called 'tinny'"),
-        ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*expected transform_on=corpus"),
+        ("tiny", {"recipe": ["tiny", "tinny"]}, "unknown recipe 'tinny'"),
+        ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*Set transform_on=corpus"),
     ],
 )
 def test_what_cannot_be_varied_is_refused(name, over, message):
@@ -204,7 +209,7 @@ def test_what_cannot_be_varied_is_refused(name, over, message):
 
 
 def test_an_unknown_point_to_compare_with_is_refused():
-    with pytest.raises(ValueError, match=r"against momentum 0\.7: no such point; there are momentum 0\.5, "):
+    with pytest.raises(ValueError, match=r"against momentum 0\.7: unknown point\..* Points: momentum 0\.5; "):
         grid("momentum", {}, {}, ["momentum 0.7"])
 
 
@@ -234,7 +239,7 @@ def test_the_command_says_what_is_wrong_before_anything_starts(capsys):
     assert main(["sweep", "tiny", "--over", "training.lr=abc"]) == 2
     capsys.readouterr()
     assert main(["sweep", "tiny", "--over", "training.lr=[1e-4,3e-4"]) == 2
-    assert "--over training.lr=[1e-4,3e-4: no JSON list; close it" in capsys.readouterr().err
+    assert "--over training.lr=[1e-4,3e-4: not a JSON list. Close the list" in capsys.readouterr().err
     assert main(["sweep", "tiny", "--over", "training.lr=1", "--seeds", "0"]) == 2
     assert "--seeds 0: expected 1 or more" in capsys.readouterr().err
     assert main(["sweep", "tiny", "--over", "training.lr=1", "--lanes", "0"]) == 2
@@ -244,8 +249,8 @@ def test_the_command_says_what_is_wrong_before_anything_starts(capsys):
 @pytest.mark.parametrize(
     ("over", "changes", "message"),
     [
-        ({"training.seed": [0, 1]}, {}, "say with --seeds how many"),
-        ({"training.lr": [1e-3]}, {"training": {"seed": 7}}, "say with --seeds how many"),
+        ({"training.seed": [0, 1]}, {}, "--seeds sets the number"),
+        ({"training.lr": [1e-3]}, {"training": {"seed": 7}}, "--seeds sets the number"),
         ({"recipe": ["tiny", "momentum"]}, {}, "momentum is a study"),
     ],
 )

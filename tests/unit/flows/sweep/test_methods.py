@@ -10,7 +10,7 @@ from flows.recipes.adaptation import AdaptConfig
 from flows.recipes.shared import ALONE, trips_of
 from flows.recipes.tiny import whole_sample
 from flows.sweep.field import field, requested
-from flows.sweep.method_runs import _ended, _steps_of, inapplicable, start_encoder_of
+from flows.sweep.method_runs import _early_end, _steps_of, inapplicable, start_encoder_of
 from flows.sweep.method_settings import Budget, FieldSettings, augmentation, budget_of, pairing
 from flows.sweep.methods import METHODS, NAMES, START, methods_of
 from models.evaluation.config import BootstrapConfig
@@ -42,7 +42,7 @@ def test_a_method_takes_the_budget_and_keeps_its_last_step(method):
 def test_crops_are_learnt_as_by_adapt():
     settings = AdaptConfig()
     for start, raw in (("raw", True), ("trained", False)):
-        config, adapting = BY_NAME["crops"].configured(start, 100), settings.trained(raw=raw)
+        config, adapting = BY_NAME["crops"].configured(start, 100), settings.view_training(raw=raw)
         assert (config.objective, config.lr, config.batch_size) == (
             adapting.objective,
             adapting.lr,
@@ -89,7 +89,7 @@ def test_what_cannot_be_tried_is_known_before_the_run(tmp_path):
     assert f"mini-sentence has {', '.join(mini.heads)} after pooling" in reason[1]
     reasons = inapplicable(METHODS, bert, FieldSettings(lang="fi"))
     assert list(reasons) == [method.name for method in METHODS if method.views == "round trips"]
-    assert "no translator of 'embedded' knows a way from 'fi' and back" in reasons["bsl"]
+    assert "translators 'embedded' have no round trip from 'fi'" in reasons["bsl"]
 
 
 def test_an_encoder_that_keeps_the_first_dimensions_is_not_offered_to_isbert(tmp_path):
@@ -121,7 +121,7 @@ def test_one_field_of_the_budget_takes_the_place_of_the_other(given, setting, bu
 
 def test_a_budget_of_both_is_refused():
     both = Settings(settings=("budget.steps=100", "budget.seconds=60"))
-    with pytest.raises(ValueError, match=r"seconds 60\.0 and steps 100: expected one of them"):
+    with pytest.raises(ValueError, match=r"seconds 60\.0 and steps 100: expected exactly one"):
         Trial(settings=both).wanted(Reading())
 
 
@@ -148,9 +148,9 @@ def test_steps_are_those_that_were_taken(tmp_path):
         (draft.folder / "transform.json").write_text("{}")
         draft.note({"steps": 12_000})
     assert _steps_of(site, ref) == 12_000
-    assert _ended(BY_NAME["flow"], 12_000, 12_000) == ()
-    assert _ended(BY_NAME["flow"], 12_000, 40_000) == (
-        "flow: 1,000 passes over so little end it after 12,000 of 40,000 steps.",
+    assert _early_end(BY_NAME["flow"], 12_000, 12_000) == ()
+    assert _early_end(BY_NAME["flow"], 12_000, 40_000) == (
+        "flow: ended after 12,000 of 40,000 steps, the limit of 1,000 epochs.",
     )
 
 
@@ -182,7 +182,7 @@ def test_another_form_of_budget_is_refused(text):
 
 
 def test_a_budget_is_seconds_or_steps():
-    with pytest.raises(ValueError, match="expected one of them"):
+    with pytest.raises(ValueError, match="expected exactly one of them"):
         Budget(seconds=3, steps=3)
 
 
@@ -200,5 +200,5 @@ def test_an_unknown_method_is_refused_with_the_nearest(capsys, tmp_path, monkeyp
 
 def test_labels_are_tried_only_where_there_are_some():
     assert "labels" not in [method.name for method in requested(FieldSettings(), None)]
-    with pytest.raises(ValueError, match="learns labels, and there are none"):
+    with pytest.raises(ValueError, match="method 'labels' needs a file of labels"):
         requested(FieldSettings(methods=("labels",)), None)

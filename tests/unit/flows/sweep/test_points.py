@@ -22,8 +22,8 @@ from flows.sweep.points import (
     PointRun,
     is_fault,
     run_by_seed,
+    run_in_threads,
     run_points,
-    side_by_side,
     unless_stopped,
     with_runs,
 )
@@ -112,7 +112,7 @@ def ending(error: Exception):
 def test_what_is_a_point_s_own_is_kept_and_named(error, caplog, monkeypatch):
     monkeypatch.setattr(points, "run", ending(error))
     assert run_points([POINT], RunContext()) == [error]
-    assert f"momentum 0.5, seed 1 is left without a figure: {error}" in caplog.text
+    assert f"momentum 0.5, seed 1 has no figure: {error}" in caplog.text
     assert type(pickle.loads(pickle.dumps(error))) is type(error)  # it comes back from another process
 
 
@@ -164,7 +164,7 @@ def test_a_point_that_cannot_be_planned_is_not_sent_and_the_others_are(tmp_path,
     assert [type(outcome) for outcome in outcomes] == [EncoderError, SweepSystem, EncoderError]
     assert not caplog.records
     assert all(isinstance(outcome, EncoderError) for outcome in run_points(attempts[::2], site))
-    assert "again cls is left without a figure: " in caplog.text
+    assert "again cls has no figure: " in caplog.text
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def test_side_by_side_the_first_error_is_said_and_none_is_begun_after_it():
         time.sleep(0.2)
 
     with pytest.raises(SourceError, match="no space"):
-        side_by_side(range(12), way, 2, threading.Event())
+        run_in_threads(range(12), way, 2, threading.Event())
     assert len(begun) <= 4
 
 
@@ -225,7 +225,7 @@ def test_side_by_side_an_interrupt_stops_what_is_under_way():
     former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
-            side_by_side(range(2), way, 2, off)
+            run_in_threads(range(2), way, 2, off)
     finally:
         signal.signal(signal.SIGINT, former)
     assert stopped == [True, True]

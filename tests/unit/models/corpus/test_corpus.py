@@ -115,9 +115,11 @@ def test_a_source_s_limit_counts_what_it_alone_gives(build, memory_bytes):
 
 
 def test_nothing_left_says_where_it_went(build):
-    with pytest.raises(EmptyCorpusError, match=r"of 3 read: 2 empty, 0 shorter than 1 and 1 longer than 5"):
+    with pytest.raises(
+        EmptyCorpusError, match=r"of 3 sentences read, 2 are empty, 0 are shorter than 1 and 1 are longer than 5"
+    ):
         build([chunk("", " ", "too long")], CorpusConfig(normalize=NormalizeConfig(max_chars=5)))
-    with pytest.raises(EmptyCorpusError, match=r"of 0 read.* in a recipe widen `ingest.corpus.normalize.min_chars`"):
+    with pytest.raises(EmptyCorpusError, match=r"of 0 sentences read.* change ingest\.corpus\.normalize\.min_chars"):
         build([])
 
 

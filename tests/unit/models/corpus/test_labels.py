@@ -131,15 +131,15 @@ def test_a_text_alone_in_its_class_is_left_out():
 
 
 def test_one_class_teaches_nothing():
-    with pytest.raises(TrainingError, match="2 labelled texts of 1 classes, expected two classes"):
+    with pytest.raises(TrainingError, match="2 labelled texts of 1 classes, expected at least two classes"):
         class_pairs(["a", "b"], np.array([0, 0]))
 
 
 def test_scores_become_shares():
     assert shares(pl.Series([1, 3, 5])).to_list() == [0.0, 0.5, 1.0]
-    with pytest.raises(TrainingError, match="all 2 scores are 4, expected several"):
+    with pytest.raises(TrainingError, match="all 2 scores are 4, expected different"):
         shares(pl.Series([4.0, 4.0]))
-    with pytest.raises(TrainingError, match="no labelled pair teaches"):
+    with pytest.raises(TrainingError, match="no training labels"):
         shares(pl.Series([], dtype=pl.Float64))
 
 
@@ -164,13 +164,25 @@ def test_a_class_of_which_too_few_rows_judge_is_left_out():
 @pytest.mark.parametrize(
     ("counts", "kind", "message"),
     [
-        ({"good": (4, 0), "bad": (2, 2)}, "classes", "8 labelled rows, of which 2 judge .*: 0 of 2 classes have rows"),
-        ({"good": (38, 14), "bad": (1, 14)}, "classes", "1 of 2 classes .* with 7 that judge and 2 that teach"),
-        ({"good": (50, 0), "bad": (50, 0)}, "classes", "0 of 2 classes have rows enough.* label 33 rows of each class"),
-        ({"good": (50, 9), "bad": (50, 9)}, "classes", "18 that judge .* expected at least 20; .* label 67 rows"),
-        ({"good": (0, 50), "bad": (0, 50)}, "classes", "0 of 2 classes have rows enough"),
-        ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 that judge can be used, expected at least 20"),
-        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all that judge have the score 1, expected several"),
+        ({"good": (4, 0), "bad": (2, 2)}, "classes", "8 rows .2 test labels, .*: 0 of 2 classes have enough rows"),
+        (
+            {"good": (38, 14), "bad": (1, 14)},
+            "classes",
+            "1 of 2 classes .* with 7 test labels and 2 training labels each",
+        ),
+        (
+            {"good": (50, 0), "bad": (50, 0)},
+            "classes",
+            "0 of 2 classes have enough rows.* Label at least 33 rows of each class",
+        ),
+        (
+            {"good": (50, 9), "bad": (50, 9)},
+            "classes",
+            "18 usable test labels, expected at least 20.* Label at least 67 rows",
+        ),
+        ({"good": (0, 50), "bad": (0, 50)}, "classes", "0 of 2 classes have enough rows"),
+        ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 usable test labels, expected at least 20"),
+        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all test labels have the score 1, expected different"),
     ],
 )
 def test_labels_that_judge_nothing_are_refused_with_what_they_lack(counts, kind, message):
@@ -181,10 +193,18 @@ def test_labels_that_judge_nothing_are_refused_with_what_they_lack(counts, kind,
 @pytest.mark.parametrize(
     ("counts", "kind", "message"),
     [
-        ({"good": (30, 6), "bad": (30, 30)}, "classes", "96 labelled rows, of which 36 judge .*: 1 of 2 classes"),
-        ({"good": (30, 6), "bad": (30, 30)}, "classes", "with 7 that judge; .* label 20 rows of each class"),
-        ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 that judge can be used, expected at least 20; .* label 40 rows"),
-        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all that judge have the score 1, expected several"),
+        ({"good": (30, 6), "bad": (30, 30)}, "classes", "96 rows .36 test labels, .*: 1 of 2 classes"),
+        (
+            {"good": (30, 6), "bad": (30, 30)},
+            "classes",
+            "with 7 test labels each.* Label at least 20 rows of each class",
+        ),
+        (
+            {"1": (50, 10), "5": (50, 9)},
+            "pairs",
+            "19 usable test labels, expected at least 20.* Label at least 40 rows",
+        ),
+        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all test labels have the score 1, expected different"),
     ],
 )
 def test_labels_that_only_judge_are_refused_alike(counts, kind, message):

@@ -156,7 +156,9 @@ def test_a_held_out_sentence_is_nowhere_learnt() -> None:
 
 
 def test_too_little_text_is_refused_with_what_to_do() -> None:
-    with pytest.raises(EmptyCorpusError, match="Give more text: 20 documents of one length, or 427 sentences"):
+    with pytest.raises(
+        EmptyCorpusError, match="Give more text: 20 documents of equal length, or 427 different sentences"
+    ):
         hold_out(_many(1, 20), HoldOutConfig())
 
 
@@ -183,5 +185,7 @@ def test_what_is_too_short_or_too_long_is_counted_and_said() -> None:
     left_out = LeftOut()
     found = passages(records.with_columns(source=pl.lit("own"), lang=pl.lit("en")), HoldOutConfig(), left_out)
     assert (found.height, left_out.short, left_out.long) == (1, 2, 1)
-    with pytest.raises(EmptyCorpusError, match="2 shorter than 20 and 1 longer than 1,000 characters were left out"):
+    with pytest.raises(
+        EmptyCorpusError, match="2 sentences shorter than 20 and 1 longer than 1,000 characters were excluded"
+    ):
         hold_out(found, HoldOutConfig(), left_out)

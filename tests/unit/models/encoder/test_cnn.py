@@ -14,7 +14,7 @@ from tests.tiny_heads import ROWS, TEXTS, ours, rewrite
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kernel_sizes": [2]}, r"kernels of \[2\] tokens, expected odd"),
+        ({"kernel_sizes": [2]}, r"CNN: kernels \[2\], expected odd"),
         ({"stride_sizes": [2]}, r"strides \[2\], expected 1"),
     ],
 )
@@ -30,7 +30,7 @@ def test_a_head_at_the_wrong_place_is_refused(tmp_path):
     rewrite(tmp_path / "made" / "modules.json", lambda modules: [modules[0], modules[2], modules[1]])
     with pytest.raises(
         EncoderError,
-        match=r"made of Transformer → Pooling → CNN: CNN after Pooling, expected it after Transformer .*CNN",
+        match=r"modules Transformer → Pooling → CNN: CNN follows Pooling, expected it after Transformer .*CNN",
     ):
         SentenceEncoder.load(tmp_path / "made")
 
@@ -71,7 +71,10 @@ def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
 def test_token_vectors_that_processes_cannot_share_equally_are_refused(tmp_path):
     encoder = ours(tmp_path, "CNN")
     tokens = tokenise(encoder.tokenizer, TEXTS, 24)
-    with as_process(0, of=4), pytest.raises(TrainingError, match="batch of 6 sentences cannot be shared equally by 4"):
+    with (
+        as_process(0, of=4),
+        pytest.raises(TrainingError, match="batch of 6 sentences cannot be divided equally among 4"),
+    ):
         encoder.network.token_vectors(tokens, ROWS, 20)
 
 
@@ -97,8 +100,11 @@ def test_neighbours_end_with_their_sentence():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"activation_function": "torch.nn.modules.activation.GELU"}, "dense layer on token vectors of .*GELU"),
-        ({"bias": True}, "dense layer on token vectors of .*'bias': True"),
+        (
+            {"activation_function": "torch.nn.modules.activation.GELU"},
+            "dense layer on token vectors with the settings .*GELU",
+        ),
+        ({"bias": True}, "dense layer on token vectors with the settings .*'bias': True"),
     ],
 )
 def test_a_dense_layer_on_tokens_that_is_no_relu_is_named(tmp_path, change, message):
@@ -111,5 +117,5 @@ def test_a_dense_layer_on_tokens_that_is_no_relu_is_named(tmp_path, change, mess
 def test_a_relu_with_weights_that_were_learnt_is_refused(tmp_path):
     ours(tmp_path / "bare", "CNN, TokenReLU").save(tmp_path / "made")
     save_file({"linear.weight": 2 * torch.eye(12)}, tmp_path / "made" / "2_Dense" / "model.safetensors")
-    with pytest.raises(EncoderError, match=r"2_Dense: .*weights that it learnt, expected the identity"):
+    with pytest.raises(EncoderError, match=r"2_Dense: .*trained weights, expected the identity"):
         SentenceEncoder.load(tmp_path / "made")

@@ -53,7 +53,7 @@ def vectors(folder):
 def test_bert_is_known_by_its_fields_and_gives_the_same_vectors(folder):
     named = vectors(folder)
     np.testing.assert_array_equal(vectors(unnamed(folder)), named)
-    assert look_at_encoder(RunContext(), config(folder)).endswith("gives vectors of width 32")
+    assert look_at_encoder(RunContext(), config(folder)).endswith("vectors of width 32")
 
 
 def test_its_masked_lm_head_is_read_too(folder):

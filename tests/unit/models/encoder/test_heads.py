@@ -126,8 +126,12 @@ def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
     [
         ("config.json", {"activation_function": "torch.nn.modules.activation.PReLU"}, "activation 'torch.*PReLU', exp"),
         ("config.json", {"activation_function": "os.Tanh"}, "activation 'os.Tanh', expected one of torch.nn's"),
-        ("config.json", {"module_input_name": "token_embeddings"}, "Dense on .*token_embeddings, expected sentence"),
-        ("config.json", {"out_features": 13}, "weights and config.json do not belong together"),
+        (
+            "config.json",
+            {"module_input_name": "token_embeddings"},
+            "Dense reads or writes .*token_embeddings, expected sentence",
+        ),
+        ("config.json", {"out_features": 13}, "weights and config.json do not match"),
     ],
 )
 def test_a_dense_layer_that_is_not_computed_here_is_named(tmp_path, file, change, message):
@@ -141,15 +145,15 @@ def test_a_norm_of_token_vectors_is_refused(tmp_path):
     bare, tokenizer = tiny_encoder(tmp_path)
     SentenceEncoder(Encoder(bare.backbone, bare.config, [], [LayerNorm(WIDTH)]), tokenizer).save(tmp_path / "made")
     rewrite(tmp_path / "made" / "2_LayerNorm" / "config.json", lambda own: own | {"module_input_name": TOKENS})
-    with pytest.raises(EncoderError, match=r"LayerNorm on .*token_embeddings, expected sentence"):
+    with pytest.raises(EncoderError, match=r"LayerNorm reads or writes .*token_embeddings, expected sentence"):
         SentenceEncoder.load(tmp_path / "made")
 
 
 def test_heads_that_do_not_fit_each_other_are_named(tmp_path):
     bare, _ = tiny_encoder(tmp_path)
-    with pytest.raises(EncoderError, match=r"Dense takes vectors of width 5, those before it have 32"):
+    with pytest.raises(EncoderError, match=r"Dense: input vectors of width 32, expected 5"):
         Encoder(bare.backbone, bare.config, [], [Dense(5, 4)])
-    with pytest.raises(EncoderError, match=r"CNN takes vectors of width 31, those before it have 32"):
+    with pytest.raises(EncoderError, match=r"CNN: input vectors of width 32, expected 31"):
         Encoder(bare.backbone, bare.config, [CNN(31, 4)])
 
 
@@ -157,10 +161,10 @@ def test_damaged_and_missing_files_are_named(tmp_path):
     ours(tmp_path / "bare", "Dense").save(tmp_path / "made")
     dense = tmp_path / "made" / "2_Dense"
     save_file({"linear.weight": torch.zeros(12, WIDTH)}, dense / "model.safetensors")
-    with pytest.raises(EncoderError, match=r"(?s)do not belong together .*linear\.bias"):
+    with pytest.raises(EncoderError, match=r"(?s)do not match .*linear\.bias"):
         SentenceEncoder.load(tmp_path / "made")
     (dense / "model.safetensors").write_bytes(b"{")
-    with pytest.raises(EncoderError, match="weights not readable"):
+    with pytest.raises(EncoderError, match="cannot read the weights"):
         SentenceEncoder.load(tmp_path / "made")
     (dense / "model.safetensors").unlink()
     with pytest.raises(EncoderError, match=r"no weights, expected model.safetensors or pytorch_model.bin"):
@@ -173,5 +177,5 @@ def test_damaged_and_missing_files_are_named(tmp_path):
 def test_unit_length_that_the_configuration_does_not_ask_for_is_refused(tmp_path):
     encoder = ours(tmp_path / "bare", "CNN, Dense, Normalize")
     encoder.save(tmp_path / "made")
-    with pytest.raises(EncoderError, match="saved with normalize True"):
+    with pytest.raises(EncoderError, match=r"encoder\.normalize is False, but the encoder was saved with True"):
         SentenceEncoder.load(tmp_path / "made", encoder.config.model_copy(update={"normalize": False}))

@@ -31,7 +31,7 @@ def test_weights_lie_between_and_the_ends_are_the_encoders(tmp_path: Path) -> No
 def test_encoders_of_two_shapes_are_refused(tmp_path: Path) -> None:
     start = SentenceEncoder(*tiny_encoder(tmp_path / "one"))
     other = SentenceEncoder(*tiny_encoder(tmp_path / "two", "modernbert"))
-    with pytest.raises(EncoderError, match="one shape"):
+    with pytest.raises(EncoderError, match="weights differ in names or shapes"):
         merged(start, other, 0.5)
 
 

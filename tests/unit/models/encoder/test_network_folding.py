@@ -56,5 +56,5 @@ def test_the_encoder_itself_is_left_as_it_was(tmp_path):
 
 def test_a_map_of_other_vectors_is_refused(tmp_path):
     encoder, _ = tiny_encoder(tmp_path)
-    with pytest.raises(EncoderError, match="Dense takes vectors of width 31, those before it have 32"):
+    with pytest.raises(EncoderError, match="Dense: input vectors of width 32, expected 31"):
         fold(encoder, torch.zeros(3, 31).double(), torch.zeros(31).double())

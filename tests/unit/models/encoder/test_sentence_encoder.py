@@ -83,7 +83,7 @@ def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
 def test_rows_that_processes_cannot_share_equally_are_refused(loaded):
     encoder, tokenizer = loaded
     tokens = tokenise(tokenizer, ORIGINALS, 24)
-    refused = pytest.raises(TrainingError, match="batch of 4 sentences cannot be shared equally by 3 processes")
+    refused = pytest.raises(TrainingError, match="batch of 4 sentences cannot be divided equally among 3 processes")
     with as_process(0, of=3), refused:
         encoder.embed_rows(tokens, np.arange(4), 1024)
 
@@ -141,9 +141,9 @@ def test_of_no_token_the_mean_is_zero(pooling):
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (None, "is None, expected a text"),
-        (7, "is 7, expected a text"),
-        ("a \ud800", "has half of a character at place 2, expected whole ones"),
+        (None, "is None, expected a string"),
+        (7, "is 7, expected a string"),
+        ("a \ud800", "contains half of a character \\(a lone surrogate\\) at position 2"),
     ],
 )
 def test_what_is_no_text_is_named_by_its_row(loaded, monkeypatch, bad, said, prompt):
@@ -191,7 +191,7 @@ def test_newly_initialised_weights_are_refused(tmp_path):
     lost = next(name for name in weights if "attention.self.query.weight" in name)
     del weights[lost]
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(EncoderError, match=r"1 weights are missing.*query.*newly initialised layers are refused"):
+    with pytest.raises(EncoderError, match=r"1 weights are missing.*query.*expected a complete encoder"):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
 
 
@@ -209,7 +209,7 @@ def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
     with pytest.raises(EncoderError, match=r"no config\.json"):
         SentenceEncoder.load(tmp_path, EncoderConfig(model="x"))
     folder = write_tiny(tmp_path / "m")
-    with pytest.raises(EncoderError, match="takes 64 tokens, max_length asks for 65"):
+    with pytest.raises(EncoderError, match=r"accepts at most 64 tokens, but encoder\.max_length is 65"):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=65))
     tokenizer = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)).tokenizer
     tokenizer.pad_token = None
@@ -235,7 +235,7 @@ def test_positions_that_roberta_keeps_for_padding_are_not_counted(tmp_path):
     RobertaModel(RobertaConfig(vocab_size=100, max_position_embeddings=64, pad_token_id=0, **sizes)).save_pretrained(
         folder
     )
-    with pytest.raises(EncoderError, match="takes 63 tokens, max_length asks for 64"):
+    with pytest.raises(EncoderError, match=r"accepts at most 63 tokens, but encoder\.max_length is 64"):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=64))
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=63))
     assert encoder.encode(["a man " * 100]).shape == (1, WIDTH)
@@ -255,7 +255,7 @@ def test_a_tokenizer_with_ids_beyond_the_embeddings_is_refused(tmp_path):
     rows = len(encoder.backbone.embeddings.word_embeddings.weight)
     tokenizer.add_tokens(["brandnew"])
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(EncoderError, match=f"a table of {rows} rows and a tokenizer with ids up to {rows}, expected"):
+    with pytest.raises(EncoderError, match=f"ids up to {rows}, but the embedding table has only {rows} rows"):
         SentenceEncoder.load(tmp_path, EncoderConfig(model="x", max_length=24))
 
 

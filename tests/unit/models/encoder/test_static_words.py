@@ -105,5 +105,5 @@ def test_a_table_of_tokens_is_none_of_words(tmp_path):
 
 
 def test_no_word_at_all_is_refused(tmp_path):
-    with pytest.raises(EncoderError, match=re.escape("without a word")):
+    with pytest.raises(EncoderError, match=re.escape("contains no word")):
         write_words(tmp_path, [], WordsConfig())

@@ -35,7 +35,7 @@ def test_the_cosine_of_unit_vectors_is_their_product_as_peers_take_it():
 
 
 def test_what_cannot_be_fitted_is_refused():
-    with pytest.raises(EvaluationError, match="cannot be fitted on 1 texts without a word"):
+    with pytest.raises(EvaluationError, match="none of 1 texts contains a word"):
         TfIdf([["!!"]])
 
 

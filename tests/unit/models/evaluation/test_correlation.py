@@ -69,7 +69,7 @@ def test_tiny_scores_keep_their_correlation():
         ([1, 2], [5, 5], "all 2 values of the second scores are 5.0"),
         ([1], [2], "1 scored pairs, expected at least 2"),
         ([], [], "0 scored pairs"),
-        ([1, 2, 3], [1, 2], "expected two lists of one length"),
+        ([1, 2, 3], [1, 2], "expected two lists of equal length"),
     ],
 )
 def test_what_has_no_correlation_is_an_error(correlation, x, y, message):

@@ -42,5 +42,5 @@ def test_scale_of_rows_does_not_matter_and_zero_rows_stay():
 def test_unequal_or_single_rows_are_refused():
     with pytest.raises(EvaluationError, match=r"shapes \(3, 2\) and \(2, 2\)"):
         geometry(np.ones((3, 2)), np.ones((2, 2)))
-    with pytest.raises(EvaluationError, match="2 rows or more"):
+    with pytest.raises(EvaluationError, match="at least 2 rows"):
         geometry(np.ones((1, 2)), np.ones((1, 2)))

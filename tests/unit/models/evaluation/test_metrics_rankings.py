@@ -82,5 +82,5 @@ def test_clusters_of_sparse_vectors_are_those_of_dense_ones_and_one_group_is_ref
     labels = ["a"] * 4 + ["b"] * 4 + ["c"] * 4
     assert v_measure(vectors, labels, 0) == v_measure(csr_array(vectors), labels, 0) == pytest.approx(1)
     assert v_measure(vectors, labels[::2] * 2, 0) < 0.9
-    with pytest.raises(EvaluationError, match="4 texts of 1 group, expected two"):
+    with pytest.raises(EvaluationError, match="4 texts with 1 label, expected at least two"):
         v_measure(vectors[:4], labels[:4], 0)

@@ -62,7 +62,7 @@ def test_questions_about_the_text_are_shown_and_prove_nothing() -> None:
     assert min(row.ci_low for row in rows) > 0
     verdict = judged(rows, 0.5)
     assert verdict.word == "NOT PROVED"
-    found = re.search(r"About ([\d,]+) labelled rows", verdict.advice)
+    found = re.search(r"About ([\d,]+) test labels", verdict.advice)
     assert found is not None
     wanted = int(found[1].replace(",", ""))
     expected = max(400, *(ROWS * ((row.ci_high - row.ci_low) / 2 / 0.02) ** 2 for row in rows))
@@ -88,11 +88,11 @@ def _row(role: Role, difference: float, half: float = 0.001) -> BeforeAfter:
 def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[BeforeAfter], word: str) -> None:
     verdict = judged(rows, 0.5)
     assert verdict.word == word
-    assert ("The start is kept" in verdict.advice) is (word != "BETTER")
+    assert ("You get the original encoder" in verdict.advice) is (word != "BETTER")
 
 
 def test_the_advice_names_what_the_user_can_change() -> None:
-    assert judged([_row("counts", 0.0005)], 0.5).advice.endswith("More labelled rows may show one.")
+    assert judged([_row("counts", 0.0005)], 0.5).advice.endswith("More labels may show one.")
     assert "label_training" in judged([_row("counts", -0.02)], 0.5).advice
 
 
@@ -107,11 +107,13 @@ def test_a_gain_on_labels_with_a_loss_elsewhere_says_how_to_allow_the_loss() -> 
 
 def test_where_nothing_could_be_asked_the_verdict_says_what_to_give() -> None:
     verdict = judged([_row("guard", 0.0)], 0.5)
-    assert verdict.reason.startswith("too few documents to tell")
+    assert verdict.reason.startswith("too few documents: ")
     assert "more text" in verdict.advice
 
 
-@pytest.mark.parametrize(("half", "said"), [(0.001, "may fall"), (0.02, "though chance alone may do that too")])
+@pytest.mark.parametrize(
+    ("half", "said"), [(0.001, "exceeds the allowed 0.5 points"), (0.02, "although its interval includes 0")]
+)
 def test_a_loss_on_a_general_set_decides_by_its_figure_and_says_how_sure_it_is(half: float, said: str) -> None:
     verdict = judged([_row("counts", 0.02), _row("guard", -0.006, half)], 0.5)
     assert verdict.word == "WORSE"

@@ -181,7 +181,7 @@ def test_a_name_is_one_system() -> None:
 
 
 def test_a_system_that_no_table_has_is_named_with_the_nearest() -> None:
-    with pytest.raises(ValueError, match=r"'BSL-BRET': no published row is called so; the nearest of \d+ are BSL-BERT"):
+    with pytest.raises(ValueError, match=r"unknown published system 'BSL-BRET'. Did you mean 'BSL-BERT.*all \d+\."):
         rows_of("BSL-BRET")
 
 

@@ -16,12 +16,12 @@ def test_a_line_is_read_back_field_by_field():
 
 @pytest.mark.parametrize("fields", [{"len": ""}, {"set": "a|b"}, {"set": "a\nb"}, {"Set": "a"}, {"": "a"}, {}], ids=str)
 def test_what_could_not_be_read_back_is_not_written(fields):
-    with pytest.raises(EvaluationError, match="signature field"):
+    with pytest.raises(EvaluationError, match="invalid field"):
         signature(fields)
 
 
 def test_a_name_twice_is_refused():
-    with pytest.raises(EvaluationError, match=r"'len:32'.*each name once"):
+    with pytest.raises(EvaluationError, match=r"invalid field 'len:32'.*different names"):
         parse_signature("len:64|len:32")
 
 

@@ -134,7 +134,7 @@ def test_vacant_places_are_no_negatives_and_evaluation_takes_none():
 
 
 def test_a_queue_without_its_term_is_refused():
-    with pytest.raises(ValidationError, match=r"queue of 64 target vectors .* set target_contrastive_weight too"):
+    with pytest.raises(ValidationError, match=r"queue=64 has no effect.* Set target_contrastive_weight"):
         BSLConfig(queue=64)
 
 

@@ -141,7 +141,7 @@ def test_the_queue_lets_the_oldest_go_first():
 
 
 def test_a_queue_longer_than_the_corpus_is_refused(setting):
-    with pytest.raises(TrainingError, match=r"queue of 21 places and 20 sentences.*objective\.queue to 10 or less"):
+    with pytest.raises(TrainingError, match=r"objective\.queue is 21, but there are only 20 sentences.*at most 10"):
         met(setting, DistilConfig(queue=21))
 
 

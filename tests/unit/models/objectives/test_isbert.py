@@ -110,5 +110,5 @@ def test_an_encoder_with_modules_after_pooling_is_refused(tmp_path):
     encoder = SentenceEncoder.load(
         write_tiny(tmp_path), EncoderConfig(model="tiny", max_length=24, normalize=True)
     ).network
-    with pytest.raises(TrainingError, match=r"tiny has 1 modules after pooling, expected none.*normalize to false"):
+    with pytest.raises(TrainingError, match=r"tiny has 1 modules after pooling, expected none.*normalize=false"):
         build_objective(encoder, ISBERTConfig())

@@ -152,11 +152,13 @@ def test_without_dims_the_loss_is_the_objective_s_own(setting):
 
 
 def test_more_dimensions_than_there_are_are_refused(setting):
-    with pytest.raises(TrainingError, match=rf"dims \[{WIDTH}\] of vectors of width {WIDTH}, expected fewer"):
+    with pytest.raises(
+        TrainingError, match=rf"dims contains \[{WIDTH}\], expected numbers below the encoder.s width {WIDTH}"
+    ):
         build_objective(setting[0], ContrastiveConfig(dims=(4, WIDTH)))
 
 
 @pytest.mark.parametrize("fields", [{"queue": 8}, {"loss": "vectors"}])
 def test_what_is_compared_across_spaces_is_refused(fields):
-    with pytest.raises(ValueError, match=r"dims \[8\] with a queue, or with a teacher's vectors"):
+    with pytest.raises(ValueError, match=r"dims \[8\] cannot be combined with a queue or a teacher's vectors"):
         DistilConfig(dims=(8,), **fields)

@@ -210,7 +210,7 @@ def test_regression_is_the_mean_squared_error_of_the_cosine():
 
 def test_simcse_without_dropout_is_refused(tmp_path):
     encoder, _ = tiny_encoder(tmp_path, dropout=0.0)
-    with pytest.raises(TrainingError, match=r"has no dropout.*set encoder\.dropout"):
+    with pytest.raises(TrainingError, match=r"has no dropout.*Set encoder\.dropout"):
         build_objective(encoder, SimCSEConfig())
 
 

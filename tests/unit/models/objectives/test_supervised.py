@@ -200,12 +200,12 @@ def test_the_control_adds_pairs_to_the_cross_entropy(encoder):
 @pytest.mark.parametrize("config", [SoftmaxConfig(classes=2), SCLConfig(classes=2)], ids=lambda c: c.name)
 def test_a_label_beyond_the_classes_is_refused(encoder, config):
     objective = build_objective(encoder[0], config)
-    with pytest.raises(TrainingError, match=r"labels from 0 to 2 in a batch, expected 0 to 1; set .*classes"):
+    with pytest.raises(TrainingError, match=r"a batch has labels from 0 to 2, expected 0 to 1\. Set .*classes"):
         objective(real_batch(encoder[1], [0, 1, 2, 0]), 64)
 
 
 def test_a_feature_is_named_once():
-    with pytest.raises(ValidationError, match="one is there twice"):
+    with pytest.raises(ValidationError, match="a feature occurs twice"):
         SoftmaxConfig(features=("u", "u"))
 
 

@@ -127,7 +127,7 @@ def test_the_state_of_another_run_is_refused(tokenizer, tmp_path: Path):
     pretrain(build_translator(SHAPE, tokenizer, seed=0), pairs(tokenizer), learning, ignore, tmp_path)
     others = [(5, 1.0, learning), (0, 0.5, learning), (0, 1.0, learning.model_copy(update={"steps": 3}))]
     for seed, share, config in others:
-        with pytest.raises(ResumeError, match=r"step-00000002 is a snapshot \(step 2\) of a run with other data"):
+        with pytest.raises(ResumeError, match=r"step-00000002: the snapshot \(step 2\) is of another run"):
             pretrain(build_translator(SHAPE, tokenizer, seed), pairs(tokenizer, share), config, ignore, tmp_path)
 
 

@@ -84,7 +84,7 @@ def test_fewer_dimensions_are_read_by_sentence_transformers(tiny, tmp_path):
 
 
 def test_dimensions_that_are_not_there_are_refused(tiny):
-    with pytest.raises(EncoderError, match=rf"vectors of width {WIDTH}, {WIDTH} dimensions are asked for"):
+    with pytest.raises(EncoderError, match=rf"--dims is {WIDTH}, expected less than the encoder.s width {WIDTH}"):
         shortened(tiny[0], np.eye(WIDTH), WIDTH)
 
 

@@ -7,7 +7,7 @@ from models.training.config import CollapseConfig, TrainingConfig
 from models.training.dev_evaluation import Evaluation
 from models.training.health import divergence_remedy, finding_of
 
-COLLAPSED, UNLEARNT = "representations collapsed", "the encoder unlearnt"
+COLLAPSED, UNLEARNT = "representations collapsed", "the encoder got worse"
 START = Evaluation(0, alignment=0.3, uniformity=-1.0, std=0.4, effective_rank=60.0, dev_spearman=0.58)
 CONFIG = TrainingConfig(
     precision="fp32", collapse=CollapseConfig(max_dev_drop=0.15, min_effective_rank=2.0, min_std=0.01, patience=2)
@@ -48,7 +48,7 @@ def test_the_case_that_was_called_a_collapse_with_healthy_vectors_is_a_decline()
     now = later(13, effective_rank=199.0, dev_spearman=0.716)
     config = CONFIG.model_copy(update={"objective": BSLConfig(target_norm="standardize"), "lr": 5e-4})
     finding = finding_of([start, now], config, final=True)
-    assert finding.startswith("the encoder unlearnt by step 13: ")
+    assert finding.startswith("the encoder got worse by step 13: ")
     assert "target_norm" not in finding
     assert "lower training.lr (now 0.0005) to 5e-05" in finding
     assert "contrastive_weight=0.1" in finding
@@ -73,7 +73,7 @@ def test_a_start_that_gives_every_dev_pair_one_cosine_has_nothing_to_fall_from()
 def test_a_step_without_a_figure_is_not_the_best():
     history = [START, later(10), later(20, dev_spearman=float("nan")), later(30, dev_spearman=0.2)]
     best = [later(0, dev_spearman=0.5), *history[1:]]
-    assert "dev was best at step 10" in finding_of(best, CONFIG, final=True)
+    assert "The dev score was best at step 10" in finding_of(best, CONFIG, final=True)
 
 
 def test_without_a_dev_set_geometry_decides():
@@ -89,10 +89,10 @@ def test_without_thresholds_nothing_stops():
 @pytest.mark.parametrize(
     ("objective", "advice"),
     [
-        (BSLConfig(), "set training.objective.target_norm to 'standardize'"),
-        (BSLConfig(target_norm="center"), "set training.objective.contrastive_weight to 0.1"),
-        (BSLConfig(target_norm="center", contrastive_weight=0.1), "lower training.lr"),
-        (ContrastiveConfig(), "lower training.lr"),
+        (BSLConfig(), "Set training.objective.target_norm to 'standardize'"),
+        (BSLConfig(target_norm="center"), "Set training.objective.contrastive_weight to 0.1"),
+        (BSLConfig(target_norm="center", contrastive_weight=0.1), "Lower training.lr"),
+        (ContrastiveConfig(), "Lower training.lr"),
     ],
     ids=str,
 )
@@ -106,11 +106,11 @@ def test_a_collapse_is_answered_by_what_the_settings_leave_open(objective, advic
 
 def test_a_decline_names_the_step_that_was_best():
     history = [START, later(20, dev_spearman=0.6), later(40, dev_spearman=0.3)]
-    assert "dev was best at step 20: set training.max_steps to it" in finding_of(history, CONFIG, final=True)
+    assert "The dev score was best at step 20: set training.max_steps to it" in finding_of(history, CONFIG, final=True)
 
 
 def test_fp32_is_advised_to_whom_it_is_news():
-    assert divergence_remedy(CONFIG).startswith("lower training.lr")
+    assert divergence_remedy(CONFIG).startswith("Lower training.lr")
     assert divergence_remedy(CONFIG.model_copy(update={"precision": "bf16"})).startswith(
-        "train with training.precision"
+        "Set training.precision=fp32, or lower training.lr"
     )

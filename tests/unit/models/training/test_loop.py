@@ -164,7 +164,7 @@ def test_nan_stops_with_step_and_batch_saved(bert, tmp_path, step):
 
 
 def test_an_uneven_dev_set_is_refused(bert):
-    with pytest.raises(EvaluationError, match="tiny dev: 8 first sentences, 8 second, 7 scores"):
+    with pytest.raises(EvaluationError, match="tiny dev: 8 first sentences, 8 second sentences and 7 scores"):
         run(bert, dev=type(DEV)(DEV.name, DEV.texts_1, DEV.texts_2, list(DEV.scores)[:7]))
 
 

@@ -96,7 +96,7 @@ def test_a_process_killed_again_and_again_goes_on_to_the_same_end(folder, undist
         # SIGKILL leaves the snapshot before the step; SIGTERM saves the step and logs it.
         assert process.returncode == -signal.Signals[name], process.stderr
         assert (work / f"step-{step:08d}").is_dir() == (name == "SIGTERM")
-    assert f"asked to stop after step {STEPS - 1} of {STEPS}; its state is saved in {work}" in process.stderr
+    assert f"stopped on request after step {STEPS - 1} of {STEPS}. Its state is saved in {work}" in process.stderr
     assert_same(run(folder, work=work), undisturbed, tmp_path / "out")
 
 
@@ -143,7 +143,7 @@ def test_a_head_that_is_not_whole_is_damage(tmp_path, head):
 def test_the_snapshot_of_another_run_is_refused_and_stays(folder, tmp_path):
     with pytest.raises(InterruptedRunError):
         run(folder, work=tmp_path, should_stop=stop_at(4))
-    with pytest.raises(ResumeError, match=r"step-00000004 is a snapshot \(step 4\) of a run with other data"):
+    with pytest.raises(ResumeError, match=r"step-00000004: the snapshot \(step 4\) is of another run"):
         run(folder, CONFIG.model_copy(update={"lr": 2e-2}), work=tmp_path)
     assert run(folder, work=tmp_path).steps == STEPS
 
@@ -176,7 +176,7 @@ def test_a_newer_format_is_refused(folder, tmp_path):
     head.write_text(head.read_text().replace('"format": 3', '"format": 4'))
     with pytest.raises(ResumeError, match="snapshot format 4, expected 3"):
         read_snapshot(saved)
-    with pytest.raises(ResumeError, match="resume with the version that wrote it"):
+    with pytest.raises(ResumeError, match="Resume with the version that wrote it"):
         run(folder, work=tmp_path)
     assert saved.is_dir()
 

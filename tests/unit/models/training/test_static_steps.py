@@ -94,7 +94,7 @@ def test_smaller_last_batches_take_the_packed_step(tmp_path, taken):
 @pytest.mark.parametrize(
     ("objective", "reason"),
     [
-        (MaskedLMConfig(), "MaskedLM chooses what it reads on the CPU"),
+        (MaskedLMConfig(), "MaskedLM selects its inputs on the CPU"),
         (SCLConfig(), "SCL reads groups, labels on the CPU"),
     ],
 )
@@ -103,7 +103,7 @@ def test_what_reads_its_batch_on_the_cpu_is_packed_and_says_so(tmp_path, taken, 
         run(write_tiny(tmp_path / "model"), config_of(objective), static_shapes=True, dev=None)
     assert not taken
     said = [record.getMessage() for record in caplog.records if record.name == static_steps.__name__]
-    assert said == [f"training steps are packed, not of static shapes: {reason}"]
+    assert said == [f"training steps are packed instead of static shapes: {reason}"]
 
 
 def test_a_cpu_packs_unless_asked(tmp_path, taken):

@@ -52,7 +52,7 @@ def test_a_null_is_named_by_its_row_wherever_it_stands(tokenizer, tmp_path, monk
     holed = PAIRS.with_columns(text_2=pl.when(pl.int_range(12) != 9).then("text_2"))
     with pytest.raises(TrainingError, match="text_2 of pair 9 is null"):
         open_token_cache(tmp_path, holed.lazy(), reader(tokenizer, 24))
-    with pytest.raises(TrainingError, match=r"lack \['text_2'\]"):
+    with pytest.raises(TrainingError, match=r"lack the columns \['text_2'\]"):
         open_token_cache(tmp_path, PAIRS.drop("text_2").lazy(), reader(tokenizer, 24))
 
 
@@ -102,10 +102,10 @@ def test_the_digest_is_of_all_that_decides_a_batch(tokenizer, tmp_path, teacher)
 @pytest.mark.parametrize(
     ("needs", "pairs", "message"),
     [
-        ("labels", LABELLED.drop("label"), "label of pair 0 is not there, and the objective needs labels"),
-        ("groups", LABELLED.with_columns(group=None), "group of pair 0 is null, and the objective needs groups"),
+        ("labels", LABELLED.drop("label"), "label of pair 0 is missing, but the objective needs labels"),
+        ("groups", LABELLED.with_columns(group=None), "group of pair 0 is null, but the objective needs groups"),
         ("scores", LABELLED.with_columns(score=pl.int_range(12) / 10), r"score of pair 11 is 1\.1, expected 0 to 1"),
-        ("teacher", LABELLED.with_columns(sentence_id=2 * pl.int_range(12)), "sentence_id of pair 6 is 12, for which"),
+        ("teacher", LABELLED.with_columns(sentence_id=2 * pl.int_range(12)), "no vector for sentence_id 12 of pair 6"),
     ],
 )
 def test_pairs_that_lack_it_are_refused_by_column_and_row(
@@ -117,7 +117,7 @@ def test_pairs_that_lack_it_are_refused_by_column_and_row(
 
 
 def test_an_objective_that_needs_a_teacher_is_not_left_without(tokenizer, tmp_path):
-    with pytest.raises(TrainingError, match="needs a teacher's vectors and none were given"):
+    with pytest.raises(TrainingError, match="needs a teacher's vectors, but there is no teacher"):
         open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), frozenset({"teacher"}))
 
 
@@ -127,5 +127,5 @@ def test_a_teacher_is_read_as_a_map_of_its_files(tmp_path, teacher):
     assert isinstance(mapped.vectors, np.memmap)
     assert mapped.digest == teacher.digest == open_teacher(tmp_path, "t", rows.lazy()).digest
     np.testing.assert_array_equal(mapped.vectors_of(np.array([9, 2], dtype=np.uint64)), teacher.vectors[[9, 2]])
-    with pytest.raises(TrainingError, match="ids do not rise"):
+    with pytest.raises(TrainingError, match="ids are not sorted"):
         open_teacher(tmp_path, "other", rows.reverse().lazy())

@@ -62,9 +62,13 @@ def test_every_transform_has_settings_that_name_it():
 @pytest.mark.parametrize(
     ("change", "dimensions", "message"),
     [
-        (lambda vectors: vectors, D + 1, "whitening to 7 dimensions of vectors of width 6"),
-        (lambda vectors: vectors[:4], None, "4 vectors of width 6 vary in 3 directions, expected 6 or more"),
-        (lambda vectors: vectors[:1], 1, "1 vectors of width 6 vary in 0 directions"),
+        (lambda vectors: vectors, D + 1, "dimensions is 7, expected at most the width of the vectors, 6"),
+        (
+            lambda vectors: vectors[:4],
+            None,
+            "cannot whiten to 6 dimensions: 4 vectors of width 6 vary in only 3 directions",
+        ),
+        (lambda vectors: vectors[:1], 1, "1 vectors of width 6 vary in only 0 directions"),
         (lambda vectors: vectors.index_fill(0, torch.tensor([2]), torch.nan), None, "vector 2 of the corpus is not"),
     ],
 )

@@ -186,7 +186,7 @@ def test_a_model_that_ctranslate2_would_run_otherwise_is_refused(tmp_path: Path)
     with torch.no_grad():
         model.get_decoder().embed_tokens.weight[model.config.pad_token_id] = 1.0
     model.save_pretrained(folder)
-    with pytest.raises(TranslatorLoadError, match="not zero; set backend: transformers"):
+    with pytest.raises(TranslatorLoadError, match=r"not zero\. Set backend: transformers"):
         convert_once(folder, tmp_path / "converted")
 
 
@@ -223,5 +223,5 @@ def test_auto_becomes_what_runs_there(asked: dict[str, str], device: str, found:
 
 
 def test_a_precision_that_the_backend_lacks_is_an_error() -> None:
-    with pytest.raises(TranslatorLoadError, match="transformers does not compute in int8 on cpu; it offers fp32, bf16"):
+    with pytest.raises(TranslatorLoadError, match="transformers does not support int8 on cpu; it supports: fp32, bf16"):
         resolve(TINY.model_copy(update={"backend": "transformers", "precision": "int8"}), "cpu")

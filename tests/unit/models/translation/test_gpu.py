@@ -131,15 +131,15 @@ def test_wrong_products_do_not(monkeypatch: pytest.MonkeyPatch, precision: Any) 
     play(monkeypatch, ComputesWrongly)
     found = gpu.fault("cuda", precision)
     assert found is not None
-    assert found.startswith(f"GPU 0 computes wrong products in {precision}: found log-probabilities from -")
+    assert found.startswith(f"GPU 0 computes wrong products in {precision} (found a first log-probability of -")
 
 
 @pytest.mark.parametrize(
     ("device", "precision", "reason"),
     [
-        ("mps", "fp16", "it runs on CPUs and NVIDIA GPUs only"),
-        ("cuda:1", "fp16", "it finds 1 NVIDIA GPUs, expected cuda:1"),
-        ("cuda", "bf16", "GPU 0 does not compute in bf16"),
+        ("mps", "fp16", "it runs only on CPUs and NVIDIA GPUs"),
+        ("cuda:1", "fp16", "found 1 NVIDIA GPUs, expected cuda:1"),
+        ("cuda", "bf16", "GPU 0 does not support bf16"),
     ],
 )
 def test_the_reason_is_given(monkeypatch: pytest.MonkeyPatch, device: str, precision: Any, reason: str) -> None:
@@ -150,15 +150,15 @@ def test_the_reason_is_given(monkeypatch: pytest.MonkeyPatch, device: str, preci
 def test_an_engine_that_was_asked_for_by_name_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     play(monkeypatch, FailsAtFirstBatch)
     asked = AUTO.model_copy(update={"backend": "ctranslate2"})
-    with pytest.raises(TranslatorLoadError, match=r"not compute in fp16 on cuda \(Library libcublas.*offers nothing"):
+    with pytest.raises(TranslatorLoadError, match=r"not support fp16 on cuda \(Library libcublas.*it supports: none"):
         resolve(asked, "cuda")
 
 
 @pytest.mark.parametrize(
     ("said", "kind", "told"),
     [
-        (MISSING, TranslatorLoadError, r"cannot be used on cuda: Library libcublas.*bsl-pipeline\[gpu\]"),
-        ("CUDA failed with error out of memory", DeviceMemoryError, "cuda has no room for the translator"),
+        (MISSING, TranslatorLoadError, r"does not work on cuda: Library libcublas.*bsl-pipeline\[gpu\]"),
+        ("CUDA failed with error out of memory", DeviceMemoryError, "cuda: not enough memory for the translator"),
     ],
 )
 def test_a_folder_is_not_blamed_for_the_machine(
@@ -179,7 +179,7 @@ def test_a_damaged_folder_is(tiny: Path, tmp_path: Path) -> None:
     config = resolve(AUTO, "cpu")
     load_fast(tiny, config, CPU, tmp_path / "converted")
     (tmp_path / "converted" / "model.bin").write_bytes(b"no model")
-    with pytest.raises(TranslatorLoadError, match="check that the copy is complete"):
+    with pytest.raises(TranslatorLoadError, match="Check that the copy is complete"):
         load_translator(tiny, config, CPU, tmp_path / "converted")
 
 

@@ -48,7 +48,7 @@ def test_pinned_translations_pass_when_met() -> None:
         (GERMAN | {"The boy is reading a book.": "die die die die die die"}, "1 of 3 are bad \\(loop\\)"),
         (dict.fromkeys(GERMAN, "Das ist ein Satz."), "the same translation"),
         ({text: text for text in GERMAN}, "3 of 3 are bad \\(copy\\)"),
-        (dict(zip(GERMAN, PLAIN_SENTENCES["fr"], strict=True)), "letter triples"),  # the wrong target token
+        (dict(zip(GERMAN, PLAIN_SENTENCES["fr"], strict=True)), "letter trigrams"),  # the wrong target token
     ],
 )
 def test_what_is_not_language_stops(phrases: dict[str, str], fault: str) -> None:
@@ -68,7 +68,7 @@ def test_a_translation_other_than_pinned_stops_and_shows_both() -> None:
     [
         ({"gain": 20, "end_bias": 0}, "3 of 3 are bad \\(loop\\)"),
         ({"gain": 1, "end_bias": 5}, "3 of 3 are bad \\(empty\\)"),
-        ({"gain": 1, "end_bias": 0}, "letter triples|the same translation"),
+        ({"gain": 1, "end_bias": 0}, "letter trigrams|the same translation"),
     ],
 )
 def test_random_weights_stop(tmp_path: Path, weights: dict[str, float], fault: str) -> None:

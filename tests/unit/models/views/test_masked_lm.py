@@ -95,7 +95,9 @@ def test_a_model_without_mask_is_refused(tmp_path: Path) -> None:
 
 def test_a_model_without_its_head_is_refused(tmp_path: Path) -> None:
     """transformers would initialise a random head, and every refilled token would be noise."""
-    with pytest.raises(MaskedLMError, match=r"lacks \d+ weights of a masked language model \(first: cls\.predictions"):
+    with pytest.raises(
+        MaskedLMError, match=r"\d+ weights of a masked language model are missing \(first: cls\.predictions"
+    ):
         MaskedLM(write_tiny(tmp_path / "model"), "cpu")
 
 

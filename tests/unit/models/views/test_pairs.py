@@ -169,6 +169,6 @@ def test_pairs_and_counts_do_not_hang_on_the_number_of_ranges(seed: int | None, 
 def test_views_that_are_the_same_everywhere_stop() -> None:
     views = VIEWS.with_columns(text=pl.lit("OK.")).filter(pl.col("sentence_id") <= 2)
     config = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-de"),), drop_identical=True)
-    with pytest.raises(MissingViewError, match="in all 2 the two views are the same text"):
+    with pytest.raises(MissingViewError, match="both views of all 2 pairs are the same text"):
         require_pairs(count_pairs(whole(views), config, 0))
     require_pairs(count_pairs(whole(views), config.model_copy(update={"drop_identical": False}), 0))

@@ -71,5 +71,5 @@ def test_a_slip_in_a_set_s_name_is_noticed():
 def test_the_command_fills_folders_only(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["mirror", "s3://bucket/mirror"]) == 2
-    assert "is no folder of this machine; fill a folder and copy it there" in capsys.readouterr().err
+    assert "is not a folder on this machine. Fill a local folder and copy it there" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

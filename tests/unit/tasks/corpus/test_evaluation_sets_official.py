@@ -118,7 +118,7 @@ def test_wrong_column_and_nothing_at_all(tmp_path):
     )
     with pytest.raises(SourceError, match=r"sts12 test: column 'sentence2' is missing.*did you mean 'sentence_2'"):
         read_scored_set(resolve_scored_set(RunContext(mirror=str(tmp_path)), "sts12/test"))
-    with pytest.raises(SourceError, match="none of the sets can be had"):
+    with pytest.raises(SourceError, match="none of the sets is available"):
         available(RunContext(mirror=str(tmp_path)), ["sts12/test", "stsb-mt/test"])
 
 
@@ -126,7 +126,7 @@ def test_suites_and_their_misspellings():
     assert names_of(["sts"])[-2:] == ("stsb/test", "sickr/test")
     assert names_of(["sts17", "sts17-en-en/test"]) == names_of(["sts17"])
     assert set(names_of(["all"])) > set(names_of(["sts-tok"]))
-    with pytest.raises(UnknownSuiteError, match="did you mean 'sts17'"):
+    with pytest.raises(UnknownSuiteError, match="Did you mean 'sts17'"):
         names_of(["sts_17"])
-    with pytest.raises(UnknownSuiteError, match="no set"):
+    with pytest.raises(UnknownSuiteError, match="unknown suite or set 'snli/test'"):
         names_of(["snli/test"])

@@ -17,7 +17,7 @@ from storage.artifacts.schemas import PASSAGES
 from storage.sources.labels import LabelSource, label_source
 from storage.sources.own_text import ReadingConfig
 from tasks.adaptation import check_asked
-from tasks.corpus.labels import judging_labels, labelled_rows, summary_of
+from tasks.corpus.labels import evaluation_labels, labelled_rows, summary_of
 from tasks.corpus.passages import learnt, read_passages
 from tasks.stage.run_context import RunContext
 from tasks.views.pairs import pair_own_labels
@@ -82,7 +82,7 @@ def test_where_the_text_is_labelled_itself_nothing_that_judges_is_learnt(
     assert judging == {*TEXTS} - texts
     assert (len(texts) == 280) if use == "field" else (0.6 < len(texts) / 280 < 0.8)
     if use != "field":
-        labelled = judging_labels(site.open_store(), passages, source, use, seed=0)
+        labelled = evaluation_labels(site.open_store(), passages, source, use, seed=0)
         assert labelled is not None
         assert {*labelled.first} == judging
 
@@ -107,39 +107,41 @@ def test_a_rare_class_is_left_out_and_told(site: RunContext, tmp_path: Path) -> 
     labels = ["rare" if n < 5 else ("bad", "good")[n % 2] for n in range(200)]
     pl.DataFrame({"text": [f"Some other text of number {n}." for n in range(200)], "label": labels}).write_csv(path)
     source, passages = label_source(str(path)), _published(site, _parts(TEXTS, held=120))
-    labelled = judging_labels(site.open_store(), passages, source, "judge", seed=0)
+    labelled = evaluation_labels(site.open_store(), passages, source, "judge", seed=0)
     assert labelled is not None
     assert labelled.names == ("bad", "good")
     figures = site.open_store().manifest(_learnt(site, passages, source, use="judge")).figures
     assert summary_of(figures, source) == [
-        "Left out of your labels, for too few of their rows can be used: rare (5 rows)."
+        "Excluded from your labels because too few of their rows are usable: rare (5 rows)."
     ]
 
 
 @pytest.mark.parametrize(
-    ("kind", "what"), [("classes", "rows"), ("pairs", "pairs that share texts with both parts, or")]
+    ("kind", "what"), [("classes", "rows that"), ("pairs", "pairs that share texts with both parts, or")]
 )
 def test_rows_that_do_nothing_are_told_in_a_sentence(kind: Literal["classes", "pairs"], what: str) -> None:
     source = LabelSource(digest="", format="csv", kind=kind, texts=("text",), label="label", path="own.csv")
-    told = f"Left out of your labels: 5 {what} of which a sentence is learnt."
+    told = f"Excluded from your labels: 5 {what} contain a training sentence."
     assert summary_of({"rare_classes": {}, "idle_labels": 5}, source) == [told]
 
 
 def test_labels_that_leave_nothing_to_learn_are_refused(site: RunContext, tmp_path: Path) -> None:
     texts = [*TEXTS[:20], *(f"Another text of number {n} that stands nowhere else." for n in range(60))]
     joined = _file(tmp_path, [" ".join(TEXTS[:20]), *texts])  # one group of rows contains all training text
-    with pytest.raises(EmptyCorpusError, match=r"all 10 sentences that could be learnt .* give text beside the labels"):
+    with pytest.raises(
+        EmptyCorpusError, match=r"all 10 training sentences occur in test labels.* Give text in addition"
+    ):
         _learnt(site, _published(site, _parts(TEXTS[:20], held=10)), joined, use="judge")
 
 
 def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: RunContext, tmp_path: Path) -> None:
     passages = _published(site, _parts(TEXTS, held=20))
-    with pytest.raises(EvaluationError, match=r"too few documents .* found 20 sentences of 20 .* part 'report'; give"):
+    with pytest.raises(EvaluationError, match=r"too few documents: .*found 20 sentences of 20 .* part 'report'"):
         check_asked(site, passages)
     few = _file(tmp_path, TEXTS[:12])
-    with pytest.raises(EvaluationError, match=r"12 labelled rows, of which 12 judge: 0 of 2 classes have rows enough"):
+    with pytest.raises(EvaluationError, match=r"12 rows \(12 test labels\): 0 of 2 classes have enough rows"):
         _learnt(site, passages, few, use="judge")
-    with pytest.raises(EvaluationError, match=r"12 labelled rows, of which 12 judge and 0 teach: 0 of 2 classes"):
+    with pytest.raises(EvaluationError, match=r"12 rows \(12 test labels, 0 training labels\): 0 of 2 classes"):
         _learnt(site, passages, few, use="field")
 
 

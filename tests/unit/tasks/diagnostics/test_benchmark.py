@@ -134,7 +134,7 @@ def test_a_section_that_breaks_off_keeps_its_rows_and_says_why():
     error = torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")
     *before, last = as_far_as_it_goes("training", broken_off(error), must=False)
     assert [row.name for row in before] == ["before"]
-    assert last == not_run("training: to its end", "OutOfMemoryError: CUDA out of memory.")
+    assert last == not_run("training: complete", "OutOfMemoryError: CUDA out of memory.")
     assert [*as_far_as_it_goes("vectors", broken_off(error), must=True)][-1].verdict == "MISSED"
 
 
@@ -158,7 +158,7 @@ def test_a_section_is_cut_at_its_budget_and_says_so():
     *rows, last = within("probes", as_far_as_it_goes("probes", slow(log), must=True), 0.3)
     assert time.monotonic() - began < 3
     assert [row.name for row in rows] == ["first", "second"]
-    assert last == not_run("probes: to its end", "cut after its 0.3 s")
+    assert last == not_run("probes: complete", "cut after 0.3 s")
     assert log == ["cleaned up"]
 
 
@@ -208,7 +208,7 @@ def test_the_bench_comes_to_its_end_when_no_section_has_time(monkeypatch):
     monkeypatch.setitem(BUDGETS, "cpu", dict.fromkeys(BUDGETS["cpu"], 0.05))
     monkeypatch.setattr(bench_module, "LEAST_S", 0.05)
     rows = list(bench_module.bench("cpu", quick=True))
-    cut = [row.name.removesuffix(": to its end") for row in rows if isinstance(row, Check) and "cut after" in row.found]
+    cut = [row.name.removesuffix(": complete") for row in rows if isinstance(row, Check) and "cut after" in row.found]
     sections = [name for name in BUDGETS["cpu"] if name != "training"]
     assert set(cut) == {*sections, "training, 64 pairs a step"}
     assert [row.name for row in rows][:1] == ["limit: products, fp32"]

@@ -47,9 +47,9 @@ def test_every_device_multiplies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     run = recipe("tiny").model_copy(update={"augment": AugmentConfig()})
     [device] = [check for check in examine(site, run, []) if check.subject == "device"]
     assert device.verdict == "ok"
-    assert "products are right on cpu" in device.found
+    assert "matrix products are correct on cpu" in device.found
     multiply = torch.Tensor.__matmul__
     off = {torch.float32: 1.0, torch.float64: 0.0}  # float32: computed by the device; float64: expected
     monkeypatch.setattr(torch.Tensor, "__matmul__", lambda one, other: multiply(one, other) + off[one.dtype])
     [device] = [check for check in examine(site, run, []) if check.subject == "device"]
-    assert (device.verdict, device.found.partition(";")[0]) == ("NO", "cpu multiplies wrongly")
+    assert (device.verdict, device.found.partition(" (")[0]) == ("NO", "cpu computes wrong matrix products")

@@ -60,7 +60,9 @@ def test_a_table_of_words_has_no_dropout(saved: Path, tmp_path: Path) -> None:
     assert {"simcse", "bsl"} <= named == {*inapplicable(METHODS, table, FieldSettings())}
     text = tmp_path / "own.txt"
     text.write_text("It has rained for days.\n")
-    with pytest.raises(EncoderError, match="words is a table of words, which has no dropout"):
+    with pytest.raises(
+        EncoderError, match=r"words: --views dropout needs a transformer .found a table of word vectors"
+    ):
         run_adapt([str(text)], str(tmp_path / "words"), None, AdaptConfig(views="dropout"), site)
 
 
@@ -89,5 +91,5 @@ def test_a_graph_is_read_as_its_folder_says_and_never_trained(saved: Path, tmp_p
     (saved / "model.safetensors").rename(tmp_path / "away.safetensors")
     start, given = resolve_encoder(site, EncoderConfig(model=str(saved / named)))
     assert with_saved_settings(site, start, given).pooling == "cls"
-    with pytest.raises(EncoderError, match="no gradients, expected weights to train"):
+    with pytest.raises(EncoderError, match=r"no gradients \(expected weights to train"):
         check_learns(start)

@@ -42,7 +42,7 @@ def test_a_run_takes_the_object_s_vectors_by_their_key(site, config):
     rows = store.scan(corpus).join(store.scan(taught), on="sentence_id").collect()
     np.testing.assert_array_equal(rows["embedding"].to_numpy(), np.array(lengths(rows["text"].to_list())))
     assert made_of(store, taught) == {"vectors": "object lengths"}
-    assert look_at_encoder(site, EncoderConfig(model=made.path)) == f"{made}, vectors that a teacher made"
+    assert look_at_encoder(site, EncoderConfig(model=made.path)) == f"{made}, stored vectors of a teacher"
 
 
 def test_equal_vectors_are_one_teacher_and_others_another(site, config):
@@ -54,7 +54,9 @@ def test_equal_vectors_are_one_teacher_and_others_another(site, config):
 def test_vectors_of_another_corpus_or_of_none_are_refused(site, config):
     made = embed_corpus(lengths, config.ingest, site)
     teachers, other = find_teachers(site, [EncoderConfig(model=made.path)]), CorpusRef(key=f"{5:064x}")
-    with pytest.raises(SourceError, match=r"vectors of corpus/.*, expected those of corpus/0+5; let the teacher embed"):
+    with pytest.raises(
+        SourceError, match=r"vectors of corpus/.* \(expected corpus/0+5\)\. Embed this run's corpus with the teacher"
+    ):
         check_teaching(site, other, teachers, DistilConfig())
     with pytest.raises(ArtifactMissingError, match="matches nothing"):
         find_teachers(site, [EncoderConfig(model="embeddings/abcd")])
@@ -64,14 +66,16 @@ def test_vectors_that_were_only_fitted_on_the_corpus_are_refused(site, config):
     corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
     made = embed_tfidf(site, corpus, corpus)
     teachers = find_teachers(site, [EncoderConfig(model=made.path)])
-    with pytest.raises(SourceError, match="holds 3 rows of sparse_embeddings, expected one of `embeddings` for each"):
+    with pytest.raises(
+        SourceError, match=r"contains 3 rows of sparse_embeddings \(expected one row of `embeddings` for each"
+    ):
         check_teaching(site, corpus, teachers, DistilConfig())
     few = EmbeddingsRef(key=f"{6:064x}")
     inputs = {"corpus": InputEntry(kind="corpus", key=corpus.key, digest="")}
     with site.open_store().draft(few, Provenance(stage_version=1, config={}, inputs=inputs)) as draft:
         vector = np.ones((1, 2), dtype=np.float32)
         draft.write(pl.DataFrame({"sentence_id": pl.Series([1], dtype=pl.UInt64), "embedding": vector}))
-    with pytest.raises(SourceError, match="holds 1 rows of embeddings, expected one of `embeddings` for each sentence"):
+    with pytest.raises(SourceError, match=r"contains 1 rows of embeddings \(expected one row of `embeddings`"):
         check_teaching(site, corpus, [few], DistilConfig())
 
 

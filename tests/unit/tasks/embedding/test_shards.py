@@ -102,5 +102,5 @@ def test_a_sentence_of_a_shard_without_a_vector_is_named(tmp_path, model):
     snow = AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids("snow")
     weights["embeddings.word_embeddings.weight"][snow] = 3e38
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(EncoderError, match=r"^a sentence of the corpus: '.*snow.*' has an embedding"):
+    with pytest.raises(EncoderError, match=r"^corpus sentence: '.*snow.*' has an embedding"):
         embedded(site_in(tmp_path / "store"), resolve_model(str(folder)))

@@ -86,7 +86,7 @@ def one_more(monkeypatch):
 def test_one_more_kind_is_one_line_of_the_table(one_more):
     assert names_of([TOY]) == (TOY,)
     assert names_of(["all"])[-1] == TOY
-    with pytest.raises(kinds.UnknownSuiteError, match=f"did you mean '{TOY}'.*suites are .*{TOY} and all"):
+    with pytest.raises(kinds.UnknownSuiteError, match=f"Did you mean '{TOY}'.*Suites: .*{TOY}, all"):
         names_of(["paraphrase"])
     found = evaluate(Words(), [TOY, "embedded:stsb/dev"], bootstrap=BootstrapConfig(resamples=100)).scores
     assert found.filter(dataset=TOY)["value"].item() > 0.5

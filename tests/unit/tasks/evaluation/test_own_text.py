@@ -81,5 +81,5 @@ def test_systems_of_several_seeds_meet_the_same_draws_and_questions_are_one_grou
 def test_text_of_which_nothing_can_be_asked_is_refused(tmp_path):
     path = tmp_path / "short.txt"
     path.write_text("One sentence about the river.\n")
-    with pytest.raises(EvaluationError, match="too few documents to tell"):
+    with pytest.raises(EvaluationError, match="too few documents: "):
         available(RunContext(), [f"own:{path}"])

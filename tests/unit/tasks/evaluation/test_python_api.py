@@ -77,8 +77,8 @@ class Given:
     ("vectors", "message"),
     [
         (lambda texts: np.ones((len(texts) + 1, 4)), r"mine test, row 1, sentence1: .*shape \(5, 4\) for 4 texts"),
-        (lambda texts: np.ones(len(texts)), r"shape \(4,\) for 4 texts, expected \(4, d\)"),
-        (lambda texts: [[1.0] * (3 + (text == "it rains")) for text in texts], "is no matrix"),
+        (lambda texts: np.ones(len(texts)), r"shape \(4,\) for 4 texts \(expected \(4, d\)"),
+        (lambda texts: [[1.0] * (3 + (text == "it rains")) for text in texts], "is not a matrix"),
         (
             lambda texts: [[np.nan if text == "it rains" else 1.0] for text in texts],
             "mine test, row 2, sentence2: the vector of 'it rains' is not finite",
@@ -94,7 +94,9 @@ def test_bad_encoders_are_refused_with_data_set_and_row(scored, vectors, message
 def test_an_encoder_that_changes_its_width_is_refused(scored, monkeypatch):
     monkeypatch.setattr(python_encoders, "CALL_TEXTS", 2)
     widths = iter([4, 5])
-    with pytest.raises(EvaluationError, match="row 1, sentence2: the encoder gives vectors of 5 numbers, 4 before"):
+    with pytest.raises(
+        EvaluationError, match=r"row 1, sentence2: encode\(\) returned vectors of 5 dimensions \(expected 4"
+    ):
         scored(Given(lambda texts: np.ones((len(texts), next(widths)))))
 
 
@@ -104,7 +106,7 @@ def test_from_python_by_the_names_of_sets():
     assert list(found.missing) == ["stsb-mt/test"]
     found = evaluate(Letters(), suite=["embedded:stsb/test", "stsb-supervised"])
     assert "cannot be fine-tuned" in found.missing["stsb-supervised"]
-    with pytest.raises(SourceError, match="only protocols that fine-tune"):
+    with pytest.raises(SourceError, match="all requested sets fine-tune the encoder"):
         evaluate(Letters(), suite=["stsb-supervised"])
-    with pytest.raises(UnknownSuiteError, match="is no suite"):
+    with pytest.raises(UnknownSuiteError, match="unknown suite or set"):
         evaluate(Letters(), suite=["stss"])

@@ -64,7 +64,7 @@ def test_names_of_systems_are_told_apart(site, tmp_path):
     folder = str(tmp_path / "bare")
     (found,) = find_encoder_systems(site, [folder], Reading(), "bf16")
     assert found.label.endswith("bare (bf16)")
-    with pytest.raises(ValueError, match="two models would both be called"):
+    with pytest.raises(ValueError, match="two models have the same name"):
         find_encoder_systems(site, [folder, f"{folder}/"], Reading(), "fp32")
 
 

@@ -15,6 +15,7 @@ from storage.sources.mirror import fill_cache
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of, unique_sentences
+from tasks.evaluation.kinds import UnknownSuiteError, find_set
 from tasks.evaluation.transfer import TransferKind
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows, write_files
@@ -189,8 +190,8 @@ def test_a_real_set_has_the_rows_that_are_declared(name):
 def test_a_set_that_nobody_has_is_named(hub, tmp_path):
     with pytest.raises(SourceError, match=r"datasets-for-simcse@e145e8b\w+: the Hub has no such repository"):
         rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "mr"))
-    with pytest.raises(SourceError, match="names no transfer set; expected one of mr, cr"):
-        TransferKind().find(RunContext(), "imdb")
+    with pytest.raises(UnknownSuiteError, match="unknown suite or set 'imdb'"):
+        find_set(RunContext(), "imdb")
 
 
 def test_rows_are_sorted_by_words_then_class_then_as_they_came():

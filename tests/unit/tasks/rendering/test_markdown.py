@@ -84,5 +84,5 @@ def test_the_verdict_comes_first_and_every_block_has_a_form() -> None:
 def test_a_section_for_html_alone_has_no_text_and_no_file() -> None:
     charts = Charts([score_chart([Mark("x", "before", 50.0)], "on a set")])
     assert "Part" not in markdown(page_of(charts, html_only=True))
-    assert page_of(charts, html_only=True).filed == []
-    assert [chart.file for chart in page_of(charts).filed] == ["scores.svg"]
+    assert page_of(charts, html_only=True).chart_files == []
+    assert [chart.file for chart in page_of(charts).chart_files] == ["scores.svg"]

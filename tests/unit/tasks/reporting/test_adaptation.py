@@ -16,7 +16,7 @@ from tasks.rendering.blocks import Page, Part, Prose
 from tasks.rendering.evidence import proof_rows
 from tasks.rendering.html import html
 from tasks.rendering.markdown import markdown
-from tasks.reporting.adaptation import Adapted, adaptation_page, adapted_card, evidence_part, learnt_part
+from tasks.reporting.adaptation import Adapted, adaptation_page, adapted_card, evidence_part, training_part
 
 ROW = BeforeAfter("neighbour", "MRR", "counts", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900, 9876)
 HEADLINES = {
@@ -91,20 +91,22 @@ def _adapted(word: str) -> Adapted:
 
 def _page(adapted: Adapted) -> Page:
     text = Part("Your text", [Prose("a|b.csv")])
-    parts = [evidence_part(adapted.proof, ("sickr/test",)), learnt_part(adapted, WEIGHING, None), text]
+    parts = [evidence_part(adapted.proof, ("sickr/test",)), training_part(adapted, WEIGHING, None), text]
     return adaptation_page(adapted, parts)
 
 
 def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
     page = markdown(_page(_adapted("BETTER")))
-    assert "**BETTER** than the start: MRR × 100 +3.10. Use it. Exported: the adapted encoder." in page
-    assert "| neighbour | +3.10 [+1.00, +5.00] | 0.002 | 20.0 | 23.1 | MRR | decides | 900 | 9,876 | the sent" in page
-    assert "Taken: 50 % of the trained weights, the rest from the start." in page
+    assert "**BETTER** than the original encoder: MRR × 100 +3.10. Use it. Exported: the adapted encoder." in page
+    assert (
+        "| neighbour | +3.10 [+1.00, +5.00] | 0.002 | 20.0 | 23.1 | MRR | decides | 900 | 9,876 | the next sent" in page
+    )
+    assert "Exported weights: 50 % from the trained encoder, the rest from the original encoder." in page
     assert "| 0.5 | 69.9 |" in page
     assert "| 0 | 70.0 |" in page
-    assert "Not asked, for they cannot be had here: sickr/test." in page
+    assert "Not evaluated because they are not available: sickr/test." in page
     assert "a\\|b.csv" in page
-    assert "Exported: the start, unchanged." in markdown(_page(_adapted("NO DIFFERENCE")))
+    assert "Exported: the original encoder, unchanged." in markdown(_page(_adapted("NO DIFFERENCE")))
 
 
 def test_a_set_of_the_package_keeps_its_whole_name_on_the_page() -> None:
@@ -114,12 +116,12 @@ def test_a_set_of_the_package_keeps_its_whole_name_on_the_page() -> None:
 
 def test_dropout_is_named_as_what_it_is() -> None:
     said = markdown(_page(replace(_adapted("BETTER"), views=("dropout",))))
-    assert "That two readings under dropout of a sentence belong together" in said
+    assert "Training goal: two encodings under dropout of a sentence are similar." in said
 
 
 def test_rows_say_what_each_figure_may_do() -> None:
     (row,) = proof_rows(pl.DataFrame([asdict(ROW)]))
-    assert row["it"] == "decides"
+    assert row["role"] == "decides"
     unsure = asdict(ROW) | {"before": None, "ci_low": None, "ci_high": None, "p_value": None}
     (bare,) = proof_rows(pl.DataFrame([unsure]))
     assert (bare["before"], bare["difference"], bare["p"]) == ("–", "+3.10", "")
@@ -128,8 +130,8 @@ def test_rows_say_what_each_figure_may_do() -> None:
 def test_the_html_page_has_verdict_chart_and_tables() -> None:
     page = html(_page(_adapted("NO DIFFERENCE")))
     assert '<span class="badge no-difference">NO DIFFERENCE</span>' in page
-    assert "Exported: the start, unchanged." in page
-    assert 'aria-label="Difference × 100 from the start. neighbour, MRR: +3.10"' in page
+    assert "Exported: the original encoder, unchanged." in page
+    assert 'aria-label="Difference × 100 from the original encoder. neighbour, MRR: +3.10"' in page
     assert "<small>+1.00 to +5.00</small>" in page
     assert "Loss" not in page
 
@@ -143,6 +145,6 @@ def test_the_card_of_a_start_that_was_kept_says_so() -> None:
     header = ModelCard(adapted).data
     assert (header.base_model, header.language, header.license) == ("some/encoder", ["en"], "other")
     assert "| translation of views | Helsinki-NLP/opus-mt-en-de | not declared here |" in adapted
-    assert "0.5 of the trained weights" in adapted
-    assert "this is the start, byte for byte" in kept
+    assert "Exported weights: 50 % from the trained encoder" in adapted
+    assert "this is the original encoder, byte for byte" in kept
     assert "| sentences |" not in kept

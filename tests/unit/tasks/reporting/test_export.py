@@ -91,4 +91,4 @@ def test_the_command_writes_each_form_once(store, tmp_path, capsys):
     assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.md"), "--as", "markdown"]) == 0
     assert "| org/mine | spearman, all |" in (tmp_path / "table.md").read_text()
     assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.md"), "--as", "markdown"]) == 1
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err

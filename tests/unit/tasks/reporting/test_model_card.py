@@ -41,14 +41,14 @@ def card(config):
 
 def test_tiny_names_its_materials_with_their_licences():
     text = card(recipe("tiny"))
-    assert "| encoder at the start | embedded:bert-mini | CC BY-SA 4.0 |" in text
+    assert "| original encoder | embedded:bert-mini | CC BY-SA 4.0 |" in text
     assert "| sentences | embedded:nli-sample | CC BY-SA 4.0 |" in text
     assert "| translation of views | embedded:marian-mini-en-mul |" in text
-    assert "\n**BETTER** than the start: by 2. Use it.\n" in text
+    assert "\n**BETTER** than the original encoder: by 2. Use it.\n" in text
     assert "on 5,913 pairs of views (original, bt-de, bt-fr)" in text
     assert "| stsb test: spearman, all | 54.32 [50.0, 58.0] |" in text
     assert "| contrastive_weight | 0.1 |" in text
-    assert "chosen by Spearman on embedded:stsb/dev" in text
+    assert "selected by Spearman on embedded:stsb/dev, so figures on embedded:stsb/dev are not test results" in text
     assert "Zhang, He, Liu, Bing and Li, 2021" in text
     assert 'SentenceTransformer("path/to/this/folder")' in text
 
@@ -83,7 +83,7 @@ def test_every_way_of_selecting_by_a_set_names_it_and_leaves_its_figures_out(sel
     dev = SCORES.with_columns(split=pl.lit("dev"), model=pl.lit(config.systems[-1]))
     text = run_card(config.title, config.settings, dev, CardSubject(CHECKPOINT, (5_913,), 64), VERDICT)
     assert ModelCard(text).data.eval_results is None
-    assert "chosen by Spearman on embedded:stsb/dev" in text
+    assert "selected by Spearman on embedded:stsb/dev, so figures on embedded:stsb/dev are not test results" in text
 
 
 def test_an_encoder_that_took_a_transform_in_has_a_card_of_its_own():
@@ -91,38 +91,38 @@ def test_an_encoder_that_took_a_transform_in_has_a_card_of_its_own():
     label = config.systems[0] + config.after_transform
     scores = SCORES.with_columns(model=pl.lit(label))
     text = run_card(config.title, config.settings, scores, CardSubject(CHECKPOINT, (), 64, label), None)
-    assert "with the run's whitening, fitted on its sentences, as last module" in text
+    assert "The last module is whitening, fitted on the sentences of the run." in text
     assert "this encoder's column is" in text
     assert "whitening" in ModelCard(text).data.tags
 
 
 def test_a_form_in_a_folder_of_its_own_says_what_it_is_and_leaves_out_the_wholes_figures():
-    row = {"form": "static table", "place": "static", "width": "256", "MB": "1.2", "STS-B test": "60.00 [57.0, 63.0]"}
-    text = form_card(card(recipe("tiny")), row | {"against the first": "-1.00 [-2.00, +0.10]"})
+    row = {"form": "static table", "path": "static", "width": "256", "MB": "1.2", "STS-B test": "60.00 [57.0, 63.0]"}
+    text = form_card(card(recipe("tiny")), row | {"difference": "-1.00 [-2.00, +0.10]"})
     header = ModelCard(text).data
     assert "static-embeddings" in header.tags
     assert (header.license, header.eval_results) == ("cc-by-sa-4.0", None)
-    assert "60.00 [57.0, 63.0], -1.00 [-2.00, +0.10] beside the whole encoder" in text
+    assert "60.00 [57.0, 63.0], -1.00 [-2.00, +0.10] compared with the full encoder" in text
 
 
 def test_declared_data_bring_licence_and_citation_and_undeclared_say_so():
     text = card(recipe("nli"))
     assert "Bowman et al., 2015" in text
     assert "| sentences | snli | CC BY-SA 4.0 |" in text
-    assert "| encoder at the start | google-bert/bert-base-uncased | Apache-2.0 |" in text
+    assert "| original encoder | google-bert/bert-base-uncased | Apache-2.0 |" in text
     own = configured("nli", ['ingest.sources=[{"path": "sentences.txt"}]'])
-    assert "| sentences | files of your own | not declared here |" in card(own)
+    assert "| sentences | your own files | not declared here |" in card(own)
 
 
 @pytest.mark.parametrize("setting", ["training.select=last", "evaluation.dev=null"])
 def test_without_selection_no_label_was_used(setting):
-    assert "The checkpoint was the last step, chosen by no label." in card(configured("tiny", [setting]))
+    assert "The checkpoint is the last step, selected without labels." in card(configured("tiny", [setting]))
 
 
 def test_labels_that_chose_the_pairs_are_named():
     text = card(configured("tiny-entail", ["training.select=last"]))
     assert "of views (original, entail" in text
-    assert "Pairs were chosen by labels of natural language inference. The checkpoint was the last step" in text
+    assert "Pairs were selected by labels of natural language inference. The checkpoint is the last step" in text
 
 
 def test_words_and_models_that_rewrote_sentences_are_materials():
@@ -155,7 +155,7 @@ def test_scores_that_were_learnt_are_material_and_said(name, learnt):
     text = card(recipe(name))
     assert f"| scored pairs | {learnt} | scores CC BY-SA 4.0; " in text
     assert f"on 5,913 scored pairs of {learnt}" in text
-    assert f"Scores of {learnt}, which are labels, were learnt." in text
+    assert f"Training used the labels of {learnt}." in text
     assert "of views (" not in text
 
 

@@ -34,7 +34,7 @@ def test_a_clone_names_its_commit_and_says_where_files_were_changed(clone):
 
 def test_a_folder_that_is_no_clone_is_not_taken_for_one(tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "HERE", tmp_path)
-    assert commit().startswith("unknown: neither") or len(commit()) == 40
+    assert commit().startswith("unknown: not a clone") or len(commit()) == 40
 
 
 def test_the_program_s_own_folder_is_the_root_of_its_clone():

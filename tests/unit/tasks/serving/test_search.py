@@ -131,7 +131,7 @@ def test_a_long_text_is_indexed_and_what_is_left_out_is_said(model, site, tmp_pa
     corpus = index(site, model[0], SourceSpec(path=str(path)), "fp32")
     assert long in corpus.texts
     assert len(corpus.texts) == 6
-    assert corpus.taken.startswith("6 of 126 texts taken; left out: 118 repeated, 1 empty, 1 unreadable (the first: ")
+    assert corpus.taken.startswith("6 of 126 texts read; excluded: 118 repeated, 1 empty, 1 unreadable (the first: ")
     assert "lines.txt, line 126: not UTF-8" in corpus.taken
 
 
@@ -148,7 +148,7 @@ def test_a_folder_of_several_formats_is_one_corpus(model, site, lines, tmp_path)
 
 def test_a_record_without_text_is_refused_for_rows_would_shift(model, site, tmp_path):
     pl.DataFrame({"text": [*ORIGINALS[:2], None, *ORIGINALS[2:]]}).write_parquet(tmp_path / "in.parquet")
-    with pytest.raises(SourceError, match=r"in.parquet.*3: column 'text' is null.*would not stand beside their rows"):
+    with pytest.raises(SourceError, match=r"in.parquet.*3: column 'text' is null.*so that vectors match their rows"):
         embed_file(
             site, model[0], SourceSpec(path=str(tmp_path / "in.parquet")), tmp_path / "o.parquet", "fp32", advance
         )
@@ -163,14 +163,14 @@ def test_a_folder_with_marks_of_patterns_in_its_name_is_a_folder(model, site, li
 
 def test_a_target_that_is_there_is_left(model, site, lines, tmp_path):
     (tmp_path / "out.parquet").write_text("mine")
-    with pytest.raises(StoreWriteError, match="there already"):
+    with pytest.raises(StoreWriteError, match="already exists"):
         embed_file(site, model[0], lines, tmp_path / "out.parquet", "fp32", advance)
 
 
 def test_two_columns_of_text_want_a_name(model, site, tmp_path):
     pl.DataFrame({"premise": ORIGINALS, "hypothesis": BACK_DE, "label": [0] * 4}).write_parquet(tmp_path / "in.parquet")
     spec = SourceSpec(path=str(tmp_path / "in.parquet"))
-    with pytest.raises(SourceError, match="premise, hypothesis hold text, expected one"):
+    with pytest.raises(SourceError, match=r"premise, hypothesis contain text \(expected one"):
         embed_file(site, model[0], spec, tmp_path / "out.parquet", "fp32", advance)
     embed_file(
         site, model[0], spec.model_copy(update={"columns": ("hypothesis",)}), tmp_path / "o.parquet", "fp32", advance
@@ -205,7 +205,7 @@ def test_the_command_line_answers_in_json(model, site, lines, capsys, monkeypatc
     said = capsys.readouterr()
     ((score, text),) = json.loads(said.out)[ORIGINALS[0]]
     assert (round(score, 5), text) == (1, ORIGINALS[0])
-    assert "lines.txt: 8 of 9 texts taken; left out: 1 repeated\n" in said.err
+    assert "lines.txt: 8 of 9 texts read; excluded: 1 repeated\n" in said.err
     assert main(["search", model[0], str(lines.path)]) == 2
     assert "expected a query" in capsys.readouterr().err
     assert main(["embed", model[0], str(lines.path), "vectors.csv"]) == 2

@@ -11,4 +11,4 @@ def test_a_rate_says_how_far_its_passes_lie_apart():
     slow = Variant("other", "other", 1.0, 8, (500.0,), gold / 20)
     rows = variant_rows([whole, slow], gold)
     assert [row["sentences/s"] for row in rows] == ["1,000 [900 to 1,000]", "500"]
-    assert [row["times as fast"] for row in rows] == ["1.0", "0.5"]
+    assert [row["speedup"] for row in rows] == ["1.0", "0.5"]

@@ -50,7 +50,7 @@ def fancy_views(work: StageContext, corpus: str) -> None:
 def test_two_functions_of_one_name_are_refused():
     first()
     first()  # the same function again, as after a second import
-    with pytest.raises(ValueError, match=r"stage 'same_views' stands in .*first.* already"):
+    with pytest.raises(ValueError, match=r"stage 'same_views' is already defined in .*first"):
         second()
 
 

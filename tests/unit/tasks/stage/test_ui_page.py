@@ -126,7 +126,7 @@ def failing(monkeypatch, told):
     """Start a server that answers every request with the same status."""
     told("bsl-pipeline", recipe_name="tiny")
     monkeypatch.setattr(page, "in_run", lambda: True)
-    monkeypatch.setattr(page, "_silent_until", 0.0)
+    monkeypatch.setattr(page, "_paused_until", 0.0)
     with ThreadingHTTPServer(("127.0.0.1", 0), Failing) as server:
         server.asked, server.status = 0, 500
         threading.Thread(target=server.serve_forever, daemon=True).start()

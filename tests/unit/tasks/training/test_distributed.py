@@ -103,7 +103,7 @@ def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
         work=tmp_path / "work",
         **{**given, "config": long},
     )
-    with pytest.raises(TrainingError, match=r"asked to stop after step .* of 2000; its state is saved") as told:
+    with pytest.raises(TrainingError, match=r"stopped on request after step .* of 2000\. Its state is saved") as told:
         train_together(job, should_stop=lambda: any(job.work.glob("step-*")))
     (saved,) = job.work.glob("step-*")
     assert f"after step {read_snapshot(saved).step} of" in str(told.value)

@@ -84,7 +84,7 @@ def test_a_queue_is_held_against_the_corpus_once_that_is_made(site, corpus):
     check_teaching(site, corpus, (), DistilConfig(queue=4))
     check_teaching(site, corpus, (), DistilConfig())
     check_teaching(site, CorpusRef(key=f"{5:064x}"), (), DistilConfig(queue=5))
-    with pytest.raises(TrainingError, match=r"a queue of 5 places and 4 sentences .*queue to 2 or less"):
+    with pytest.raises(TrainingError, match=r"queue is 5, but there are only 4 sentences.* at most 2"):
         check_teaching(site, corpus, (), DistilConfig(queue=5))
 
 
@@ -93,5 +93,5 @@ def test_a_teacher_that_cannot_be_computed_is_refused_where_it_is_looked_for(sit
     ((_, config),) = find_teachers(site, [EncoderConfig(model=str(folder), max_length=24)])
     assert (config.model, config.max_length) == (resolve_model(str(folder)).identity, 24)
     (folder / "modules.json").write_text('[{"type": "theirs.Transformer", "path": ""}]')
-    with pytest.raises(EncoderError, match="is custom code, which is not run"):
+    with pytest.raises(EncoderError, match="is custom code, which is never run"):
         find_teachers(site, [EncoderConfig(model=str(folder))])

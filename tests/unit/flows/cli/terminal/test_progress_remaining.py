@@ -99,4 +99,4 @@ def test_of_a_run_that_was_not_planned_nothing_is_said():
 
 @pytest.mark.parametrize(("seconds", "words"), [(2.0, "~5 s"), (61.0, "~60 s"), (400.0, "~7 min"), (9000.0, "~2.5 h")])
 def test_an_estimate_is_said_in_round_numbers(seconds, words):
-    assert time_left(seconds) == f"{words} left in all"
+    assert time_left(seconds) == f"{words} left in total"

@@ -19,8 +19,8 @@ def refused() -> httpx.HTTPStatusError:
 def test_a_server_that_failed_is_told_in_a_sentence(capsys):
     assert failed(refused()) == 1
     assert capsys.readouterr().err == (
-        "bsl: Prefect's server failed: Server error '500 Internal Server Error' for url 'http://server/api/artifacts/'\n"
-        "Finished stages are cached; run again to resume.\n"
+        "bsl: the Prefect server failed: Server error '500 Internal Server Error' for url 'http://server/api/artifacts/'\n"
+        "Finished stages are cached; run the command again to resume.\n"
     )
 
 
@@ -30,13 +30,13 @@ def test_a_server_that_failed_is_told_in_a_sentence(capsys):
         (SourceError("no source"), "bsl: no source\nFinished stages are cached.\n"),
         (
             HubSilentError("no answer", "wait"),
-            "bsl: no answer. Wait.\nFinished stages are cached; run again to resume.\n",
+            "bsl: no answer. Wait.\nFinished stages are cached; run the command again to resume.\n",
         ),
-        (StoreReadError("cut off"), "bsl: cut off\nFinished stages are cached; run again to resume.\n"),
+        (StoreReadError("cut off"), "bsl: cut off\nFinished stages are cached; run the command again to resume.\n"),
         (ModelError("no model"), "bsl: no model\nFinished stages are cached.\n"),
         (
             KeyError("x"),
-            "bsl: KeyError: 'x'\nFinished stages are cached.\nWith --debug the same call shows where this came from.\n",
+            "bsl: KeyError: 'x'\nFinished stages are cached.\nAdd --debug for the traceback.\n",
         ),
     ],
 )

@@ -61,8 +61,8 @@ def test_a_bare_transformer_describes_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("1_Pooling/config.json", {"pooling_mode": "median"}, "pools by median, expected cls, max, mean, "),
-        ("1_Pooling/config.json", {"pooling_mode_median_tokens": True}, "pools by pooling_mode_median_tokens"),
+        ("1_Pooling/config.json", {"pooling_mode": "median"}, "unknown pooling median, expected cls, max, mean, "),
+        ("1_Pooling/config.json", {"pooling_mode_median_tokens": True}, "unknown pooling pooling_mode_median_tokens"),
         ("modules.json", [{"path": "", "type": "x.Transformer"}, {"path": "2", "type": "x.Dense"}], "Dense"),
     ],
 )
@@ -76,5 +76,5 @@ def test_what_is_not_computed_here_is_refused(tmp_path, file, content, message):
 def test_a_damaged_file_is_named(tmp_path):
     folder = exported(tmp_path, max_length=24)
     (folder / "modules.json").write_text("[")
-    with pytest.raises(EncoderError, match=r"modules.json: not readable as JSON"):
+    with pytest.raises(EncoderError, match=r"modules.json: cannot be read as JSON"):
         saved_config(folder, "tiny")

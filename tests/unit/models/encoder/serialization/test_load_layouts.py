@@ -52,7 +52,7 @@ def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
     folder = write(tmp_path, prompted("sts", include_prompt=False))
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96))
     taken = len(surrounding_ids(encoder.tokenizer, encoder.prompt)[0])
-    told = f"its prompt takes {taken} tokens, which are not pooled, of {taken} that fit"
+    told = f"its prompt has {taken} tokens, which are not pooled; the maximal length of {taken} tokens leaves none"
     with pytest.raises(EncoderError, match=told):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=taken))
     roomy = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=taken + 1))
@@ -94,7 +94,7 @@ def test_a_default_prompt_is_said(tmp_path, caplog):
     folder = write(tmp_path, prompted("sts"))
     with caplog.at_level("INFO"):
         SentenceEncoder.load(folder, EncoderConfig(model="x"))
-    assert repr(NAMED["sts"]) + " is put before every text" in caplog.text
+    assert "every text gets the prompt " + repr(NAMED["sts"]) in caplog.text
 
 
 def test_remote_code_is_refused_with_the_reason(tmp_path):
@@ -104,18 +104,18 @@ def test_remote_code_is_refused_with_the_reason(tmp_path):
         *files["modules.json"][1:],
     ]
     folder = write(tmp_path, files)
-    with pytest.raises(EncoderError, match=r"custom_st\.Transformer is custom code, which is not run"):
+    with pytest.raises(EncoderError, match=r"custom_st\.Transformer is custom code, which is never run"):
         saved_config(folder, "x")
 
 
 @pytest.mark.parametrize(
     ("kinds", "reason"),
     [
-        (("MLMTransformer", "SpladePooling"), "its module SpladePooling gives a dimension for each word"),
-        (("Transformer", "Pooling", "SparseAutoEncoder"), "its module SparseAutoEncoder makes vectors sparse"),
+        (("MLMTransformer", "SpladePooling"), "unsupported module: SpladePooling has one dimension per word"),
+        (("Transformer", "Pooling", "SparseAutoEncoder"), "SparseAutoEncoder makes vectors sparse"),
         (
             ("Transformer", "Dense", "MultiVectorMask", "Normalize"),
-            "its module MultiVectorMask has one vector per token",
+            "MultiVectorMask has one vector per token",
         ),
     ],
 )
@@ -128,7 +128,7 @@ def test_encoders_of_other_kinds_are_refused_with_the_reason(tmp_path, kinds, re
 def test_weights_that_an_adapter_would_change_are_refused(tmp_path):
     """sentence-transformers applies the adapter, so the weights without it give other vectors."""
     folder = write(tmp_path, {**layout(bert()), "adapter_config.json": {"peft_type": "LORA"}})
-    with pytest.raises(EncoderError, match=r"an adapter \(LORA\) changes its weights, .*merge it"):
+    with pytest.raises(EncoderError, match=r"an adapter \(LORA\), which is not supported\. Merge it"):
         saved_config(folder, "x")
 
 
@@ -137,8 +137,8 @@ def test_a_length_that_is_cut_to_the_positions_is_said_and_one_that_is_asked_for
     config = saved_config(folder, "x")
     assert config is not None
     assert config.max_length == 512
-    assert "saved for 514 tokens, but its transformer takes 512" in caplog.text
-    with pytest.raises(EncoderError, match="the model takes 512 tokens, max_length asks for 514"):
+    assert "saved with a maximal length of 514 tokens; its transformer accepts only 512" in caplog.text
+    with pytest.raises(EncoderError, match=r"the model accepts at most 512 tokens, but encoder\.max_length is 514"):
         SentenceEncoder.load(folder, config.model_copy(update={"max_length": 514}))
 
 
@@ -150,16 +150,16 @@ def test_a_cut_is_said_once_and_only_of_a_length_that_the_folder_names(tmp_path,
         config = saved_config(folder, "x")
         assert config is not None
         SentenceEncoder.load(folder, config)
-    said = [message.partition(": ") for message in caplog.messages if "saved for" in message]
+    said = [message.partition(": ") for message in caplog.messages if "saved with a maximal" in message]
     assert [(place, text) for place, _, text in said] == [
-        (str(tmp_path / "named"), "saved for 514 tokens, but its transformer takes 512, which is the limit")
+        (str(tmp_path / "named"), "saved with a maximal length of 514 tokens; its transformer accepts only 512")
     ]
 
 
 @pytest.mark.parametrize("kept", [0, -4, "8", 8.0, True])
 def test_a_number_of_dimensions_that_is_none_is_named(tmp_path, kept):
     files = {**layout(bert()), "config_sentence_transformers.json": {"truncate_dim": kept}}
-    with pytest.raises(EncoderError, match=re.escape(f"truncate_dim is {kept!r}, expected a whole number from 1")):
+    with pytest.raises(EncoderError, match=re.escape(f"truncate_dim is {kept!r}, expected an integer of at least 1")):
         saved_config(write(tmp_path, files), "x")
 
 
@@ -175,5 +175,7 @@ def test_an_architecture_of_its_own_is_refused_with_the_reason(tmp_path):
     folder = write(tmp_path, layout(bert()))
     described = {"model_type": "custom_bert", "auto_map": {"AutoModel": "modeling.NomicBert"}}
     (folder / "config.json").write_text(json.dumps(described))
-    with pytest.raises(EncoderError, match=r"a custom_bert is custom code \(AutoModel\), which is not run"):
+    with pytest.raises(
+        EncoderError, match=r"the architecture custom_bert is custom code \(AutoModel\), which is never run"
+    ):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=32))

@@ -38,9 +38,9 @@ def rewrite(path, change):
     [
         (
             {"pooling": "cls"},
-            r"saved with pooling 'mean', .* asks for 'cls'; set encoder\.pooling=\"mean\"",
+            r"encoder\.pooling is 'cls', .* saved with 'mean'\. Set encoder\.pooling=\"mean\"",
         ),
-        ({"normalize": True}, r"saved with normalize False, .* set encoder\.normalize=false"),
+        ({"normalize": True}, r"encoder\.normalize is True, .* saved with False\. Set encoder\.normalize=false"),
     ],
 )
 def test_another_pooling_than_it_was_trained_with_is_refused(exported, asked, message):
@@ -73,7 +73,7 @@ def test_modules_without_equivalent_are_named(exported):
     rewrite(folder / "modules.json", lambda modules: [*modules, other])
     with pytest.raises(
         EncoderError,
-        match="made of Transformer → Pooling → MLMHead: MLMHead after Pooling, expected it after no module",
+        match="modules Transformer → Pooling → MLMHead: unknown module MLMHead",
     ):
         SentenceEncoder.load(folder, config())
 
@@ -81,7 +81,7 @@ def test_modules_without_equivalent_are_named(exported):
 def test_layer_weights_other_than_first_and_last_are_refused(exported):
     folder, _ = exported(pooling="first-last")
     save_file({"layer_weights": torch.tensor([1.0, 2.0])}, folder / "1_WeightedLayerPooling" / "model.safetensors")
-    with pytest.raises(EncoderError, match=r"weighs layers from 1 by \[1\.0, 2\.0\]"):
+    with pytest.raises(EncoderError, match=r"layer weights \[1\.0, 2\.0\] from layer 1"):
         read_saved(folder)
 
 
@@ -91,7 +91,7 @@ def test_weights_of_other_tokens_than_the_first_are_refused(exported):
     weights = load_file(path)["emb_layer.weight"]
     weights[7] = 0.5
     save_file({"emb_layer.weight": weights}, path)
-    with pytest.raises(EncoderError, match=r"weighs 2 of \d+ tokens otherwise than by 1 for pooling mean"):
+    with pytest.raises(EncoderError, match=r"2 of \d+ tokens have another weight than 1 \(pooling mean\)"):
         read_saved(folder)
 
 
@@ -109,7 +109,7 @@ def test_a_folder_s_own_length_holds_unless_another_is_asked_for_which_is_said(e
     assert encoder.config.max_length == encoder.config.length == length
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert [message.partition(": ")[2] for message in warned] == (
-        ["saved for 24 tokens, but the configuration asks for 12; leave encoder.max_length unset to use its own"]
+        ["saved with a maximal length of 24 tokens, but encoder.max_length is 12. Unset it to use the saved length."]
         if asked == 12
         else []
     )

@@ -61,7 +61,7 @@ def test_the_way_is_that_of_the_library(tmp_path, parameters, way):
 
 def test_ways_by_task_alone_are_refused_unless_one_is_usual(tmp_path):
     write(tmp_path, ("query", "document"), allow_empty_key=False)
-    with pytest.raises(EncoderError, match="chooses among query, document by a task, and has no way for a text"):
+    with pytest.raises(EncoderError, match="selects query or document by task, and has no default route"):
         list(without_router(LISTED, tmp_path))
 
 
@@ -71,7 +71,7 @@ def test_what_is_inside_is_held_to_the_same_rules(tmp_path):
     path = tmp_path / "r" / "router_config.json"
     settings = json.loads(path.read_text())
     path.write_text(json.dumps(settings | {"types": {"text": "theirs.Transformer", "query": ""}}))
-    with pytest.raises(EncoderError, match=r"theirs\.Transformer is custom code, which is not run"):
+    with pytest.raises(EncoderError, match=r"theirs\.Transformer is custom code, which is never run"):
         saved_config(tmp_path, "x")
     path.write_text(json.dumps(settings | {"structure": {"text": ["../../text"]}, "types": {"../../text": "x.y"}}))
     with pytest.raises(EncoderError, match="names folders outside it"):

@@ -75,7 +75,7 @@ def test_dropout_drops_while_training_alone(tmp_path):
 
 def test_what_is_no_text_is_named_by_its_row(tmp_path):
     saved(tmp_path, CHAINS["mean (average_word_embeddings)"]())
-    for bad, told in ((None, "is None, expected a text"), ("\ud800", "has half of a character")):
+    for bad, told in ((None, "is None, expected a string"), ("\ud800", "contains half of a character")):
         with pytest.raises(NoEmbeddingError, match=told):
             SentenceEncoder.load(tmp_path).encode(["a man", bad])
 
@@ -88,10 +88,10 @@ def change(folder, pattern, settings):
 @pytest.mark.parametrize(
     ("pattern", "settings", "told"),
     [
-        ("white*.json", {"vocab": list("abcdefghijklmnop")}, "15 rows and 16 words, expected a row for each"),
-        ("2_*/config.json", {"pooling_mode": "max"}, "weighs words for 0 heads of tokens and pooling max"),
+        ("white*.json", {"vocab": list("abcdefghijklmnop")}, "16 words and a table of 15 rows"),
+        ("2_*/config.json", {"pooling_mode": "max"}, "word weights with 0 heads on token vectors and pooling max"),
         ("word*.json", {"tokenizer_class": "sentence_transformers.models.tokenizer.PhraseTokenizer"},
-         "cuts sentences by PhraseTokenizer, expected WhitespaceTokenizer"),
+         "tokenizer PhraseTokenizer, expected WhitespaceTokenizer"),
     ],
 )  # fmt: skip
 def test_what_is_not_computed_or_does_not_belong_together_is_refused(tmp_path, pattern, settings, told):
@@ -103,17 +103,17 @@ def test_what_is_not_computed_or_does_not_belong_together_is_refused(tmp_path, p
 
 def test_a_table_has_no_dropout_to_be_set(tmp_path):
     saved(tmp_path, CHAINS["dropout"]())
-    with pytest.raises(EncoderError, match=r"has no dropout, encoder\.dropout asks for 0\.1"):
+    with pytest.raises(EncoderError, match=r"has no dropout, but encoder\.dropout is 0\.1"):
         SentenceEncoder.load(tmp_path, saved_config(tmp_path, "x").model_copy(update={"dropout": 0.1}))
 
 
 @pytest.mark.parametrize(
-    ("kind", "reason"), [("BoW", "a dimension for each word .* TF-IDF"), ("LSTM", "both ways; train a CNN")]
+    ("kind", "reason"), [("BoW", "one dimension per word .* TF-IDF"), ("LSTM", "recurrent network; train a CNN")]
 )
 def test_modules_that_are_not_computed_are_refused_each_with_its_reason(tmp_path, kind, reason):
     saved(tmp_path, [*words(), st.Pooling(WIDTH)])
     listed = json.loads((tmp_path / "modules.json").read_text())
     listed.insert(1, {"idx": 1, "name": "1", "path": "", "type": f"sentence_transformers.models.{kind}"})
     (tmp_path / "modules.json").write_text(json.dumps(listed))
-    with pytest.raises(EncoderError, match=f"its module {kind} .*{reason}"):
+    with pytest.raises(EncoderError, match=f"unsupported module: {kind} .*{reason}"):
         SentenceEncoder.load(tmp_path)

@@ -222,10 +222,10 @@ def broken(change: str) -> dict[str, Part]:
     ("change", "words"),
     [
         ("nan", "mr all: the embedding of row 17 is not finite"),
-        ("short", r"mr all: features of shape \(30, 4\), 29 labels"),
+        ("short", r"mr all: features of shape \(30, 4\) and 29 labels"),
         ("empty", "mr all: no rows"),
         ("single", "mr: class 'b' has 0 of 30 rows"),
-        ("rare", "mr: class 'b' has 1 of 30 rows .the first in row 5., expected at least 5"),
+        ("rare", "mr: class 'b' has 1 of 30 rows, the first in row 5, expected at least 5"),
         ("class", "mr all: row 4 has class 2, expected 0 to 1"),
     ],
 )

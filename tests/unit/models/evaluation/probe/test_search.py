@@ -68,7 +68,7 @@ def test_every_layout_equals_the_plain_protocol_fold_by_fold():
 
 def test_too_few_rows_to_hold_any_out_are_refused():
     task = problem("kfold", rows(19, 3, 2), rows(9, 3, 2), classes=2)
-    with pytest.raises(EvaluationError, match="19 rows to learn from, expected at least 20"):
+    with pytest.raises(EvaluationError, match="19 training rows, expected at least 20"):
         probe([task], "senteval", CONFIG)
 
 

@@ -89,9 +89,9 @@ def test_a_true_difference_is_seen(pairs):
 def test_sets_must_hold_the_same_seeds(pairs):
     gold, worse, better = pairs
     three, two = draws_of(gold, worse, resamples=100), draws_of(gold, better[:2], resamples=100)
-    with pytest.raises(EvaluationError, match=r"sets with \[2, 3\] seeds, expected one number"):
+    with pytest.raises(EvaluationError, match=r"sets with \[2, 3\] seeds, expected the same number"):
         figure_of([three, two])
-    with pytest.raises(EvaluationError, match="2 sets beside 1, expected the same"):
+    with pytest.raises(EvaluationError, match="first method: 2 sets, second: 1"):
         difference_of([three, three], [three])
 
 

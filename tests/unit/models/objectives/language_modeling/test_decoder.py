@@ -175,7 +175,7 @@ def test_dropout_in_the_attention_to_the_vector_drops_heads_of_tokens(tokens):
 
 def test_what_has_no_decoder_form_is_refused_by_name():
     bare = DistilBertModel(DistilBertConfig(vocab_size=60, dim=WIDTH, n_layers=1, n_heads=2, hidden_dim=32))
-    message = "a distilbert encoder has no decoder form, expected one of bert, roberta, .*, modernbert"
+    message = "architecture distilbert cannot be used as a decoder, expected one of bert, roberta, .*, modernbert"
     with pytest.raises(TrainingError, match=message):
         Decoder(bare, WIDTH)
 
@@ -191,5 +191,5 @@ def test_an_attention_window_shorter_than_the_input_is_refused():
     config = ModernBertConfig(
         **SIZE, intermediate_size=48, local_attention=16, pad_token_id=0, max_position_embeddings=64
     )
-    with pytest.raises(TrainingError, match=r"does not run without padding.*lower encoder\.max_length"):
+    with pytest.raises(TrainingError, match=r"cannot run 24 tokens without padding.*Lower encoder\.max_length"):
         decoder_position(ModernBertModel(config), 0, 24)

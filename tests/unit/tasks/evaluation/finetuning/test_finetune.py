@@ -101,8 +101,8 @@ def test_both_orders_are_twice_the_pairs():
         (PAIRS.with_columns(score=pl.when(pl.int_range(12) != 7).then("score")), "score of pair 7 is null"),
         (PAIRS.with_columns(score=5 * pl.col("score")), r"score of pair 0 is 5\.0, expected 0 to 1"),
         (PAIRS.with_columns(score=pl.lit(float("nan"))), "score of pair 0 is nan"),
-        (PAIRS.drop("score"), "score of pair 0 is not there, and the objective needs scores"),
-        (PAIRS.clear(), "0 pairs are less than one batch"),
+        (PAIRS.drop("score"), "score of pair 0 is missing, but the objective needs scores"),
+        (PAIRS.clear(), "0 pairs, expected at least one batch"),
     ],
 )
 def test_pairs_that_cannot_be_learnt_are_refused(tmp_path, pairs, message):
@@ -140,7 +140,7 @@ def test_seeds_are_summed_up_as_mean_and_standard_deviation():
 
 
 def test_one_seed_and_uneven_seeds_are_refused():
-    with pytest.raises(EvaluationError, match="1 seed, expected 2 or more"):
+    with pytest.raises(EvaluationError, match="1 seed, expected at least 2"):
         over_seeds(rows({0: 0.8}))
     with pytest.raises(EvaluationError, match="has 1 of 2 seeds"):
         over_seeds(pl.concat([rows({0: 0.8, 1: 0.9}), rows({0: 0.7}, metric="pearson")]))

@@ -45,7 +45,7 @@ def test_only_scored_columns_stand_with_interval_published_and_difference():
     assert [texts(row) for row in table.rows] == [
         [RESULT, "spearman, all", "70.00"],
         ["BSL-BERT: BSL, Table 1", "published", "73.74"],
-        ["this run less BSL-BERT", "difference", "-3.74"],
+        ["this run minus BSL-BERT", "difference", "-3.74"],
     ]
     assert table.rows[0].cells[2] == "70.00 [65.0, 75.0]"
     assert [row.role for row in table.rows] == ["", "published", "difference"]

@@ -68,9 +68,9 @@ RANKED = ranked("BSL", standing("as it is", 0.05, 0.001) | standing("SimCSE", 0.
 def test_the_best_is_named_with_how_sure_and_what_it_costs():
     said = summary_of(content(ROWS, RANKED))
     assert said == [
-        "Use BSL: 45.00 beside 40.00, +5.00 [+4.00, +6.00], p 0.001 on your text.",
-        "It cannot be told apart from SimCSE (-0.5); it is above the other 1 for sure.",
-        "It cost 21 s of training (80 steps), and 60 s of translation. The encoder (opens with SentenceTransformer): "
+        "Use BSL: 45.00 compared with 40.00, +5.00 [+4.00, +6.00], p 0.001 on your text.",
+        "It has no significant difference from SimCSE (-0.5); it is significantly above the other 1.",
+        "It took 21 s of training (80 steps), and 60 s of translation. The encoder (opens with SentenceTransformer): "
         "/store/checkpoint/c/encoder",
     ]
 
@@ -78,19 +78,21 @@ def test_the_best_is_named_with_how_sure_and_what_it_costs():
 def test_a_best_that_beats_nobody_says_so_of_nobody():
     rows = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above")]
     said = summary_of(content(rows, ranked("BSL", standing("as it is", 0.05, 0.4))))
-    assert said[1] == "It cannot be told apart from as it is (-5.0)."
+    assert said[1] == "It has no significant difference from as it is (-5.0)."
 
 
 def test_what_is_not_above_for_sure_is_not_recommended():
     rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no")]
     (said,) = summary_of(content(rows, ranked("BSL", standing("as it is", 0.005, 0.3))))
-    assert said.startswith("Keep the encoder as it is: nothing is above it for sure; highest is BSL, 40.50")
+    assert said.startswith(
+        "Keep the original encoder: no method is significantly above it on your text (highest: BSL, 40.50"
+    )
 
 
 def test_a_start_that_is_best_is_kept():
     rows = [row("as it is", 0.40), row("BSL", 0.35, -0.05, 0.001, "below")]
     (said,) = summary_of(content(rows, ranked("as it is", standing("BSL", 0.05, 0.001))))
-    assert said == "Keep the encoder as it is: no method that may be chosen is higher than its 40.00."
+    assert said == "Keep the original encoder: no eligible method is higher than its 40.00."
 
 
 def test_what_forgets_is_named_and_not_chosen():
@@ -99,7 +101,7 @@ def test_what_forgets_is_named_and_not_chosen():
     said = summary_of(content(rows, ranking, {"TF-IDF": -0.181}))
     assert said[0].startswith("Use BSL")
     assert said[-1] == (
-        "TF-IDF is higher on your text (50.00), but its figure on the check falls by 18.1: it is for this text alone."
+        "TF-IDF is higher on your text (50.00), but its figure on the check drops by 18.1: use it for this text only."
     )
 
 
@@ -108,16 +110,16 @@ def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
     forgets = {"SimCSE": -0.02}
     said = summary_of(content(rows, ranked("BSL", {**RANKED.behind, **standing("flow", -0.01, 0.6)}), forgets))
     assert said[0].startswith("Use BSL")
-    assert "cannot be told apart from SimCSE (-0.5), flow (+1.0)" in said[1]
+    assert "no significant difference from SimCSE (-0.5), flow (+1.0)" in said[1]
     assert said[-1] == (
-        "flow is higher on your text (46.00), but not above the encoder as it is for sure: +6.00 [+5.00, +7.00], "
-        "p 0.200."
+        "flow is higher on your text (46.00), but not significantly above the original encoder: "
+        "+6.00 [+5.00, +7.00], p 0.200."
     )
 
 
 def test_without_other_figures_the_start_is_kept():
     (said,) = summary_of(content(ROWS[:1], ranked("as it is", {})))
-    assert said.startswith("Keep the encoder as it is: no other method has figures (3 could not be tried")
+    assert said.startswith("Keep the original encoder: no other method has figures (3 were not available or failed)")
 
 
 def test_every_method_has_a_row_of_costs_also_those_that_ended_with_an_error():
@@ -130,7 +132,14 @@ def test_every_method_has_a_row_of_costs_also_those_that_ended_with_an_error():
 def test_the_page_has_advice_tables_reasons_and_notes():
     crops = [row(r["label"], 0.5, dataset="crop") for r in ROWS]
     page = html(page_of(content([*ROWS, *crops], RANKED)))
-    for part in ("Reviews, from bert", "Use BSL", "loss is nan", "noted", "One seed", "crop (mean, all), beside"):
+    for part in (
+        "Reviews, from bert",
+        "Use BSL",
+        "loss is nan",
+        "noted",
+        "One seed",
+        "crop (mean, all), compared with",
+    ):
         assert part in page
 
 
@@ -146,7 +155,7 @@ def test_equal_tables_give_equal_charts():
 
 def test_the_html_page_says_first_which_to_use_and_draws_all_beside_the_start():
     page = html(page_of(content(ROWS, RANKED)))
-    assert '<p class="verdict">Use BSL: 45.00 beside 40.00' in page
+    assert '<p class="verdict">Use BSL: 45.00 compared with 40.00' in page
     assert "× 100, with 95 % interval. BSL: 45.0; SimCSE: 44.0; as it is: 40.0" in page
     assert "/store/checkpoint/c/encoder" in page
     assert "loss is nan at step 3" in page.split('id="errors"')[1]

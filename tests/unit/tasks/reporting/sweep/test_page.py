@@ -51,8 +51,8 @@ def page_of(content):
 
 def test_what_interval_and_corrected_p_do_not_both_say_is_not_told_apart(table):
     ((heading, rows),) = comparisons(table, MEAN)
-    assert heading == "mean of sets (spearman, all), beside a"
-    assert [line["told apart"] for line in rows] == ["", "above", "no", "below"]
+    assert heading == "mean of sets (spearman, all), compared with a"
+    assert [line["significant"] for line in rows] == ["", "above", "no", "below"]
 
 
 def test_own_text_is_compared_beside_scored_pairs(table):
@@ -63,7 +63,10 @@ def test_own_text_is_compared_beside_scored_pairs(table):
     ]
     both = pl.concat([table.filter(pl.col("dataset") == "stsb test"), pl.DataFrame(own, schema=SWEEP)])
     headings = [heading for heading, _ in comparisons(both, "stsb test")]
-    assert headings == ["stsb test (spearman, all), beside a", "own:t title (mean reciprocal rank, all), beside a"]
+    assert headings == [
+        "stsb test (spearman, all), compared with a",
+        "own:t title (mean reciprocal rank, all), compared with a",
+    ]
     assert "above a: b" in finding(both, "stsb test")
     assert "On own:t title, below a: b (-10.00 [-20.00, -5.00])." in finding(both, "stsb test")
 
@@ -112,7 +115,7 @@ def test_a_point_without_a_figure_keeps_its_row_and_its_reason(table):
     nothing = {"label": "e", "dataset": MEAN, "metric": "spearman", "protocol": "all", "seeds": 0, "reference": "a"}
     more = pl.concat([table, pl.DataFrame([nothing], schema=SWEEP)])
     ((_, (*_, last)),) = comparisons(more, MEAN)
-    assert (last["system"], last["mean ± sd"], last["seeds"], last["told apart"]) == ("e", "–", "0", "")
+    assert (last["system"], last["mean ± sd"], last["seeds"], last["significant"]) == ("e", "–", "0", "")
     stopped = SweepSystem(label="e", line="", place="e", faults=("seed 0: loss is nan",))
     page = page_of(content(more, [*POINTS, stopped], faults={"e": "seed 0: loss is nan"}, notes=["No p is below 0.1."]))
     assert "## Errors\n\ne: seed 0: loss is nan\n\n" in page
@@ -123,7 +126,7 @@ def test_a_point_without_a_figure_keeps_its_row_and_its_reason(table):
 def test_the_finding_names_what_is_above_and_below_and_counts_the_rest(table):
     assert finding(table, MEAN) == (
         f"On {MEAN}, above a: b (+10.00 [+5.00, +15.00]); below a: d (-10.00 [-15.00, -5.00]); "
-        "not told apart from a: c."
+        "no significant difference from a: c."
     )
     assert finding(table.filter(dataset="mr all"), "mr all") == ""
 
@@ -139,7 +142,7 @@ def test_values_of_a_setting_are_joined_with_their_intervals_and_the_paper_s_lin
 def test_the_page_leads_with_the_differences_on_one_set_and_has_all_sets(table):
     page = page_of(content(table))
     assert page.startswith(f"# Systems\n\nOn {MEAN}, above a: b (")
-    assert f"](scores.svg)\n\n## {MEAN} (spearman, all), beside a\n\n" in page
+    assert f"](scores.svg)\n\n## {MEAN} (spearman, all), compared with a\n\n" in page
     assert "| system | stsb dev |" in page
     assert "## All sets\n\n" in page
-    assert "stsb dev (spearman, all), beside a" in page
+    assert "stsb dev (spearman, all), compared with a" in page
