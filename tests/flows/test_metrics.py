@@ -105,4 +105,4 @@ def test_an_exporter_that_is_not_installed_is_asked_for_in_words(environment, tm
     code += "sentences(RunContext(store=sys.argv[1]), Size(rows=1))"
     ended = run(environment, "-c", code, str(tmp_path / "store"), OTEL_METRICS_EXPORTER="carrier-pigeon")
     assert ended.returncode == 0, ended.stderr
-    assert "no exporter carrier-pigeon is installed; install bsl-pipeline[metrics]" in ended.stderr
+    assert "no exporter carrier-pigeon is installed, so none are sent. Install bsl-pipeline[metrics]" in ended.stderr
