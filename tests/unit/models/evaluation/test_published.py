@@ -183,6 +183,8 @@ def test_a_name_is_one_system() -> None:
 def test_a_system_that_no_table_has_is_named_with_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"unknown published system 'BSL-BRET'. Did you mean 'BSL-BERT.*all \d+\."):
         rows_of("BSL-BRET")
+    with pytest.raises(ValueError, match=r"unknown published system 'zzz'\. Column"):
+        rows_of("zzz")
 
 
 def test_rows_name_their_source_and_keep_the_decimals_of_print() -> None:
