@@ -102,5 +102,5 @@ def test_assets_are_built_described_and_loadable(mirror, tmp_path):
 
 
 def test_a_missing_mirror_is_said_before_anything_runs(tmp_path):
-    with pytest.raises(SourceError, match="set BSL_DATA_MIRROR"):
+    with pytest.raises(SourceError, match="Set BSL_DATA_MIRROR"):
         assets(SMALL, RunContext(store=str(tmp_path / "store"), device="cpu"), tmp_path / "assets")

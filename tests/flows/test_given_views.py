@@ -51,5 +51,5 @@ def test_each_sentence_is_beside_its_first_view(tmp_path, ingesting):
 
 def test_a_column_that_no_source_has_is_named(tmp_path, ingesting):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
-    with pytest.raises(SourceError, match=r"none of the sources own has a column 'view', which augment\.given"):
+    with pytest.raises(SourceError, match=r"augment\.given: none of the sources own has a column 'view'"):
         paired(site, ingesting, AugmentConfig(given=(GivenView(method="paraphrase"),), filters=UNFILTERED))

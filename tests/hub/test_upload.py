@@ -95,7 +95,7 @@ def test_a_hub_that_is_not_there_or_not_to_be_asked(hub, folder, monkeypatch):
 def test_a_call_that_makes_no_sense_ends_before_anything_is_made(tmp_path, capsys):
     for words, said in (
         (("--push-to-hub", "encoder"), "'encoder' has no owner, expected ORG/NAME"),
-        (("--public",), "add --push-to-hub ORG/NAME"),
+        (("--public",), "Add --push-to-hub ORG/NAME"),
     ):
         assert main(["export", "embedded:bert-mini", str(tmp_path / "out"), *words]) == 2
         assert said in capsys.readouterr().err

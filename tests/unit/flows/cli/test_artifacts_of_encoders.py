@@ -78,7 +78,7 @@ def test_onnx_of_something_else_is_refused(store, tmp_path, capsys):
 def test_a_missing_package_is_said_without_a_traceback(store, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)  # simulates a missing extra
     assert export(store, "checkpoint/cc", tmp_path / "out", "--onnx") == 1
-    assert "bsl: ONNX export needs onnxscript; pip install" in capsys.readouterr().err
+    assert "bsl: ONNX export needs onnxscript. Install it: pip install" in capsys.readouterr().err
 
 
 @pytest.fixture(autouse=True)

@@ -90,10 +90,10 @@ def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once
     site = RunContext(store=str(tmp_path / "store"))
     assert [*general_sets(site, ("embedded:stsb/dev",)).sets] == ["embedded:stsb/dev", "embedded:stsb/test"]
     with pytest.raises(
-        SourceError, match=r"askubuntu: not available; .* Remove them from --suite.* askubuntu: data set"
+        SourceError, match=r"askubuntu: not available; .* Remove them from --suite.* askubuntu: dataset"
     ):
         general_sets(site, ("askubuntu", "embedded:stsb/dev"))
-    assert len([line for line in caplog.messages if "askubuntu is missing" in line]) == 1
+    assert len([line for line in caplog.messages if "askubuntu is not available" in line]) == 1
 
 
 def test_of_a_suite_what_is_not_there_is_left_out_and_told(tmp_path: Path) -> None:

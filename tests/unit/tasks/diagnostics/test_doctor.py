@@ -15,7 +15,7 @@ from tasks.stage.run_context import RunContext
 @pytest.mark.parametrize(
     ("backend", "precision", "verdict", "found"),
     [
-        ("ctranslate2", "bf16", "NO", "ctranslate2 does not compute in bf16 on cpu"),
+        ("ctranslate2", "bf16", "NO", "ctranslate2 does not support bf16 on cpu"),
         ("transformers", "auto", "ok", "de→en on transformers in fp32 on cpu: translated 3 sentences"),
         ("auto", "auto", "ok", "de→en on ctranslate2 in int8 on cpu: translated 3 sentences"),
     ],
