@@ -70,16 +70,18 @@ def _explain(problem: ErrorDetails) -> str:
     return f"{field} ({variable_of(field)}): {reason}" if field in RunContext.model_fields else reason
 
 
-def command_of(verb: str, names: Sequence[str], options: Mapping[str, str | None], changes: Sequence[str] = ()) -> str:
+def command_of(
+    command: str, names: Sequence[str], options: Mapping[str, str | None], changes: Sequence[str] = ()
+) -> str:
     """Return the `bsl` command line, quoted for a shell.
 
     Args:
-        verb: Command of `bsl`, such as `run`.
+        command: Name of the command, such as `run`.
         names: Positional arguments: a recipe, or files.
         options: Name → value; None for options that were not given.
         changes: `field=value` for each `--set`.
     """
-    words = ["bsl", verb, *names]
+    words = ["bsl", command, *names]
     words += [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
     return shlex.join([*words, *(word for change in changes for word in ("--set", change))])
 

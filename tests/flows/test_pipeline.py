@@ -20,7 +20,7 @@ from tests.documents import commands
 
 HERE = Path(__file__).parent
 BEFORE, AFTER = "before BSL + in-batch negatives (mean)", "after BSL + in-batch negatives"
-QUICK = {"search", "pairs", "embed", "artifacts", "assets", "recipes"}  # verbs run here; others have tests elsewhere
+QUICK = {"search", "pairs", "embed", "artifacts", "assets", "recipes"}  # run here; other commands have tests elsewhere
 TEXTS = ("An invitation to dinner.", "Dogs run in the snow.", "A dog is out in winter.", "The shop opens at nine.")
 KILLED_IN = (
     "corpus",
