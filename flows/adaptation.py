@@ -10,24 +10,26 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.config import form_of, override
-from flows.evaluation import differences, encoder_system, frozen_scores
+from flows.evaluation import encoder_system, frozen_scores
 from flows.recipes.adaptation import LABELS, STSB, AdaptConfig
 from flows.run_context import Site, announce_precision, command_of, computed, fix_precision, run_context_of
 from models.errors import EncoderError
 from models.views.config import AugmentConfig
-from storage.artifacts.refs import CorpusRef, PairsRef, ReportRef, ViewsRef
+from storage.artifacts.refs import CheckpointRef, CorpusRef, PairsRef, ProofRef, ReportRef, ViewsRef
 from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.sources.labels import label_source
-from tasks.adaptation import GeneralFigures, HeldOut, check_asked, merge, prove, settle, weigh
+from tasks.adaptation import merge, prove, settle, weigh
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.passages import learnt, read_passages, translated
 from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, with_saved_settings
 from tasks.evaluation.kinds import FoundSets, available, frozen_names
+from tasks.evaluation.own_text import PREFIX, HeldOutSet, check_enough
 from tasks.evaluation.systems import NamedEncoder
 from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationSettings, adaptation
 from tasks.reporting.provenance import RunCommand
 from tasks.stage.log_context import show_logs
+from tasks.stage.progress import announce
 from tasks.training.train import train
 from tasks.views.augment import augment
 from tasks.views.pairs import pair_own, pair_own_labels
@@ -36,6 +38,7 @@ SETTINGS = "settings.json"  # file to save the page's section *the complete sett
 if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
     from models.training.config import TrainingConfig
+    from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext
 
     AdaptOverrides = dict[str, Any]
@@ -132,8 +135,18 @@ def run_adapt(
     labelled = label_source(labels) if labels else None
 
     passages = read_passages(site, own, config.hold_out)
+    held_out = HeldOutSet(
+        passages=passages,
+        trips=None,
+        labels=labelled,
+        use=use,
+        questions=config.proof.questions,
+        seed=config.proof.seed,
+        store=site.abroad().store,
+    )
+    check_enough(site, held_out)
     if labelled is None:
-        check_asked(site, passages)  # too little text raises before any translation
+        announce("without labels no gain can be proved: you get the original encoder. Give labels with --labels")
     corpus = learnt(site, passages, labelled, use, config.proof.seed)
     if labelled is not None and on_labels:
         pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed)
@@ -142,19 +155,11 @@ def run_adapt(
         data = _from_views(site, corpus, config, reading, config.view_training(raw=is_bare(site, start)))
     trained = train(site, data.pairs, start, None, data.encoder, data.training)
 
-    held_out = HeldOut(passages=passages, labels=labelled, use=use, config=config.proof)
-    shares = config.proof.shares if use == "adapt" else (config.proof.share,)
-    weighing = weigh(site, start, trained, dev, shares, config.proof, reading)
+    shares = config.proof.shares if on_labels else (config.proof.share,)
+    weighing = weigh(site, start, trained, dev, shares, config.proof.max_forgetting, reading)
     merged = merge(site, start, trained, weighing, reading)
-    networks = {"start": start, "adapted": merged}
-    candidates = [NamedEncoder(label=label, encoder=network, config=reading) for label, network in networks.items()]
-    systems = [
-        encoder_system(site, candidate, found, computed(config.evaluation.precision, site)) for candidate in candidates
-    ]
-    scores = tuple(scores for system in systems for scores in frozen_scores(site, system, found, config.evaluation))
-    compared = differences(site, systems[0], systems[1:], found, config.evaluation)
-    general = GeneralFigures(scores=scores, comparisons=compared)
-    proof = prove(site, held_out, start, merged, general, reading)
+    sets = FoundSets({f"{PREFIX}{held_out.dataset}": held_out, **found.sets}, found.missing)
+    proof = _proved(site, start, merged, reading, sets, config)
     adapted = settle(site, start, merged, proof)
     artifacts = AdaptationArtifacts(
         passages=passages,
@@ -177,6 +182,28 @@ def run_adapt(
         translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
     )
     return adaptation(site, artifacts, described, RunCommand(command=command))
+
+
+def _proved(
+    site: RunContext,
+    start: CheckpointRef | ResolvedModel,
+    merged: CheckpointRef,
+    reading: EncoderConfig,
+    sets: FoundSets,
+    config: AdaptConfig,
+) -> ProofRef:
+    """Compare the adapted encoder with the original on all sets."""
+    precision = computed(config.evaluation.precision, site)
+    networks = {"start": start, "adapted": merged}
+    candidates = [NamedEncoder(label=label, encoder=network, config=reading) for label, network in networks.items()]
+    before, after = (encoder_system(site, candidate, sets, precision) for candidate in candidates)
+    undrawn = [
+        scores
+        for system in (before, after)
+        for scores in frozen_scores(site, system, sets.undrawn(), config.evaluation)
+    ]
+    vectors, bootstrap = (before.embeddings, after.embeddings), config.evaluation.bootstrap
+    return prove(site, vectors, merged, sets.drawn, tuple(undrawn), bootstrap, config.proof.max_forgetting)
 
 
 def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:

@@ -8,65 +8,39 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.corpus.labels import Use
 from models.encoder.config import EncoderConfig
-from models.evaluation.proof import AdaptationEvaluationConfig
-from storage.artifacts.refs import (
-    ENCODER,
-    CheckpointRef,
-    ComparisonRef,
-    PassagesRef,
-    ProofRef,
-    ScoresRef,
-    WeighingRef,
-)
+from models.evaluation.config import BootstrapConfig
+from storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, ProofRef, ScoresRef, WeighingRef
 from storage.artifacts.schemas import PROOF, WEIGHING
 from storage.filesystem.names import MANIFEST
-from storage.sources.labels import LabelSource
 from storage.sources.model_sources import ResolvedModel
-from tasks.corpus.evaluation_sets import ScoredSet, in_full, read_scored_set
-from tasks.corpus.labels import evaluation_labels
+from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, read_scored_set
 from tasks.embedding.encoders import encoder_folder
-from tasks.evaluation.kinds import kind_of
+from tasks.embedding.vectors import open_vectors
+from tasks.evaluation.kinds import draws_of_sets, kind_of
 from tasks.rendering.evidence import weighed
-from tasks.stage.cached import StageContext, StageInputs, stage
+from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import device_of, limit_threads
-from tasks.stage.progress import announce
 from tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:
     from models.encoder.merging import Encode
     from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
-    from models.evaluation.proof import Questions
-    from tasks.stage.run_context import RunContext
+    from models.evaluation.proof import BeforeAfter
+    from models.evaluation.sweep import SetDraws
 
-REPORT = "report"
-"""Part of held-out text."""
 SHARE, VERDICT = "share", "verdict"
 """Figures of a weighing; of a proof."""
 
 
-class HeldOut(StageInputs):
-    """Held-out text and labels, with their use and the evaluation settings."""
-
-    passages: PassagesRef
-    """Sentences of the text, by part."""
-    labels: LabelSource | None
-    """Labels, if any."""
-    use: Use
-    """Use of the labels."""
-    config: AdaptationEvaluationConfig
-    """Number of questions, bounds."""
-
-
-@stage(ref=WeighingRef, version=10)
+@stage(ref=WeighingRef, version=11)
 def weigh(
     work: StageContext,
     start: CheckpointRef | ResolvedModel,
     trained: CheckpointRef,
     dev: ScoredSet | None,
     shares: tuple[float, ...],
-    config: AdaptationEvaluationConfig,
+    max_forgetting: float,
     encoder: EncoderConfig,
 ) -> None:
     """Choose the largest share of the trained weights with which a general dev set does not lose too much.
@@ -87,7 +61,7 @@ def weigh(
             chosen = share
             progress(done + 1, len(descending) + 1, f"share {share:g}")
             # Half the maximum loss is allowed, because the general dev set has sampling error.
-            if share > 0 and not forgets(scores[share] - scores[0.0], config.max_forgetting / 100 / 2):
+            if share > 0 and not forgets(scores[share] - scores[0.0], max_forgetting / 100 / 2):
                 break
     work.draft.write(pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row"))
     work.draft.note({SHARE: chosen})
@@ -112,38 +86,34 @@ def merge(
     work.draft.note({SHARE: share, "max_length": result.config.length})
 
 
-class GeneralFigures(StageInputs):
-    """Figures of the original and the adapted encoder on general sets."""
-
-    scores: tuple[ScoresRef, ...]
-    """Scores of both encoders."""
-    comparisons: tuple[ComparisonRef, ...]
-    """Differences between the encoders."""
-
-
-@stage(ref=ProofRef, version=18)
+@stage(ref=ProofRef, version=19)
 def prove(
     work: StageContext,
-    held_out: HeldOut,
-    start: CheckpointRef | ResolvedModel,
+    vectors: tuple[EmbeddingsRef, EmbeddingsRef],
     adapted: CheckpointRef,
-    general: GeneralFigures,
-    encoder: EncoderConfig,
+    sets: dict[str, EvaluationSet],
+    undrawn: tuple[ScoresRef, ...],
+    config: BootstrapConfig,
+    max_forgetting: float,
 ) -> None:
-    """Compare the original and the adapted encoder on held-out text and labels, and reach a verdict."""
-    from models.evaluation.proof import answers, evidence
-    from models.evaluation.verdict import general_evidence, judged
+    """Compare the original and the adapted encoder on held-out text, labels and general sets, and reach a verdict.
+
+    Args:
+        work: the stage's context.
+        vectors: vectors of the original and of the adapted encoder.
+        adapted: the adapted encoder.
+        sets: the sets with draws, by name.
+        undrawn: scores of both encoders on the other sets, the same sets in the same order.
+        config: number and seed of the draws.
+        max_forgetting: points that a general set with draws may lose.
+    """
+    from models.evaluation.proof import evidence
+    from models.evaluation.verdict import judged
     from tasks.rendering.evidence import proof_rows
 
-    config, questions = held_out.config, _questions(work, held_out)
-    both = [answers(_cached(work, _loaded(work, ref, encoder)), questions) for ref in (start, adapted)]
-    figures = [work.store.scan(ref).collect() for ref in general.scores]
-    compared = [work.store.scan(ref).collect() for ref in general.comparisons]
-    named = {name for table in figures for name in table["dataset"].unique()}
-    headlines = {name: kind_of(in_full(name)).headline for name in sorted(named)}
-    own = evidence(both[0], both[1], questions, config.bootstrap)
-    rows = [*own, *general_evidence(figures, compared, headlines)]
-    verdict = judged(rows, config.max_forgetting)
+    limit_threads(work.site)
+    rows = [*evidence(_draws(work, vectors, sets, config)), *_undrawn(work, undrawn)]
+    verdict = judged(rows, max_forgetting)
     unused = "" if verdict.word == "BETTER" else f" The adapted encoder is checkpoint/{adapted.key[:12]}."
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     work.draft.write(table)
@@ -167,29 +137,29 @@ def settle(
     work.draft.note({"adapted": better})
 
 
-def check_asked(site: RunContext, passages: PassagesRef) -> None:
-    """Check that held-out text suffices for evaluation, before translation and training; announce if labels are needed.
+def _draws(
+    work: StageContext, vectors: tuple[EmbeddingsRef, ...], sets: dict[str, EvaluationSet], config: BootstrapConfig
+) -> list[SetDraws]:
+    """Return both encoders' draws of each set, and of the mean of the test sets if there are several."""
+    from models.evaluation.sweep import mean_of
 
-    Raises:
-        EvaluationError: there are too few held-out sentences or documents.
-    """
-    store = site.open_store()
-    if store.defect(passages) is not None:  # in a dry run
-        return
-    from models.evaluation.own_text import check_enough
-
-    check_enough(store.scan(passages).filter(pl.col("part") == REPORT).collect(), REPORT)
-    announce("without labels no gain can be proved: you get the original encoder. Give labels with --labels")
+    systems = [[open_vectors(work.store, ref)] for ref in vectors]
+    numbered = [(name, wanted, number) for number, (name, wanted) in enumerate(sets.items())]
+    drawn = draws_of_sets(numbered, systems, config)
+    tests = [found for found in drawn if found.split == "test" and found.metric == "spearman"]
+    return [*drawn, *([mean_of(tests, metric="spearman")] if len(tests) > 1 else [])]
 
 
-def _questions(work: StageContext, held_out: HeldOut) -> Questions:
-    from models.evaluation.own_text import probes
-    from models.evaluation.proof import Questions
+def _undrawn(work: StageContext, scores: tuple[ScoresRef, ...]) -> list[BeforeAfter]:
+    """Return both encoders' scores on sets without draws; the first half of `scores` is of the original encoder."""
+    from models.evaluation.proof import undrawn_evidence
 
-    config = held_out.config
-    sentences = work.store.scan(held_out.passages).filter(pl.col("part") == REPORT).collect()
-    labelled = evaluation_labels(work.store, held_out.passages, held_out.labels, held_out.use, config.seed)
-    return Questions(probes(sentences, questions=config.questions, seed=config.seed), labelled)
+    if not scores:
+        return []
+    tables, half = [work.store.scan(ref).collect() for ref in scores], len(scores) // 2
+    before, after = pl.concat(tables[:half]), pl.concat(tables[half:])
+    headlines = {name: kind_of(in_full(name)).headline for name in before["dataset"].unique()}
+    return undrawn_evidence(before, after, headlines)
 
 
 def _loaded(work: StageContext, ref: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:

@@ -17,11 +17,10 @@ from flows.sweep.points import run_by_seed, with_runs
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
 from storage.sources.labels import LabelSource, label_source
-from tasks.corpus.evaluation_sets import rows_of
 from tasks.corpus.labels import summary_of
 from tasks.corpus.passages import field_held, learnt, read_passages
 from tasks.evaluation.kinds import available
-from tasks.evaluation.own_text import HeldOutSet, questions_of
+from tasks.evaluation.own_text import HeldOutSet, check_enough, questions_of
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.sweep.compare import compare_systems
 from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
@@ -138,11 +137,11 @@ def _shared(
         passages=passages,
         trips=_trips(site, passages, settings, methods),
         labels=labels,
+        use="field",
         questions=settings.questions,
         store=site.abroad().store,
     )
-    if not site.open_store().defect(passages):  # missing in a dry run
-        rows_of(text)  # too little text raises before any training
+    check_enough(site, text)
     checks = available(site, CHECKS).scored
     return MethodInputs(settings=settings, start=start, text=text, corpus=corpus, checks=checks)
 

@@ -17,7 +17,6 @@ import polars as pl
 from sklearn.preprocessing import normalize
 
 from models.evaluation.config import ProbeConfig
-from models.evaluation.correlation import cosine_scores
 from models.evaluation.metrics import nearest
 from models.evaluation.probe.problem import Part, make_problem, senteval_order
 from models.evaluation.significance.hierarchical import draws_of
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.probe.problem import Features
-    from models.evaluation.retrieval import Encode
     from models.evaluation.significance.hierarchical import BootstrapDraws
 
 _PROBE: Final = ProbeConfig(protocols=("fast",), folds=5)
@@ -59,7 +57,7 @@ class Labelled:
     @property
     def metric(self) -> str:
         """Name of the score."""
-        return "Spearman" if self.kind == "pairs" else "accuracy"
+        return "spearman" if self.kind == "pairs" else "accuracy"
 
     def __len__(self) -> int:
         return len(self.first)
@@ -71,14 +69,6 @@ def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> Labell
     label = rows["label"].replace_strict(names, range(len(names))) if names else rows["label"]
     second = () if names else tuple(rows["text_2"].fill_null(""))
     return Labelled(kind, tuple(rows["text_1"]), second, label.cast(pl.Float64).to_numpy(), names)
-
-
-def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
-    """Return the cosine of each pair, (N,); for classes, `class_accuracy` of each row."""
-    vectors_ND = encode(labelled.first)
-    if labelled.kind == "pairs":
-        return cosine_scores(vectors_ND, encode(labelled.second))
-    return class_accuracy(vectors_ND, labelled)
 
 
 def class_accuracy(vectors_ND: Features, labelled: Labelled) -> NDArray[np.float64]:
@@ -140,7 +130,7 @@ def row_draws(
     """Return the bootstrap draws of several systems' scores, on the same draws of rows.
 
     Args:
-        rows: For each system (S, N), one row per seed: values of `per_row`.
+        rows: For each system (S, N), one row per seed: the cosine of each pair, or `class_accuracy`.
         gold_N: Gold scores of pairs; None for classes.
         resamples: Number of draws.
         seed: Seed of the draws.

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from models.corpus.passages import DRAWN, FEWEST_UNITS
-from models.errors import EvaluationError
 from models.evaluation.questions import FEWEST, Asked, HeldText, crop, neighbour, round_trip, title
 from models.evaluation.retrieval import Retrieval
 from models.runtime.seeded_order import scattered
@@ -29,29 +28,18 @@ QUESTIONS: Final[Mapping[str, Callable[[HeldText], Asked | None]]] = {
 }
 """The kinds of questions, in the order of the tables."""
 
-TOO_FEW: Final = (
-    f"too few documents: expected {FEWEST} questions about {FEWEST_UNITS} held-out documents, or about as many runs of "
-    f"{DRAWN} sentences"
-)
-ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usually enough"
+METRIC: Final = "mean reciprocal rank"
+_ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usually enough"
 
 
-def check_enough(held: pl.DataFrame, part: str) -> None:
-    """Refuse a held-out part that is too small for any question.
-
-    Args:
-        held: Rows of the part, as for `probes`.
-        part: Name of the part.
-
-    Raises:
-        EvaluationError: It has too few different sentences or units.
-    """
+def too_few(held: pl.DataFrame) -> str:
+    """Return the message for text that gives no questions; `held` is as for `probes`."""
     sentences, units = held["sentence_id"].n_unique(), held["unit"].n_unique()
-    if sentences < FEWEST or units < FEWEST_UNITS:
-        raise EvaluationError(
-            f"{TOO_FEW}, in each part (found {sentences} sentences of {units} documents or runs in the part {part!r}). "
-            f"Give more text ({ENOUGH}), or labels."
-        )
+    return (
+        f"too few documents: expected {FEWEST} questions about {FEWEST_UNITS} held-out documents, or about as many "
+        f"runs of {DRAWN} sentences (found {sentences} held-out sentences of {units} documents or runs). Give more "
+        f"text: {_ENOUGH}"
+    )
 
 
 def probes(

@@ -1,4 +1,4 @@
-"""Compare an encoder before and after adaptation, on held-out text and on general benchmarks.
+"""Scores of an encoder before and after adaptation: on the user's labels and text, and on general benchmarks.
 
 Test labels decide. Questions about the text are reported only, because they did not predict the results on labels
 (BENCHMARKS.md, *When BETTER is said*). A general set whose difference has an interval can veto: an encoder that lost
@@ -8,28 +8,26 @@ more than `max_forgetting` there is refused, even if the loss is not significant
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+import polars as pl
 from pydantic import Field
 
-from models.evaluation.config import BootstrapConfig
-from models.evaluation.labels import Labelled, per_row, row_draws
-from models.evaluation.retrieval import Retrieval, reciprocal_ranks
+from models.evaluation.own_text import METRIC
+from models.evaluation.signature import PLACE, PRINTED
 from models.evaluation.significance.hierarchical import difference_of
-from models.evaluation.sweep import outcome_draws
+from models.evaluation.sweep import MEAN
 from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from models.evaluation.retrieval import Encode
-    from models.evaluation.significance.hierarchical import BootstrapDraws
+    from models.evaluation.sweep import SetDraws
 
 Role = Literal["counts", "guard", "shown"]
-LABELS: Final = "labels"
+MRR: Final = "MRR"
+_ROLES: Final[Mapping[str, Role]] = {"labels": "counts", "text": "shown", MEAN: "shown"}  # group of a set; others veto
+_METRICS: Final = {"spearman": "Spearman", METRIC: MRR}
 
 
 class AdaptationEvaluationConfig(Record):
@@ -45,27 +43,8 @@ class AdaptationEvaluationConfig(Record):
     BETTER is said*)."""
     max_forgetting: float = Field(0.5, ge=0, le=100)
     """Points (score × 100) that a general set may lose if its difference has an interval."""
-    bootstrap: BootstrapConfig = BootstrapConfig()
-    """Bootstrap of the confidence intervals."""
     seed: int = Field(0, ge=0, lt=2**32)
     """Seed of the choice of queries, and of the labelled rows for evaluation."""
-
-
-@dataclass(frozen=True)
-class Questions:
-    """Questions about held-out text, and labels.
-
-    Attributes:
-        probes: Retrieval questions by kind.
-        labelled: Test labels; None without labels.
-    """
-
-    probes: Mapping[str, Retrieval]
-    labelled: Labelled | None = None
-
-
-Answers = dict[str, "NDArray[np.float64]"]
-"""Kind of questions → reciprocal rank of each question; `labels` → values of `per_row`."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +52,16 @@ class BeforeAfter:
     """One score before and after adaptation, and the difference with its interval.
 
     Attributes:
-        evidence: `labels`, the kind of questions, or the general set.
+        evidence: `your labels`, the kind of questions, or the general set.
         metric: `MRR`, `Spearman`, `accuracy` or the main metric of a general set, each in [0, 1] or [-1, 1].
         role: Whether the score decides (`counts`), can veto (`guard`), or is reported only (`shown`).
-        before: Score of the original encoder; NaN for a mean of general sets.
-        after: Score of the adapted encoder; NaN for a mean of general sets.
+        before: Score of the original encoder.
+        after: Score of the adapted encoder.
         difference: `after` − `before`.
         ci_low: Lower end of the difference's 95 % interval; this and the next two are NaN if there is no interval.
         ci_high: Upper end.
         p_value: Two-sided.
-        n: Number of questions or rows.
-        among: Number of texts that are searched; 0 for other scores than retrieval.
+        n: Number of questions, pairs or rows.
     """
 
     evidence: str
@@ -96,32 +74,57 @@ class BeforeAfter:
     ci_high: float
     p_value: float
     n: int
-    among: int
 
 
-def answers(encode: Encode, questions: Questions) -> Answers:
-    """Return an encoder's answers to all questions and labels."""
-    ranks = {name: reciprocal_ranks(encode, probe) for name, probe in questions.probes.items()}
-    return ranks | ({LABELS: per_row(encode, questions.labelled)} if questions.labelled else {})
-
-
-def evidence(start: Answers, adapted: Answers, questions: Questions, bootstrap: BootstrapConfig) -> list[BeforeAfter]:
-    """Return one row for the labels, if any, then one for each kind of questions."""
-    drawn = {"resamples": bootstrap.resamples, "seed": bootstrap.seed}
+def evidence(drawn: Sequence[SetDraws]) -> list[BeforeAfter]:
+    """Return the scores of the original and the adapted encoder on sets with draws; the deciding score comes first."""
     rows = []
-    if (labelled := questions.labelled) is not None:
-        gold = labelled.gold if labelled.kind == "pairs" else None
-        both = row_draws([start[LABELS][None], adapted[LABELS][None]], gold, **drawn)
-        rows.append(_row(LABELS, labelled.metric, "counts", both, len(labelled)))
-    for name, probe in questions.probes.items():
-        both = outcome_draws([start[name][None], adapted[name][None]], probe.unit, **drawn)
-        rows.append(_row(name, "MRR", "shown", both, len(probe), len(probe.targets)))
-    return rows
+    for found in drawn:
+        before, after = found.systems
+        gain = difference_of([before], [after])
+        rows.append(
+            BeforeAfter(
+                _name(found.dataset, found.split, found.protocol),
+                _METRICS.get(found.metric, found.metric),
+                _ROLES.get(found.group, "guard"),
+                float(before.figures[0]),
+                float(after.figures[0]),
+                gain.value,
+                gain.ci_low,
+                gain.ci_high,
+                gain.p_value,
+                found.n,
+            )
+        )
+    return sorted(rows, key=lambda row: row.role != "counts")
 
 
-def _row(name: str, metric: str, role: Role, both: Sequence[BootstrapDraws], n: int, among: int = 0) -> BeforeAfter:
-    """Return a score of the original and of the adapted encoder; both have the same bootstrap draws."""
-    start, adapted = both
-    found = difference_of([start], [adapted])
-    figures = (float(start.figures[0]), float(adapted.figures[0]))
-    return BeforeAfter(name, metric, role, *figures, found.value, found.ci_low, found.ci_high, found.p_value, n, among)
+def undrawn_evidence(
+    before: pl.DataFrame, after: pl.DataFrame, headlines: Mapping[str, Sequence[str]]
+) -> list[BeforeAfter]:
+    """Return the scores of both encoders on general sets without draws, one score for each set.
+
+    They are reported only: among many sets, one often drops by half a point by chance even if the encoders are equally
+    good.
+
+    Args:
+        before: The table `scores` of the original encoder.
+        after: That of the adapted encoder.
+        headlines: Dataset → its main metrics; the first metric with a score is used.
+    """
+    ranks = [(name, metric, rank) for name, metrics in headlines.items() for rank, metric in enumerate(metrics)]
+    ranked = pl.DataFrame(ranks, schema=["dataset", "metric", "rank"], orient="row")
+    values = before.filter(PRINTED).join(ranked, on=["dataset", "metric"], maintain_order="left")
+    main = values.filter(pl.col("rank") == pl.col("rank").min().over("dataset", "split"))
+    both = main.join(after.filter(PRINTED).select(*PLACE, after="value"), on=PLACE, maintain_order="left")
+    return [_undrawn(row) for row in both.rows(named=True)]
+
+
+def _undrawn(row: Mapping[str, Any]) -> BeforeAfter:
+    nan, name = float("nan"), _name(row["dataset"], row["split"], row["protocol"])
+    gain = row["after"] - row["value"]
+    return BeforeAfter(name, row["metric"], "shown", row["value"], row["after"], gain, nan, nan, nan, row["n"])
+
+
+def _name(dataset: str, split: str, protocol: str) -> str:
+    return f"{dataset} {split}{'' if protocol == 'all' else f' ({protocol})'}".strip()

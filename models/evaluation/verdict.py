@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, isnan
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
-from models.evaluation.own_text import ENOUGH, TOO_FEW
-from models.evaluation.proof import BeforeAfter
-from models.evaluation.signature import PLACE, PRINTED, signed
+from models.evaluation.proof import MRR, BeforeAfter
+from models.evaluation.signature import signed
 from models.evaluation.significance.paired import forgets
 from models.evaluation.sweep import MEAN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
 Word = Literal["BETTER", "NO DIFFERENCE", "WORSE", "NOT PROVED", "NOT TESTED", "STOPPED"]
 STOPPED: Final = "STOPPED"
@@ -116,58 +115,6 @@ def telling_row(
     return next(first, None)
 
 
-def general_evidence(
-    scores: Sequence[pl.DataFrame], comparisons: Sequence[pl.DataFrame], headlines: Mapping[str, Sequence[str]]
-) -> list[BeforeAfter]:
-    """Return the differences on general sets, one score for each set.
-
-    A difference with an interval can veto an encoder. Differences without an interval are reported only: among many
-    sets, one often drops by half a point by chance even if the encoders are equally good. So is the mean.
-
-    Args:
-        scores: Tables `scores`, those of the original before those of the adapted encoder.
-        comparisons: Tables `comparison` of the two; sets that are in none of them have no interval.
-        headlines: Dataset → its main metrics; the first metric with a score is used.
-    """
-    if not scores:
-        return []
-    ranks = [(name, metric, rank) for name, metrics in headlines.items() for rank, metric in enumerate(metrics)]
-    ranked = pl.DataFrame(ranks, schema=["dataset", "metric", "rank"], orient="row")
-    values = pl.concat(scores).filter(PRINTED).join(ranked, on=["dataset", "metric"], maintain_order="left")
-    main = values.filter(pl.col("rank") == pl.col("rank").min().over("dataset", "split"))
-    start, adapted = (rows for _, rows in main.group_by("model", maintain_order=True))
-    both = start.join(adapted.select(*PLACE, after="value"), on=PLACE, maintain_order="left")
-    compared = {_key(row): row for table in comparisons for row in table.rows(named=True)}
-    rows = [_general(row, compared.get(_key(row), {})) for row in both.rows(named=True)]
-    means = [row for row in compared.values() if row["dataset"] == MEAN]
-    return [*rows, *(_general(row | {"value": None, "after": None}, row) for row in means)]
-
-
-def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(row[name] for name in PLACE)
-
-
-def _general(row: Mapping[str, Any], compared: Mapping[str, Any]) -> BeforeAfter:
-    """Return the scores of a set before and after; of the mean, only the difference is known."""
-    nan = float("nan")
-    before, after = (nan if row[name] is None else row[name] for name in ("value", "after"))
-    low, high, p_value = (compared.get(name, nan) for name in ("ci_low", "ci_high", "p_value"))
-    protocol = "" if row["protocol"] == "all" else f" ({row['protocol']})"
-    return BeforeAfter(
-        f"{row['dataset']} {row['split']}{protocol}".strip(),
-        "Spearman" if row["metric"] == "spearman" else row["metric"],
-        "shown" if row["dataset"] == MEAN or isnan(low) else "guard",
-        before,
-        after,
-        compared.get("value", after - before),
-        low,
-        high,
-        p_value,
-        row["n"],
-        0,
-    )
-
-
 def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
     """Return the verdict on an adapted encoder.
 
@@ -186,7 +133,7 @@ def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
             return Verdict("WORSE", reason, _traded(deciding, lost))
         return Verdict("WORSE", reason, _GENTLER)
     if deciding is None:
-        return _not_proved([row for row in rows if row.metric == "MRR"])
+        return _not_proved([row for row in rows if row.metric == MRR])
     if deciding.ci_low > 0:
         return Verdict("BETTER", _difference(deciding), "Use the adapted encoder on text of this kind.")
     if deciding.ci_high < 0:
@@ -204,14 +151,7 @@ def _traded(gain: BeforeAfter, lost: BeforeAfter) -> str:
 
 
 def _not_proved(questions: Sequence[BeforeAfter]) -> Verdict:
-    """Return the verdict without labels.
-
-    Args:
-        questions: Scores of questions about the text; the recommended number of labels follows from the widest
-            interval.
-    """
-    if not questions:
-        return Verdict("NOT PROVED", TOO_FEW, f"You get the original encoder. Give --labels, or more text: {ENOUGH}.")
+    """Return the verdict without labels; the recommended number of labels follows from the widest interval."""
     widest = max((row.ci_high - row.ci_low) / 2 * row.n**0.5 for row in questions)
     rows = 100 * ceil(max((widest / _DETECTABLE) ** 2, _FEWEST_ROWS) / 100)
     reason = "there are no labels, and questions about the text itself do not predict a gain on labels"

@@ -85,15 +85,14 @@ PROOF = pl.Schema(
         "metric": pl.String,
         # `counts` decides the verdict, `guard` can veto it, `shown` is for a trained view or has no interval.
         "role": pl.String,
-        # Null for a mean of general sets. Interval and p are null for a set without them.
         "before": pl.Float64,
         "after": pl.Float64,
         "difference": pl.Float64,
+        # Null for a set without an interval.
         "ci_low": pl.Float64,
         "ci_high": pl.Float64,
         "p_value": pl.Float64,
         "n": pl.UInt32,
-        "among": pl.UInt32,
     }
 )
 REPRODUCTION = pl.Schema(

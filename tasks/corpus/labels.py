@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.labels import JUDGE, TEACH, enough, parts_of, sentences_of
+from models.corpus.labels import TEACH, enough, parts_of, sentences_of
 from models.errors import EmptyCorpusError
 from storage.sources.labels import LabelSource, read_labels
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from models.corpus.labels import Use
-    from models.evaluation.labels import Labelled
     from storage.artifacts.refs import PassagesRef
     from storage.artifacts.store import Store
 
@@ -85,22 +84,6 @@ def summary_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> 
         rows = "pairs that share texts with both parts, or" if labels.kind == "pairs" else "rows that"
         lines.append(f"Excluded from your labels: {unused} {rows} contain a training sentence.")
     return lines
-
-
-def evaluation_labels(
-    store: Store, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int
-) -> Labelled | None:
-    """Return the labelled rows for evaluation; None without labels.
-
-    Raises:
-        EvaluationError: there are too few rows.
-    """
-    if labels is None:
-        return None
-    from models.evaluation.labels import labelled_of  # sklearn
-
-    rows = labelled_rows(store, passages, labels, use=use, seed=seed)
-    return labelled_of(rows.filter(part=JUDGE), labels.kind)
 
 
 def sides_of(labels: LabelSource) -> list[str]:

@@ -77,6 +77,10 @@ class FoundSets:
         """Name without `embedded:` → set, for the sets on which systems are compared."""
         return {name.removeprefix(EMBEDDED): found for name, found in self.sets.items() if kind_of(name).is_drawn}
 
+    def undrawn(self) -> FoundSets:
+        """Return the sets on which systems are scored without draws."""
+        return FoundSets({name: found for name, found in self.sets.items() if not kind_of(name).is_drawn}, {})
+
     def embedded(self) -> tuple[EvaluationSet, ...]:
         """Return the sets on which frozen vectors are scored."""
         return tuple(found for name, found in self.sets.items() if not kind_of(name).fine_tunes)

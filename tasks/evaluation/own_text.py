@@ -1,8 +1,8 @@
 """The user's text as evaluation sets: a sentence retrieves its neighbour, its title and the rest of itself.
 
 The name of a set is `own:` and a text of `bsl adapt`: a file, a folder, a pattern or a dataset. All its sentences are
-queries, so no encoder should have been trained on them. `bsl field` asks the same questions about held-out documents,
-`HeldOutSet`, and evaluates on labels.
+queries, so no encoder should have been trained on them. `bsl adapt` and `bsl field` ask the same questions about
+held-out documents, `HeldOutSet`, and evaluate on labels.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 import numpy as np
 import polars as pl
 
-from models.corpus.labels import JUDGE
+from models.corpus.labels import JUDGE, Use
 from models.corpus.passages import HoldOutConfig, LeftOut, whole
 from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig, ScoringConfig
-from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
+from models.evaluation.own_text import METRIC, probes, too_few
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
 from storage.artifacts.store import Store
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from tasks.stage.run_context import RunContext
 
 PREFIX: Final = "own:"
-METRIC: Final = "mean reciprocal rank"
 _PART, _TRIPS, _LABELS = "text", "round trips", "labels"
 
 
@@ -51,16 +50,17 @@ class OwnTextSet(EvaluationSet):
 
     questions: ClassVar[int] = 1000
     """Maximum number of questions of a kind."""
+    seed: ClassVar[int] = 0
     sources: tuple[TextSource, ...]
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the sentences in the form of `models.corpus.passages.whole`."""
         config = HoldOutConfig()
         tables = list(sentences_of(self.sources, config, LeftOut()))
-        sentences = {_PART: whole(pl.concat(tables), config)}
-        if not probes(sentences[_PART]):
-            raise EvaluationError(f"{self.dataset}: {TOO_FEW}. Give more text ({ENOUGH}).")
-        return sentences
+        sentences = whole(pl.concat(tables), config)
+        if not probes(sentences):
+            raise EvaluationError(f"{self.dataset}: {too_few(sentences)}.")
+        return {_PART: sentences}
 
     def sentences(self) -> pl.Series:
         """Return the queries and targets of all questions."""
@@ -77,8 +77,12 @@ class HeldOutSet(EvaluationSet):
     """Round trips of held-out sentences."""
     labels: LabelSource | None
     """Labels; some are for evaluation."""
+    use: Use
+    """Use of the labels."""
     questions: int
     """Maximum number of questions of a kind."""
+    seed: int = 0
+    """Seed of the choice of queries, and of the labelled rows for evaluation."""
     store: Annotated[str, NotInKey]
     """Store of the artifacts."""
 
@@ -90,9 +94,9 @@ class HeldOutSet(EvaluationSet):
         if self.trips is not None:
             tables[_TRIPS] = store.scan(self.trips).filter(pl.col("method").str.starts_with("bt-")).collect()
         if self.labels is not None:
-            tables[_LABELS] = labelled_rows(store, self.passages, self.labels, use="field")
-        elif not probes(sentences, tables.get(_TRIPS), questions=self.questions):
-            raise EvaluationError(f"{TOO_FEW}. Give more text ({ENOUGH}), or labels.")
+            tables[_LABELS] = labelled_rows(store, self.passages, self.labels, use=self.use, seed=self.seed)
+        elif not probes(sentences, tables.get(_TRIPS)):
+            raise EvaluationError(f"{too_few(sentences)}. Or give labels.")
         return tables
 
     def sentences(self) -> pl.Series:
@@ -104,11 +108,21 @@ class HeldOutSet(EvaluationSet):
 AnyText = OwnTextSet | HeldOutSet
 
 
+def check_enough(site: RunContext, text: HeldOutSet) -> None:
+    """Check before any training that held-out text suffices for an evaluation; a dry run has no text.
+
+    Raises:
+        EvaluationError: There are no labels and too few sentences or documents, or too few labels.
+    """
+    if site.open_store().defect(text.passages) is None:
+        rows_of(text)
+
+
 @lru_cache(maxsize=8)  # every system is scored on the same set
 def questions_of(wanted: AnyText) -> Mapping[str, Retrieval]:
     """Return the questions about a text, by name; the same in every run."""
     rows = rows_of(wanted)
-    return probes(rows[_PART], rows.get(_TRIPS), questions=wanted.questions)
+    return probes(rows[_PART], rows.get(_TRIPS), questions=wanted.questions, seed=wanted.seed)
 
 
 def _texts_of(wanted: AnyText) -> pl.Series:
@@ -161,13 +175,12 @@ class OwnTextKind(FrozenKind[AnyText]):
         from models.evaluation.significance.bootstrap import percentile_interval
 
         rows = []
-        for wanted in sets:
-            questions = questions_of(wanted)
-            for found in question_draws(questions, [[vectors]], config.bootstrap):
-                (own,) = found.systems
-                low, high = percentile_interval(own.draws[:, 0])
-                figure = {"value": float(own.figures[0]), "ci_low": low, "ci_high": high}
-                rows.append(_place(wanted, found.name) | figure | {"n": len(questions[found.name])})
+        for found in (found for wanted in sets for found in self.draws(wanted, [[vectors]], config.bootstrap)):
+            (own,) = found.systems
+            low, high = percentile_interval(own.draws[:, 0])
+            place = {"dataset": found.dataset, "split": found.split, "subset": "all", "metric": found.metric}
+            figure = {"value": float(own.figures[0]), "n": found.n, "ci_low": low, "ci_high": high}
+            rows.append(place | {"protocol": found.protocol} | figure)
         figures = pl.DataFrame(rows)
         return signed(figures, digests(figures, sets), vectors.made, by="cosine")
 
@@ -195,10 +208,6 @@ def score_own_text(
     """Score a system on every question about own text."""
     figures = OwnTextKind().figures(sets, open_vectors(work.store, embeddings), ScoringConfig(bootstrap=config))
     publish_scores(work, figures, model, checkpoint, config.seed, f"Own text by {model}")
-
-
-def _place(wanted: AnyText, question: str) -> dict[str, object]:
-    return {"dataset": wanted.dataset, "subset": "all", "split": question, "metric": METRIC, "protocol": "all"}
 
 
 def question_draws(
@@ -241,4 +250,4 @@ def _label_draws(
     found = [np.stack([outcomes(encoder) for encoder in seeds]) for seeds in systems]
     gold = labelled.gold if labelled.kind == "pairs" else None
     draws = row_draws(found, gold, resamples=config.resamples, seed=config.seed + 100)
-    return SetDraws("your labels", labelled.metric.lower(), "labels", draws, n=len(labelled))
+    return SetDraws("your labels", labelled.metric, "labels", draws, n=len(labelled))

@@ -33,12 +33,11 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
             "evidence": row["evidence"],
             "difference": signed(row["difference"], row["ci_low"], row["ci_high"]),
             "p": p_value(row["p_value"]),
-            "before": _percent(row["before"]),
-            "after": _percent(row["after"]),
+            "before": f"{100 * row['before']:.1f}",
+            "after": f"{100 * row['after']:.1f}",
             "metric": row["metric"],
             "role": _ROLES[row["role"]],
             "n": f"{row['n']:,}",
-            "candidates": f"{row['among']:,}" if row["among"] else "",
             "correct answer": _ANSWERS.get(row["evidence"], ""),
         }
         for row in proof.iter_rows(named=True)
@@ -48,8 +47,3 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
 def weighed(scores: Iterable[tuple[float, float]]) -> list[dict[str, str]]:
     """Return a row per share of the trained weights with its score on the general dev set."""
     return [{"share": f"{share:g}", "general dev set": f"{100 * value:.1f}"} for share, value in scores]
-
-
-def _percent(value: float | None) -> str:
-    """Return a score × 100; a dash for a mean of sets, which has only a difference."""
-    return "–" if value is None else f"{100 * value:.1f}"

@@ -19,7 +19,7 @@ from storage.artifacts.refs import (
 )
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
-from tasks.adaptation import REPORT, SHARE, VERDICT
+from tasks.adaptation import SHARE, VERDICT
 from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
 from tasks.rendering.evidence import MRR, proof_rows, weighed
@@ -178,7 +178,7 @@ def counts_of(store: Store, made: AdaptationArtifacts) -> dict[str, int]:
         "training sentences": 0 if made.views is None else count(made.corpus, "sentences"),
         "training labels": count(made.pairs, "labels"),
         "test labels": count(made.corpus, f"labels {JUDGE}"),
-        "held-out sentences": count(made.passages, f"{REPORT} sentences"),
+        "held-out sentences": count(made.passages, "report sentences"),
     }
 
 

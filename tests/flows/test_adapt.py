@@ -23,10 +23,12 @@ from storage.assets.embedded import embedded_path
 from storage.errors import SourceError
 from storage.sources.labels import label_source
 from storage.sources.own_text import ReadingConfig
-from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weigh
-from tasks.corpus.labels import evaluation_labels
+from tasks.adaptation import merge, prove, settle, weigh
+from tasks.corpus.labels import labelled_rows
 from tasks.corpus.passages import read_passages
+from tasks.embedding.embed import embed
 from tasks.embedding.encoders import resolve_encoder
+from tasks.evaluation.own_text import HeldOutSet
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.progress import planning
 from tasks.stage.run_context import RunContext
@@ -40,9 +42,9 @@ if TYPE_CHECKING:
 SMALL = {
     "translators": "",
     "training": {"max_steps": 3, "batch_size": 8},
-    "proof": {"questions": 60, "shares": [0.5, 1.0], "bootstrap": {"resamples": 200}},
+    "proof": {"questions": 60, "shares": [0.5, 1.0]},
     "hold_out": {"limit": 200, "report": 200},
-    "evaluation": {"sets": ["stsb/test"], "dev": None},
+    "evaluation": {"sets": ["stsb/test"], "dev": None, "bootstrap": {"resamples": 200}},
 }
 READING = EncoderConfig(model="embedded:bert-mini")
 
@@ -149,7 +151,7 @@ def test_labels_that_only_judge_are_not_learnt(own, site) -> None:
     ref = adapt([str(own / "first.csv")], "embedded:bert-mini", str(labels), SMALL, site, labels_only_judge=True)
     store = site.open_store()
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
-    assert proof.filter(role="counts")["evidence"].to_list() == ["labels"]
+    assert proof.filter(role="counts")["evidence"].to_list() == ["your labels"]
     passages = store.scan(PassagesRef(key=made_of(site, ref, "passages"))).collect()
     learnt = store.scan(CorpusRef(key=made_of(site, ref, "corpus"))).collect()
     labelled = {*pl.read_csv(labels, separator="\t")["body"]}
@@ -164,19 +166,18 @@ def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, tm
     ref = adapt([str(path)], "embedded:bert-mini", str(path), SMALL | {"label_training": {"max_steps": 3}}, site)
     store = site.open_store()
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
-    assert proof.filter(role="counts")["evidence"].to_list() == ["labels"]
+    assert proof.filter(role="counts")["evidence"].to_list() == ["your labels"]
     pairs = store.scan(PairsRef(key=made_of(site, ref, "pairs"))).collect()
     passages = PassagesRef(key=made_of(site, ref, "passages"))
-    labelled = evaluation_labels(store, passages, label_source(str(path)), "adapt", 0)
-    assert labelled is not None
-    judging = {*labelled.first}
+    labelled = labelled_rows(store, passages, label_source(str(path)), use="adapt").filter(part="judge")
+    judging = {*labelled["text_1"]}
     learnt = {*pairs["text_1"], *pairs["text_2"]}
     assert learnt.isdisjoint(judging)
     assert learnt | judging <= {*rows["body"]}
     assert store.manifest(ref).figures["rows"] == {
         "training sentences": 0,
         "training labels": len(learnt),
-        "test labels": len(labelled),
+        "test labels": labelled.height,
         "held-out sentences": store.scan(passages).filter(pl.col("part") == "report").select(pl.len()).collect().item(),
     }
     assert len(learnt) > 60
@@ -229,12 +230,19 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
         score=pl.when(of_another).then(0).otherwise(1),
     )
     pairs.write_csv(tmp_path / "pairs.csv")
-    held_out = HeldOut(
-        passages=passages, labels=label_source(str(tmp_path / "pairs.csv")), use="judge", config=config.proof
+    held_out = HeldOutSet(
+        passages=passages,
+        trips=None,
+        labels=label_source(str(tmp_path / "pairs.csv")),
+        use="judge",
+        questions=config.proof.questions,
+        store=site.store,
     )
-    weighing = weigh(site, start, trained, None, (config.proof.share,), config.proof, reading)
+    weighing = weigh(site, start, trained, None, (config.proof.share,), 0.5, reading)
     merged = merge(site, start, trained, weighing, reading)
-    proof = prove(site, held_out, start, merged, GeneralFigures(scores=(), comparisons=()), reading)
+    vectors = tuple(embed(site, encoder, (held_out,), reading, "fp32") for encoder in (start, merged))
+    sets = {f"own:{held_out.dataset}": held_out}
+    proof = prove(site, vectors, merged, sets, (), config.evaluation.bootstrap, 0.5)
     adapted = settle(site, start, merged, proof)
     store = site.open_store()
     assert store.manifest(proof).figures["verdict"] == "WORSE"

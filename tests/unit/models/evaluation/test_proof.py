@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from models.evaluation.correlation import spearman
-from models.evaluation.labels import Labelled, centroid_accuracy, class_accuracy, neighbour_accuracy, per_row, row_draws
-from models.evaluation.proof import (
-    BeforeAfter,
-    BootstrapConfig,
-    Questions,
-    answers,
-    evidence,
-)
-from models.evaluation.retrieval import Retrieval
+from models.evaluation.correlation import cosine_scores, spearman
+from models.evaluation.labels import Labelled, centroid_accuracy, class_accuracy, neighbour_accuracy, row_draws
+from models.evaluation.own_text import METRIC
+from models.evaluation.proof import BeforeAfter, evidence
+from models.evaluation.retrieval import Retrieval, reciprocal_ranks
 from models.evaluation.significance.hierarchical import difference_of
+from models.evaluation.sweep import MEAN, SetDraws, mean_of, outcome_draws
 from models.evaluation.verdict import judged
 
 if TYPE_CHECKING:
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     from models.evaluation.retrieval import Encode
 
 ROWS = 200
-DRAWN = BootstrapConfig(resamples=200)
+DRAWS = {"resamples": 200, "seed": 0}
 
 
 def _encoder(noise: float, seed: int = 0) -> Encode:
@@ -52,13 +49,21 @@ def _probe(name: str) -> Retrieval:
     return Retrieval(name, sides[0], sides[1], numbers, numbers // 4, np.full(ROWS, -1))
 
 
-QUESTIONS = Questions({name: _probe(name) for name in ("title", "neighbour", "round trip", "crop")})
+def _asked(*encoders: Encode) -> list[SetDraws]:
+    """Return both encoders' draws of every kind of question."""
+    found = []
+    for name in ("title", "neighbour", "round trip", "crop"):
+        probe = _probe(name)
+        ranks = [reciprocal_ranks(encode, probe)[None] for encode in encoders]
+        found.append(SetDraws(name, METRIC, "text", outcome_draws(ranks, probe.unit, **DRAWS), n=len(probe)))
+    return found
 
 
 def test_questions_about_the_text_are_shown_and_prove_nothing() -> None:
-    start, better = (answers(_encoder(noise), QUESTIONS) for noise in (1.2, 0.9))
-    rows = evidence(start, better, QUESTIONS, DRAWN)
-    assert {row.evidence: row.role for row in rows} == dict.fromkeys(QUESTIONS.probes, "shown")
+    rows = evidence(_asked(_encoder(1.2), _encoder(0.9)))
+    assert [(row.evidence, row.metric, row.role) for row in rows] == [
+        (name, "MRR", "shown") for name in ("title", "neighbour", "round trip", "crop")
+    ]
     assert min(row.ci_low for row in rows) > 0
     verdict = judged(rows, 0.5)
     assert verdict.word == "NOT PROVED"
@@ -71,7 +76,11 @@ def test_questions_about_the_text_are_shown_and_prove_nothing() -> None:
 
 def _row(role: Role, difference: float, half: float = 0.001) -> BeforeAfter:
     spread = (difference, difference - half, difference + half, 0.01)
-    return BeforeAfter("some set", "Spearman", role, 0.5, 0.5 + difference, *spread, 10, 0)
+    return BeforeAfter("some set", "Spearman", role, 0.5, 0.5 + difference, *spread, 10)
+
+
+def _question(difference: float) -> BeforeAfter:
+    return replace(_row("shown", difference), metric="MRR")
 
 
 @pytest.mark.parametrize(
@@ -81,8 +90,9 @@ def _row(role: Role, difference: float, half: float = 0.001) -> BeforeAfter:
         ([_row("counts", 0.02), _row("guard", -0.006)], "WORSE"),
         ([_row("counts", 0.0005), _row("guard", 0.02)], "NO DIFFERENCE"),
         ([_row("counts", -0.02)], "WORSE"),
-        ([_row("shown", 0.02)], "NOT PROVED"),
-        ([_row("guard", 0.02)], "NOT PROVED"),
+        ([_question(0.02)], "NOT PROVED"),
+        ([_question(0.02), _row("guard", 0.02)], "NOT PROVED"),
+        ([_question(0.02), _row("guard", -0.02)], "WORSE"),
     ],
 )
 def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[BeforeAfter], word: str) -> None:
@@ -105,12 +115,6 @@ def test_a_gain_on_labels_with_a_loss_elsewhere_says_how_to_allow_the_loss() -> 
     assert "max_forgetting" not in judged([_row("counts", 0.0005), rows[1]], 0.5).advice
 
 
-def test_where_nothing_could_be_asked_the_verdict_says_what_to_give() -> None:
-    verdict = judged([_row("guard", 0.0)], 0.5)
-    assert verdict.reason.startswith("too few documents: ")
-    assert "more text" in verdict.advice
-
-
 @pytest.mark.parametrize(
     ("half", "said"), [(0.001, "exceeds the allowed 0.5 points"), (0.02, "although its interval includes 0")]
 )
@@ -123,16 +127,34 @@ def test_a_loss_on_a_general_set_decides_by_its_figure_and_says_how_sure_it_is(h
 
 def test_labels_decide_alone() -> None:
     numbers = np.arange(ROWS)
-    first = tuple(f"{number}a" for number in numbers)
-    second = tuple(f"{number if number % 2 else (number + 2) % ROWS}b" for number in numbers)
-    pairs = Labelled("pairs", first, second, (numbers % 2).astype(float))
-    asked = Questions(QUESTIONS.probes, pairs)
-    start, better = (answers(_encoder(noise), asked) for noise in (2.0, 0.5))
-    row = evidence(start, better, asked, DRAWN)[0]
-    wanted = [spearman(made["labels"], pairs.gold) for made in (start, better)]
-    assert row.difference == pytest.approx(wanted[1] - wanted[0])
-    assert (row.evidence, row.metric, row.n) == ("labels", "Spearman", ROWS)
+    first = [f"{number}a" for number in numbers]
+    second = [f"{number if number % 2 else (number + 2) % ROWS}b" for number in numbers]
+    gold = (numbers % 2).astype(float)
+    encoders = _encoder(2.0), _encoder(0.5)
+    cosines = [cosine_scores(encode(first), encode(second)) for encode in encoders]
+    drawn = row_draws([own[None] for own in cosines], gold, **DRAWS)
+    labels = SetDraws("your labels", "spearman", "labels", drawn, n=ROWS)
+    row = evidence([*_asked(*encoders), labels])[0]
+    scores = [spearman(own, gold) for own in cosines]
+    assert (row.before, row.after) == pytest.approx(scores)
+    assert row.difference == pytest.approx(scores[1] - scores[0])
+    assert (row.evidence, row.metric, row.role, row.n) == ("your labels", "Spearman", "counts", ROWS)
     assert row.ci_low > 0
+
+
+def test_each_general_set_may_veto_and_their_mean_may_not() -> None:
+    ranks = [np.random.default_rng(seed).random((1, ROWS)) for seed in range(2)]
+    drawn = outcome_draws(ranks, np.arange(ROWS), **DRAWS)
+    sets = [
+        SetDraws("stsb", "spearman", "stsb test", drawn, "test", n=ROWS),
+        SetDraws("askubuntu", "average precision", "askubuntu test", drawn, "test", "useb", ROWS),
+    ]
+    rows = evidence([*sets, mean_of(sets, metric="spearman")])
+    assert [(row.evidence, row.metric, row.role) for row in rows] == [
+        ("stsb test", "Spearman", "guard"),
+        ("askubuntu test (useb)", "average precision", "guard"),
+        (MEAN, "Spearman", "shown"),
+    ]
 
 
 def test_accuracy_on_classes_is_the_mean_of_a_probe_of_neighbours_and_of_centroids() -> None:
@@ -147,7 +169,7 @@ def test_accuracy_on_classes_is_the_mean_of_a_probe_of_neighbours_and_of_centroi
     assert np.array_equal(searched, gold[near.argmax(axis=1)] == gold)
     centroids = centroid_accuracy(vectors, gold)
     classes = Labelled("classes", tuple(map(str, range(ROWS))), (), gold.astype(float), ("no", "yes"))
-    probed = 3 * per_row(lambda _: vectors, classes) - searched - centroids
+    probed = 3 * class_accuracy(vectors, classes) - searched - centroids
     assert np.allclose(probed, probed.round())
     assert probed.mean() > 0.9 > 0.7 > max(searched.mean(), centroids.mean())
 
@@ -176,8 +198,8 @@ def test_accuracy_on_classes_differs_between_a_good_and_a_blind_encoder() -> Non
     encode = _encoder(0.0)
     gold = (encode(texts)[:, 0] > 0).astype(float)
     classes = Labelled("classes", texts, (), gold, ("no", "yes"))
-    right = per_row(encode, classes)
+    right = class_accuracy(encode(texts), classes)
     assert right.mean() > 0.7
-    blind = per_row(_encoder(0.0, seed=9), classes)
+    blind = class_accuracy(_encoder(0.0, seed=9)(texts), classes)
     drawn = row_draws([blind[None], right[None]], None, resamples=200, seed=0)
     assert difference_of(*([draws] for draws in drawn)).ci_low > 0.2

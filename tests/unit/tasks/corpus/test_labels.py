@@ -11,14 +11,15 @@ from polars.testing import assert_frame_equal
 from models.corpus.normalize import split_sentences
 from models.corpus.passages import HoldOutConfig, passages
 from models.errors import EmptyCorpusError, EvaluationError
+from models.evaluation.labels import labelled_of
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.artifacts.schemas import PASSAGES
 from storage.sources.labels import LabelSource, label_source
 from storage.sources.own_text import ReadingConfig
-from tasks.adaptation import check_asked
-from tasks.corpus.labels import evaluation_labels, labelled_rows, summary_of
+from tasks.corpus.labels import labelled_rows, summary_of
 from tasks.corpus.passages import learnt, read_passages
+from tasks.evaluation.own_text import HeldOutSet, check_enough
 from tasks.stage.run_context import RunContext
 from tasks.views.pairs import pair_own_labels
 
@@ -81,10 +82,6 @@ def test_where_the_text_is_labelled_itself_nothing_that_judges_is_learnt(
     judging = {*rows.filter(pl.col("part") != "teach")["text_1"]}
     assert judging == {*TEXTS} - texts
     assert (len(texts) == 280) if use == "field" else (0.6 < len(texts) / 280 < 0.8)
-    if use != "field":
-        labelled = evaluation_labels(site.open_store(), passages, source, use, seed=0)
-        assert labelled is not None
-        assert {*labelled.first} == judging
 
 
 def test_pairs_that_share_texts_with_pairs_that_teach_do_not_judge(site: RunContext, tmp_path: Path) -> None:
@@ -107,9 +104,8 @@ def test_a_rare_class_is_left_out_and_told(site: RunContext, tmp_path: Path) -> 
     labels = ["rare" if n < 5 else ("bad", "good")[n % 2] for n in range(200)]
     pl.DataFrame({"text": [f"Some other text of number {n}." for n in range(200)], "label": labels}).write_csv(path)
     source, passages = label_source(str(path)), _published(site, _parts(TEXTS, held=120))
-    labelled = evaluation_labels(site.open_store(), passages, source, "judge", seed=0)
-    assert labelled is not None
-    assert labelled.names == ("bad", "good")
+    rows = labelled_rows(site.open_store(), passages, source, use="judge")
+    assert labelled_of(rows, "classes").names == ("bad", "good")
     figures = site.open_store().manifest(_learnt(site, passages, source, use="judge")).figures
     assert summary_of(figures, source) == [
         "Excluded from your labels because too few of their rows are usable: rare (5 rows)."
@@ -136,8 +132,9 @@ def test_labels_that_leave_nothing_to_learn_are_refused(site: RunContext, tmp_pa
 
 def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: RunContext, tmp_path: Path) -> None:
     passages = _published(site, _parts(TEXTS, held=20))
-    with pytest.raises(EvaluationError, match=r"too few documents: .*found 20 sentences of 20 .* part 'report'"):
-        check_asked(site, passages)
+    text = HeldOutSet(passages=passages, trips=None, labels=None, use="judge", questions=100, store=site.store)
+    with pytest.raises(EvaluationError, match=r"too few documents: .*found 20 held-out sentences of 20 .* give labels"):
+        check_enough(site, text)
     few = _file(tmp_path, TEXTS[:12])
     with pytest.raises(EvaluationError, match=r"12 rows \(12 test labels\): 0 of 2 classes have enough rows"):
         _learnt(site, passages, few, use="judge")

@@ -104,7 +104,7 @@ def test_every_kind_that_runs_are_scored_on_has_a_headline():
 
 
 def test_held_out_text_and_its_checks_are_sets_of_the_kinds_with_seeds_of_their_own():
-    text = HeldOutSet(passages=PassagesRef(key="1" * 64), trips=None, labels=None, questions=40, store="")
+    text = HeldOutSet(passages=PassagesRef(key="1" * 64), trips=None, labels=None, use="field", questions=40, store="")
     check = resolve_scored_set(RunContext(), "embedded:stsb/test")
     own = OwnTextComparison(held_out=text, corpus=CorpusRef(key="2" * 64), checks=(check,), may_forget=0, sources=())
     settings = SweepSettings(title="t", config=BootstrapConfig(resamples=100), own_text=own)
