@@ -19,14 +19,14 @@ from storage.artifacts.refs import CheckpointRef, CorpusRef, PairsRef, ProofRef,
 from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.sources.labels import label_source
-from tasks.adaptation import merge, prove, settle, weigh
+from tasks.adaptation import choose_encoder, choose_share, evaluate_adaptation, merge
 from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.corpus.passages import learnt, read_passages, translated
+from tasks.corpus.passages import corpus_sample, read_passages, training_corpus
 from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, with_saved_settings
 from tasks.evaluation.kinds import FoundSets, available, frozen_names
 from tasks.evaluation.own_text import PREFIX, HeldOutSet, check_enough
 from tasks.evaluation.systems import NamedEncoder
-from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationSettings, adaptation
+from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationContent, adaptation
 from tasks.reporting.provenance import RunCommand
 from tasks.stage.log_context import show_logs
 from tasks.stage.progress import announce
@@ -147,7 +147,7 @@ def run_adapt(
     check_enough(site, held_out)
     if labelled is None:
         announce("without labels no gain can be proved: you get the original encoder. Give labels with --labels")
-    corpus = learnt(site, passages, labelled, use, config.proof.seed)
+    corpus = training_corpus(site, passages, labelled, use, config.proof.seed)
     if labelled is not None and on_labels:
         pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed)
         data = TrainingData((LABELS,), None, None, pairs, reading, config.label_training_for(labelled.kind))
@@ -156,11 +156,11 @@ def run_adapt(
     trained = train(site, data.pairs, start, None, data.encoder, data.training)
 
     shares = config.proof.shares if on_labels else (config.proof.share,)
-    weighing = weigh(site, start, trained, dev, shares, config.proof.max_forgetting, reading)
+    weighing = choose_share(site, start, trained, dev, shares, config.proof.max_forgetting, reading)
     merged = merge(site, start, trained, weighing, reading)
     sets = FoundSets({f"{PREFIX}{held_out.dataset}": held_out, **found.sets}, found.missing)
     proof = _proved(site, start, merged, reading, sets, config)
-    adapted = settle(site, start, merged, proof)
+    adapted = choose_encoder(site, start, merged, proof)
     artifacts = AdaptationArtifacts(
         passages=passages,
         corpus=corpus,
@@ -172,11 +172,11 @@ def run_adapt(
         proof=proof,
         adapted=adapted,
     )
-    described = AdaptationSettings(
+    described = AdaptationContent(
         encoder=encoder,
         sources=own,
         labels=labelled,
-        taught=data.names,
+        views=data.names,
         missing=tuple(found.missing),
         settings=config.model_dump_json(indent=1),
         translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
@@ -203,7 +203,8 @@ def _proved(
         for scores in frozen_scores(site, system, sets.undrawn(), config.evaluation)
     ]
     vectors, bootstrap = (before.embeddings, after.embeddings), config.evaluation.bootstrap
-    return prove(site, vectors, merged, sets.drawn, tuple(undrawn), bootstrap, config.proof.max_forgetting)
+    bound = config.proof.max_forgetting
+    return evaluate_adaptation(site, vectors, merged, sets.drawn, tuple(undrawn), bootstrap, bound)
 
 
 def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
@@ -242,5 +243,5 @@ def _trips(site: RunContext, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef
     """Return round trips of some training sentences; None without a translator."""
     if config.trip is None:
         return None
-    sample = translated(site, corpus, config.translated, config.hold_out.seed)
+    sample = corpus_sample(site, corpus, config.translated, config.hold_out.seed)
     return augment(site, sample, AugmentConfig(translations=(config.trip,), original=False))

@@ -23,7 +23,7 @@ from tasks.evaluation.kinds import available, frozen_names, tables
 from tasks.evaluation.systems import NamedEncoder
 from tasks.reporting.evaluation import Missing
 from tasks.reporting.provenance import RunCommand
-from tasks.reporting.run.content import ReportSettings, RunArtifacts
+from tasks.reporting.run.content import ReportContent, RunArtifacts
 from tasks.reporting.run.report import report
 from tasks.stage.log_context import show_logs
 from tasks.training.distributed import require_equal_shares
@@ -149,7 +149,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         vectors={system.label: system.embeddings for system in (tfidf, *systems) if system.datasets is None},
         sets=found.scored,
     )
-    settings = ReportSettings(
+    settings = ReportContent(
         title=config.title,
         missing=Missing.of(found.missing),
         tables=tables(),

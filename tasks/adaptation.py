@@ -34,8 +34,8 @@ SHARE, VERDICT = "share", "verdict"
 
 
 @stage(ref=WeighingRef, version=11)
-def weigh(
-    work: StageContext,
+def choose_share(
+    context: StageContext,
     start: CheckpointRef | ResolvedModel,
     trained: CheckpointRef,
     dev: ScoredSet | None,
@@ -55,23 +55,23 @@ def weigh(
     chosen = descending[0]
     if dev is not None and len(descending) > 1:
         progress = progress_of("weighing, shares")
-        first, last = (_loaded(work, ref, encoder) for ref in (start, trained))
+        first, last = (_loaded(context, ref, encoder) for ref in (start, trained))
         for done, share in enumerate([0.0, *descending]):
-            scores[share] = _spearman(_cached(work, merged(first, last, share)), dev)
+            scores[share] = _spearman(_cached(context, merged(first, last, share)), dev)
             chosen = share
             progress(done + 1, len(descending) + 1, f"share {share:g}")
             # Half the maximum loss is allowed, because the general dev set has sampling error.
             if share > 0 and not forgets(scores[share] - scores[0.0], max_forgetting / 100 / 2):
                 break
-    work.draft.write(pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row"))
-    work.draft.note({SHARE: chosen})
+    context.draft.write(pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row"))
+    context.draft.note({SHARE: chosen})
     if scores:
         show_table("weighing", weighed(scores.items()), "General dev set × 100 by share of the trained weights")
 
 
 @stage(ref=CheckpointRef, version=2)
 def merge(
-    work: StageContext,
+    context: StageContext,
     start: CheckpointRef | ResolvedModel,
     trained: CheckpointRef,
     weighing: WeighingRef,
@@ -80,15 +80,15 @@ def merge(
     """Merge the original and the trained encoder at the chosen share."""
     from models.encoder.merging import merged
 
-    share = float(str(work.store.manifest(weighing).figures[SHARE]))
-    result = merged(_loaded(work, start, encoder), _loaded(work, trained, encoder), share)
-    result.save(work.draft.folder / ENCODER)
-    work.draft.note({SHARE: share, "max_length": result.config.length})
+    share = float(str(context.store.manifest(weighing).figures[SHARE]))
+    result = merged(_loaded(context, start, encoder), _loaded(context, trained, encoder), share)
+    result.save(context.draft.folder / ENCODER)
+    context.draft.note({SHARE: share, "max_length": result.config.length})
 
 
 @stage(ref=ProofRef, version=19)
-def prove(
-    work: StageContext,
+def evaluate_adaptation(
+    context: StageContext,
     vectors: tuple[EmbeddingsRef, EmbeddingsRef],
     adapted: CheckpointRef,
     sets: dict[str, EvaluationSet],
@@ -99,7 +99,7 @@ def prove(
     """Compare the original and the adapted encoder on held-out text, labels and general sets, and reach a verdict.
 
     Args:
-        work: the stage's context.
+        context: the stage's context.
         vectors: vectors of the original and of the adapted encoder.
         adapted: the adapted encoder.
         sets: the sets with draws, by name.
@@ -111,68 +111,68 @@ def prove(
     from models.evaluation.verdict import judged
     from tasks.rendering.evidence import proof_rows
 
-    limit_threads(work.site)
-    rows = [*evidence(_draws(work, vectors, sets, config)), *_undrawn(work, undrawn)]
+    limit_threads(context.site)
+    rows = [*evidence(_draws(context, vectors, sets, config)), *_undrawn(context, undrawn)]
     verdict = judged(rows, max_forgetting)
     unused = "" if verdict.word == "BETTER" else f" The adapted encoder is checkpoint/{adapted.key[:12]}."
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
-    work.draft.write(table)
-    work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice + unused})
+    context.draft.write(table)
+    context.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice + unused})
     show_table("proof", proof_rows(table), f"{verdict.word}: {verdict.reason}")
 
 
 @stage(ref=CheckpointRef, version=2)
-def settle(
-    work: StageContext,
+def choose_encoder(
+    context: StageContext,
     start: CheckpointRef | ResolvedModel,
     adapted: CheckpointRef,
     proof: ProofRef,
 ) -> None:
     """Publish the final encoder: the adapted one if its verdict is BETTER, else the original files, unchanged."""
-    better = work.store.manifest(proof).figures[VERDICT] == "BETTER"
+    better = context.store.manifest(proof).figures[VERDICT] == "BETTER"
     # An embedded model's folder contains a manifest, which would be wrong for this artifact.
     ignored = shutil.ignore_patterns(MANIFEST, ".*")
-    folder = encoder_folder(work.store, adapted if better else start)
-    shutil.copytree(folder, work.draft.folder / ENCODER, ignore=ignored)
-    work.draft.note({"adapted": better})
+    folder = encoder_folder(context.store, adapted if better else start)
+    shutil.copytree(folder, context.draft.folder / ENCODER, ignore=ignored)
+    context.draft.note({"adapted": better})
 
 
 def _draws(
-    work: StageContext, vectors: tuple[EmbeddingsRef, ...], sets: dict[str, EvaluationSet], config: BootstrapConfig
+    context: StageContext, vectors: tuple[EmbeddingsRef, ...], sets: dict[str, EvaluationSet], config: BootstrapConfig
 ) -> list[SetDraws]:
     """Return both encoders' draws of each set, and of the mean of the test sets if there are several."""
     from models.evaluation.sweep import mean_of
 
-    systems = [[open_vectors(work.store, ref)] for ref in vectors]
+    systems = [[open_vectors(context.store, ref)] for ref in vectors]
     numbered = [(name, wanted, number) for number, (name, wanted) in enumerate(sets.items())]
     drawn = draws_of_sets(numbered, systems, config)
     tests = [found for found in drawn if found.split == "test" and found.metric == "spearman"]
     return [*drawn, *([mean_of(tests, metric="spearman")] if len(tests) > 1 else [])]
 
 
-def _undrawn(work: StageContext, scores: tuple[ScoresRef, ...]) -> list[BeforeAfter]:
+def _undrawn(context: StageContext, scores: tuple[ScoresRef, ...]) -> list[BeforeAfter]:
     """Return both encoders' scores on sets without draws; the first half of `scores` is of the original encoder."""
     from models.evaluation.proof import undrawn_evidence
 
     if not scores:
         return []
-    tables, half = [work.store.scan(ref).collect() for ref in scores], len(scores) // 2
+    tables, half = [context.store.scan(ref).collect() for ref in scores], len(scores) // 2
     before, after = pl.concat(tables[:half]), pl.concat(tables[half:])
     headlines = {name: kind_of(in_full(name)).headline for name in before["dataset"].unique()}
     return undrawn_evidence(before, after, headlines)
 
 
-def _loaded(work: StageContext, ref: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:
+def _loaded(context: StageContext, ref: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:
     from models.encoder.sentence_encoder import SentenceEncoder
 
-    limit_threads(work.site)
-    return SentenceEncoder.load(encoder_folder(work.store, ref), config)
+    limit_threads(context.site)
+    return SentenceEncoder.load(encoder_folder(context.store, ref), config)
 
 
-def _cached(work: StageContext, encoder: SentenceEncoder) -> CachedEncoder:
+def _cached(context: StageContext, encoder: SentenceEncoder) -> CachedEncoder:
     from models.encoder.sentence_encoder import CachedEncoder
 
-    return CachedEncoder(encoder, device=device_of(work.site))
+    return CachedEncoder(encoder, device=device_of(context.site))
 
 
 def _spearman(encode: Encode, dev: ScoredSet) -> float:

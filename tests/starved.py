@@ -14,13 +14,13 @@ NEEDED, LEFT = 256 << 20, 64 << 20  # bytes
 
 
 @stage(ref=ViewsRef, version=1)
-def hungry_views(work: StageContext, rows: int) -> None:
+def hungry_views(context: StageContext, rows: int) -> None:
     """Write views whose second part needs much memory."""
     frame = pl.DataFrame({"sentence_id": range(rows), "method": "toy", "text": "A cat sits."})
     first = frame.cast({"sentence_id": pl.UInt64})
-    work.draft.write(first)
+    context.draft.write(first)
     held = pl.Series([1], dtype=pl.UInt8).new_from_index(0, NEEDED)
-    work.draft.write(first.with_columns(sentence_id=pl.col("sentence_id") + len(held)))
+    context.draft.write(first.with_columns(sentence_id=pl.col("sentence_id") + len(held)))
 
 
 if __name__ == "__main__":

@@ -60,11 +60,11 @@ class ParaphraseKind(FrozenKind[Paraphrases]):
 
 @stage(ref=ScoresRef, version=1)
 def score_paraphrases(
-    work: StageContext, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[Paraphrases, ...]
+    context: StageContext, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[Paraphrases, ...]
 ) -> None:
     """The example's own cached stage."""
-    figures = paraphrase_figures(sets, open_vectors(work.store, embeddings))
-    publish_scores(work, figures, model, checkpoint, 0, f"Paraphrases found by {model}")
+    figures = paraphrase_figures(sets, open_vectors(context.store, embeddings))
+    publish_scores(context, figures, model, checkpoint, 0, f"Paraphrases found by {model}")
 
 
 def paraphrase_figures(sets: tuple[Paraphrases, ...], vectors: Vectors) -> pl.DataFrame:
@@ -83,4 +83,4 @@ def paraphrase_figures(sets: tuple[Paraphrases, ...], vectors: Vectors) -> pl.Da
         rows.append({"dataset": wanted.dataset, "subset": "all", "split": "test", "metric": "accuracy"})
         rows[-1] |= {"protocol": "nearest", "value": value, "n": count, "ci_low": None, "ci_high": None}
     figures = pl.DataFrame(rows)
-    return signed(figures, digests(figures, sets), vectors.made, by="neighbour")
+    return signed(figures, digests(figures, sets), vectors.computation, by="neighbour")

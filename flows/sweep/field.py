@@ -18,7 +18,7 @@ from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
 from storage.sources.labels import LabelSource, label_source
 from tasks.corpus.labels import summary_of
-from tasks.corpus.passages import field_held, learnt, read_passages
+from tasks.corpus.passages import held_out_corpus, read_passages, training_corpus
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text import HeldOutSet, check_enough, questions_of
 from tasks.reporting.provenance import RunCommand
@@ -132,7 +132,7 @@ def _shared(
 ) -> MethodInputs:
     """Make the inputs that all methods share."""
     passages = read_passages(site, files, settings.hold_out)
-    corpus = learnt(site, passages, labels, "field", 0)  # too few labels raise here
+    corpus = training_corpus(site, passages, labels, "field", 0)  # too few labels raise here
     text = HeldOutSet(
         passages=passages,
         trips=_trips(site, passages, settings, methods),
@@ -153,7 +153,7 @@ def _trips(
     if all(method.views != "round trips" for method in methods):
         return None
     first = AugmentConfig(translations=settings.trips[:1], original=False)
-    return augment(site, field_held(site, passages), first)
+    return augment(site, held_out_corpus(site, passages), first)
 
 
 def _not_testable(site: RunContext, shared: MethodInputs, methods: Sequence[Method]) -> dict[str, str]:

@@ -46,19 +46,19 @@ def locate_sources(site: RunContext, config: IngestConfig) -> tuple[ResolvedSour
 
 
 @stage(ref=CorpusRef, version=CORPUS_VERSION)
-def ingest(work: StageContext, sources: tuple[ResolvedSource, ...], config: IngestConfig) -> None:
+def ingest(context: StageContext, sources: tuple[ResolvedSource, ...], config: IngestConfig) -> None:
     """Read the sources, normalise their sentences and remove duplicates."""
     reports = [ReadReport(source.name) for source in sources]
     # Inside the draft: no other run shares it, and it is deleted with the draft if this run is killed.
-    with tempfile.TemporaryDirectory(dir=work.draft.folder) as scratch:
+    with tempfile.TemporaryDirectory(dir=context.draft.folder) as scratch:
         statistics = build_corpus(
             _chunks(sources, reports, config.max_bad_share),
             config.corpus,
             Path(scratch),
-            work.draft.write,
+            context.draft.write,
             _kibibytes(progress_of("ingest, KiB read"), sources, reports),
         )
-    work.draft.note(
+    context.draft.note(
         {"statistics": statistics.model_dump(mode="json"), "sources": [_counts(report) for report in reports]}
     )
     _show(statistics, reports)
@@ -142,7 +142,7 @@ def _lengths(statistics: CorpusStatistics) -> str:
 
 
 @stage(ref=NliRef, version=2)
-def nli(work: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
+def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
     """Read the labelled pairs of the sources with labels, for sentences of the corpus."""
     annotated = [source for source in sources if is_nli(source)]
     if not annotated:
@@ -152,13 +152,13 @@ def nli(work: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusR
             "ingest.sources, such as snli or multi_nli, or remove the views that need labels (augment.rewritings)."
         )
     reports = [ReadReport(source.name) for source in annotated]
-    pairs, statistics = build_nli(_frames(annotated, reports, config.max_bad_share), work.store.scan(corpus))
-    work.draft.write(pairs)
+    pairs, statistics = build_nli(_frames(annotated, reports, config.max_bad_share), context.store.scan(corpus))
+    context.draft.write(pairs)
     counts: dict[str, JsonValue] = {f"{report.name}: unlabelled": report.unlabelled for report in reports}
     labels: dict[str, JsonValue] = {
         f"label {label}": n for label, n in pairs["label"].value_counts().sort("label").iter_rows()
     }
-    work.draft.note({"statistics": statistics.model_dump(), "unlabelled": counts, "labels": labels})
+    context.draft.note({"statistics": statistics.model_dump(), "unlabelled": counts, "labels": labels})
     rows = [{"count of": name, "count": n} for name, n in (counts | statistics.model_dump() | labels).items()]
     show_table("nli-statistics", rows, "Labelled pairs read, and pairs of sentences of the corpus")
 

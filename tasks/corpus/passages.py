@@ -26,15 +26,15 @@ BAD_SHARE = 0.01  # maximum share of unreadable records in a source
 
 
 @stage(ref=PassagesRef, version=8)
-def read_passages(work: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
+def read_passages(context: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, split their records into sentences and hold documents out."""
     show_table("own-files", [source.summary for source in sources], "Your files and the columns read from them")
     left_out = LeftOut()
     table = pl.concat(list(sentences_of(sources, config, left_out)))
     parts = hold_out(table, config, left_out)
-    work.draft.write(parts)
+    context.draft.write(parts)
     sizes = parts.group_by("part", maintain_order=True).agg(pl.len(), pl.col("document").n_unique())
-    work.draft.note(
+    context.draft.note(
         {
             "sentences": table.height,
             "documents": table["document"].n_unique(),
@@ -72,35 +72,37 @@ def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_ou
 
 
 @stage(ref=CorpusRef, version=4)
-def learnt(work: StageContext, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int) -> None:
+def training_corpus(
+    context: StageContext, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int
+) -> None:
     """Make the training corpus: unique sentences of the part `train`, without those of test labels.
 
     Raises:
         EvaluationError: there are too few labels for an evaluation; raised before training.
         EmptyCorpusError: all training candidates occur in test labels.
     """
-    table = work.store.scan(passages).collect()
+    table = context.store.scan(passages).collect()
     own, counts = _corpus(table.filter(part=TRAIN)), {}
     if labels is not None:
-        rows = labelled_rows(work.store, passages, labels, use=use, seed=seed)
+        rows = labelled_rows(context.store, passages, labels, use=use, seed=seed)
         own, counts = without_test_labels(own, rows, labels), unused_rows(rows, labels) | rows_by_part(rows)
-    work.draft.write(own)
-    work.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **counts})
+    context.draft.write(own)
+    context.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **counts})
 
 
 @stage(ref=CorpusRef, version=1)
-def field_held(work: StageContext, passages: PassagesRef) -> None:
+def held_out_corpus(context: StageContext, passages: PassagesRef) -> None:
     """Publish the unique held-out sentences, which no method of `bsl field` trains on."""
-    held_out = _corpus(work.store.scan(passages).filter(pl.col("part") != TRAIN).collect())
-    work.draft.write(held_out)
-    work.draft.note({"sentences": held_out.height})
+    held_out = _corpus(context.store.scan(passages).filter(pl.col("part") != TRAIN).collect())
+    context.draft.write(held_out)
+    context.draft.note({"sentences": held_out.height})
 
 
 @stage(ref=CorpusRef, version=3)
-def translated(work: StageContext, corpus: CorpusRef, most: int, seed: int) -> None:
+def corpus_sample(context: StageContext, corpus: CorpusRef, most: int, seed: int) -> None:
     """Sample at most `most` sentences of the training corpus, to translate them."""
-    sentences = work.store.scan(corpus).collect().sort(scattered(pl.col("sentence_id"), seed))
-    work.draft.write(sentences.head(most).sort("sentence_id"))
+    sentences = context.store.scan(corpus).collect().sort(scattered(pl.col("sentence_id"), seed))
+    context.draft.write(sentences.head(most).sort("sentence_id"))
 
 
 def _corpus(table: pl.DataFrame) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
 from tasks.embedding.encode import ResumableEncoding
 from tasks.embedding.encoders import encoder_folder
 from tasks.embedding.shards import EMBED_VERSION, WHAT, ReusableVectors, embed_ranges, encoded, is_large
-from tasks.embedding.vectors import MADE, SPARSE, encoder_made, sparse_table
+from tasks.embedding.vectors import COMPUTATION, SPARSE, encoder_computation, sparse_table
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import progress_of
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @stage(ref=EmbeddingsRef, version=EMBED_VERSION)
 def embed(
-    work: StageContext,
+    context: StageContext,
     encoder: CheckpointRef | ResolvedModel,
     texts: tuple[EvaluationSet, ...] | CorpusRef,
     config: EncoderConfig,
@@ -44,32 +44,32 @@ def embed(
     Raises:
         EncoderError: A sentence has no embedding; the message names its dataset, row and text.
     """
-    reusable = ReusableVectors(work.store, work.draft.provenance)
-    if isinstance(texts, CorpusRef) and is_large(rows := work.store.manifest(texts).rows):
-        embedded, width = embed_ranges(work, reusable, encoder, texts, config, precision)
+    reusable = ReusableVectors(context.store, context.draft.provenance)
+    if isinstance(texts, CorpusRef) and is_large(rows := context.store.manifest(texts).rows):
+        embedded, width = embed_ranges(context, reusable, encoder, texts, config, precision)
     else:
         table, embedded = _embed_at_once(
-            work, reusable, ResumableEncoding(work.site, encoder, config, precision), texts
+            context, reusable, ResumableEncoding(context.site, encoder, config, precision), texts
         )
-        work.draft.write(table)
+        context.draft.write(table)
         rows, width = table.height, table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
-    made = encoder_made(encoder_folder(work.store, encoder), config, precision)
-    work.draft.note({"sentences": rows, "embedded": embedded, "dimensions": width, MADE: made})
+    computation = encoder_computation(encoder_folder(context.store, encoder), config, precision)
+    context.draft.note({"sentences": rows, "embedded": embedded, "dimensions": width, COMPUTATION: computation})
 
 
 def _embed_at_once(
-    work: StageContext,
+    context: StageContext,
     reusable: ReusableVectors,
     encoding: ResumableEncoding,
     texts: tuple[EvaluationSet, ...] | CorpusRef,
 ) -> tuple[pl.DataFrame, int]:
     """Return the vectors, and the number of newly embedded sentences."""
-    sentences = _sentences(work.store, texts)
+    sentences = _sentences(context.store, texts)
     known = reusable.of(sentences)
     missing = sentences.join(known, on="sentence_id", how="anti").sort("sentence_id")
     parts = [known] if known.height else []
     try:
-        parts += encoded(work, encoding, missing, progress_of(WHAT))
+        parts += encoded(context, encoding, missing, progress_of(WHAT))
     except NoEmbeddingError as error:
         text = missing["text"][error.number]
         raise EncoderError(f"{_place(texts, text)}: {text[:60]!r} {error.reason}") from error
@@ -96,7 +96,7 @@ TITLE: Final = "Unigram TF-IDF"
 
 
 @stage(ref=EmbeddingsRef, version=2)
-def embed_tfidf(work: StageContext, corpus: CorpusRef, sets: tuple[EvaluationSet, ...] | CorpusRef) -> None:
+def embed_tfidf(context: StageContext, corpus: CorpusRef, sets: tuple[EvaluationSet, ...] | CorpusRef) -> None:
     """Fit TF-IDF on the training corpus, and embed the sentences of all sets, or of a corpus.
 
     Raises:
@@ -104,13 +104,13 @@ def embed_tfidf(work: StageContext, corpus: CorpusRef, sets: tuple[EvaluationSet
     """
     from models.encoder.tfidf import TfIdf
 
-    fitted = TfIdf(rows["text"].to_list() for rows in _batches(work.store, corpus))
-    batches = _batches(work.store, sets) if isinstance(sets, CorpusRef) else [unique_sentences(sets)]
-    rows = work.draft.write_all(
+    fitted = TfIdf(rows["text"].to_list() for rows in _batches(context.store, corpus))
+    batches = _batches(context.store, sets) if isinstance(sets, CorpusRef) else [unique_sentences(sets)]
+    rows = context.draft.write_all(
         (sparse_table(batch["sentence_id"], fitted.vectors(batch["text"].to_list())) for batch in batches), SPARSE
     )
-    made: dict[str, JsonValue] = {"vectors": "tfidf", "fitted": str(corpus)}
-    work.draft.note({"sentences": rows, "dimensions": fitted.width, MADE: made})
+    computation: dict[str, JsonValue] = {"vectors": "tfidf", "fitted": str(corpus)}
+    context.draft.note({"sentences": rows, "dimensions": fitted.width, COMPUTATION: computation})
 
 
 def _batches(store: Store, corpus: CorpusRef) -> Iterator[pl.DataFrame]:

@@ -104,7 +104,7 @@ logger = logging.getLogger(__name__)
 
 
 @stage(ref=CheckpointRef, version=1)
-def import_vectors(work: StageContext, source: VectorsFile, config: WordsConfig) -> None:
+def import_vectors(context: StageContext, source: VectorsFile, config: WordsConfig) -> None:
     """Import a file of word vectors as an encoder: a memory-mapped table, and the word tokenizer.
 
     Raises:
@@ -114,7 +114,7 @@ def import_vectors(work: StageContext, source: VectorsFile, config: WordsConfig)
     from models.encoder.static import write_words
 
     logger.info("reading the word vectors of %s", source.path)
-    work.draft.note(write_words(work.draft.folder / ENCODER, read_vectors(source.path), config))
+    context.draft.note(write_words(context.draft.folder / ENCODER, read_vectors(source.path), config))
 
 
 _MODULES = "modules.json"  # its presence marks a sentence-transformers folder

@@ -16,7 +16,7 @@ from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.filesystem.digests import file_sha256
 from storage.record import Record
 from tasks.corpus.ingest import ingest, locate_sources
-from tasks.embedding.vectors import MADE
+from tasks.embedding.vectors import COMPUTATION
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.run_context import RunContext
 
@@ -84,18 +84,18 @@ def embed_texts(encoder: TextEncoder, texts: Sequence[str], places: Sequence[str
 
 def _matrix(given: ArrayLike, texts: list[str], place: str) -> NDArray[np.float32]:
     try:
-        made = np.asarray(given, dtype=np.float32)
+        vectors = np.asarray(given, dtype=np.float32)
     except (TypeError, ValueError) as error:  # rows of several lengths, a tensor on a GPU
         raise EvaluationError(
             f"{place}: encode() returned {type(given).__name__}, which is not a matrix ({error}; expected shape "
             f"({len(texts)}, d)). Return vectors of one width, on the CPU."
         ) from error
-    if made.ndim != 2 or len(made) != len(texts) or made.shape[1] == 0:
+    if vectors.ndim != 2 or len(vectors) != len(texts) or vectors.shape[1] == 0:
         raise EvaluationError(
-            f"{place}: encode() returned shape {made.shape} for {len(texts)} texts (expected ({len(texts)}, d)). "
+            f"{place}: encode() returned shape {vectors.shape} for {len(texts)} texts (expected ({len(texts)}, d)). "
             "Return one vector per text, in order."
         )
-    return made
+    return vectors
 
 
 class PythonVectors(Record):
@@ -134,14 +134,14 @@ def embed_corpus(
         path = Path(folder) / "vectors.npy"
         np.save(path, vectors_ND)
         given = PythonVectors(name=name or name_of(encoder), sha256=file_sha256(path), path=path)
-        return take_vectors(site, corpus, given)
+        return store_vectors(site, corpus, given)
 
 
 @stage(ref=EmbeddingsRef, version=1)
-def take_vectors(work: StageContext, corpus: CorpusRef, given: PythonVectors) -> None:
+def store_vectors(context: StageContext, corpus: CorpusRef, given: PythonVectors) -> None:
     """Store an object's vectors of a corpus, with the sentence ids."""
-    ids = work.store.scan(corpus).select("sentence_id").collect()["sentence_id"].sort()
+    ids = context.store.scan(corpus).select("sentence_id").collect()["sentence_id"].sort()
     vectors_ND = np.load(given.path)
-    work.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": vectors_ND}))
-    made: dict[str, JsonValue] = {"vectors": f"object {given.name}"}
-    work.draft.note({"sentences": len(ids), "dimensions": vectors_ND.shape[1], MADE: made})
+    context.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": vectors_ND}))
+    computation: dict[str, JsonValue] = {"vectors": f"object {given.name}"}
+    context.draft.note({"sentences": len(ids), "dimensions": vectors_ND.shape[1], COMPUTATION: computation})

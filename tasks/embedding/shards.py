@@ -48,7 +48,7 @@ def is_large(sentences: int) -> bool:
 
 
 def embed_ranges(
-    work: StageContext,
+    context: StageContext,
     reusable: ReusableVectors,
     encoder: CheckpointRef | ResolvedModel,
     corpus: CorpusRef,
@@ -63,7 +63,7 @@ def embed_ranges(
     Raises:
         EncoderError: A sentence has no embedding.
     """
-    store, sentences = work.store, work.store.scan(corpus).select("sentence_id", "text")
+    store, sentences = context.store, context.store.scan(corpus).select("sentence_id", "text")
     advance, width = progress_of(WHAT), 0
     # Not the store's scratch folder, which two runs share: each must read its own plan.
     with store.workspace() as folder:
@@ -74,15 +74,15 @@ def embed_ranges(
             advance(0, total, "")  # with a count, the terminal prints no line for each shard
         to_embed = [shard.model_copy(update={"total": total}) for shard in shards if shard.rows]
         calls = [(encoder, shard, config, precision) for shard in to_embed]
-        with closing(run_shards(work.site, embed_shard, calls)) as made:
+        with closing(run_shards(context.site, embed_shard, calls)) as refs:
             for number, shard in enumerate(shards):
                 parts = [reusable.of(_range(sentences, number, "sentence_id"))]
                 if shard.rows:
-                    parts.append(store.scan(next(made)).collect())
+                    parts.append(store.scan(next(refs)).collect())
                     advance(shard.start + shard.rows, total, "")
                 table = pl.concat(part for part in parts if part.height).sort("sentence_id")
                 width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
-                work.draft.write(table)  # one file for each range, as one file would need all rows in memory
+                context.draft.write(table)  # one file for each range, as one file would need all rows in memory
     _encoding.cache_clear()  # frees the device's memory
     return total, width
 
@@ -101,7 +101,11 @@ def _missing(sentences: pl.LazyFrame, count: int, reusable: ReusableVectors) -> 
 
 @stage(ref=ArtifactRef, kind="embeddings/shards", version=EMBED_VERSION)
 def embed_shard(
-    work: StageContext, encoder: CheckpointRef | ResolvedModel, shard: Shard, config: EncoderConfig, precision: Computed
+    context: StageContext,
+    encoder: CheckpointRef | ResolvedModel,
+    shard: Shard,
+    config: EncoderConfig,
+    precision: Computed,
 ) -> None:
     """Embed a shard of a corpus.
 
@@ -113,20 +117,20 @@ def embed_shard(
     def advance(done: int, _own: int, detail: str) -> None:
         count(shard.start + done, shard.total or shard.rows, detail)
 
-    content = work.store.manifest(encoder).digest if isinstance(encoder, CheckpointRef) else encoder.identity
-    encoding = _encoding(work.site, encoder, content, config, precision)
+    content = context.store.manifest(encoder).digest if isinstance(encoder, CheckpointRef) else encoder.identity
+    encoding = _encoding(context.site, encoder, content, config, precision)
     try:
-        table = pl.concat(encoded(work, encoding, sentences, advance))
+        table = pl.concat(encoded(context, encoding, sentences, advance))
     except NoEmbeddingError as error:
         text = sentences["text"][error.number]
         raise EncoderError(f"corpus sentence: {text[:60]!r} {error.reason}") from error
-    work.draft.write(table)
+    context.draft.write(table)
     width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
-    work.draft.note({"sentences": table.height, "dimensions": width})
+    context.draft.note({"sentences": table.height, "dimensions": width})
 
 
 def encoded(
-    work: StageContext, encoding: ResumableEncoding, sentences: pl.DataFrame, advance: OnProgress
+    context: StageContext, encoding: ResumableEncoding, sentences: pl.DataFrame, advance: OnProgress
 ) -> list[pl.DataFrame]:
     """Return `sentence_id` and `embedding` of sentences, in parts by id, which mix all lengths and take equally long.
 
@@ -136,7 +140,7 @@ def encoded(
     if sentences.is_empty():
         return []  # without importing torch
     rows = encoding.part
-    folder = work.store.scratch(work.ref) if sentences.height > rows else None
+    folder = context.store.scratch(context.ref) if sentences.height > rows else None
     parts = encoding.parts(sentences.iter_slices(rows), sentences.height, folder, advance)
     return [part.select("sentence_id", "embedding") for part in parts]
 
@@ -184,8 +188,8 @@ def _tables(store: Store, own: Provenance) -> Iterator[tuple[pl.LazyFrame, int, 
     """Yield each reusable table with its lowest and highest id."""
     for ref in store.refs(EmbeddingsRef.model_fields["kind"].default):
         try:
-            made = store.manifest(ref).provenance
-            if made.stage in STAGES and _space(made) == _space(own):
+            provenance = store.manifest(ref).provenance
+            if provenance.stage in STAGES and _space(provenance) == _space(own):
                 table = store.scan(ref)
                 first, last = table.select(pl.min("sentence_id"), pl.max("sentence_id").alias("last")).collect().row(0)
                 if first is not None:
@@ -194,14 +198,14 @@ def _tables(store: Store, own: Provenance) -> Iterator[tuple[pl.LazyFrame, int, 
             continue  # a damaged artifact is skipped, and its sentences are embedded again
 
 
-def _space(made: Provenance) -> object:
+def _space(provenance: Provenance) -> object:
     """Return everything that decides a sentence's vector; not the model's name, as `encoder` has its content."""
-    config = made.config.get("config")
+    config = provenance.config.get("config")
     shape = {name: value for name, value in config.items() if name not in _NAMES} if isinstance(config, dict) else None
     return (
-        made.stage_version,
-        made.inputs.get("encoder"),
-        made.config.get("encoder"),
-        made.config.get("precision"),
+        provenance.stage_version,
+        provenance.inputs.get("encoder"),
+        provenance.config.get("encoder"),
+        provenance.config.get("precision"),
         shape,
     )

@@ -11,7 +11,7 @@ from models.transforms.config import TransformConfig
 from storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, TransformRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import encoder_folder
-from tasks.embedding.vectors import MADE, made_of
+from tasks.embedding.vectors import COMPUTATION, computation_of
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import limit_threads
 from tasks.stage.sigterm import stop_requested
@@ -27,7 +27,7 @@ TENSORS: Final = "transform.safetensors"
 
 
 @stage(ref=TransformRef, version=1)
-def fit_transform(work: StageContext, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
+def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
     """Fit a transform on the vectors of sentences, without labels; an iterative fit resumes after a kill.
 
     Raises:
@@ -39,38 +39,38 @@ def fit_transform(work: StageContext, embeddings: EmbeddingsRef, config: Transfo
     from models.training.execution import Execution
     from models.transforms.registry import fitted_transform
 
-    limit_threads(work.site)
-    vectors_ND = _tensor(work.store.scan(embeddings).collect())
+    limit_threads(context.site)
+    vectors_ND = _tensor(context.store.scan(embeddings).collect())
     with stop_requested() as should_stop:
         execution = Execution(
-            work=work.store.scratch(work.ref),
-            save_minutes=work.site.save_minutes,
-            keep=work.site.keep_snapshots,
+            work=context.store.scratch(context.ref),
+            save_minutes=context.site.save_minutes,
+            keep=context.site.keep_snapshots,
             should_stop=should_stop,
             on_progress=progress_of(f"fitting {config.name}"),
         )
         fitted = fitted_transform(vectors_ND, config, execution)
-    save_file({name: tensor.contiguous() for name, tensor in fitted.tensors.items()}, work.draft.folder / TENSORS)
-    (work.draft.folder / SETTINGS).write_text(config.model_dump_json(indent=1), encoding="utf-8")
-    work.draft.note({"vectors": len(vectors_ND), "dimensions": vectors_ND.shape[1], **fitted.figures})
+    save_file({name: tensor.contiguous() for name, tensor in fitted.tensors.items()}, context.draft.folder / TENSORS)
+    (context.draft.folder / SETTINGS).write_text(config.model_dump_json(indent=1), encoding="utf-8")
+    context.draft.note({"vectors": len(vectors_ND), "dimensions": vectors_ND.shape[1], **fitted.figures})
 
 
 @stage(ref=EmbeddingsRef, version=3)
-def transform(work: StageContext, embeddings: EmbeddingsRef, fitted: TransformRef) -> None:
+def transform(context: StageContext, embeddings: EmbeddingsRef, fitted: TransformRef) -> None:
     """Apply a fitted transform to the vectors of evaluation sets."""
-    limit_threads(work.site)
-    restored = _restored(work, fitted)
-    table = work.store.scan(embeddings).collect()
+    limit_threads(context.site)
+    restored = _restored(context, fitted)
+    table = context.store.scan(embeddings).collect()
     vectors_NK = restored.apply(_tensor(table))
-    work.draft.write(table.select("sentence_id", embedding=pl.Series(vectors_NK.numpy())))
-    before = made_of(work.store, embeddings)
-    made = before | {"vectors": f"{before['vectors']}+{restored.config.name}", "fitted": str(fitted)}
-    work.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], MADE: made})
+    context.draft.write(table.select("sentence_id", embedding=pl.Series(vectors_NK.numpy())))
+    before = computation_of(context.store, embeddings)
+    computation = before | {"vectors": f"{before['vectors']}+{restored.config.name}", "fitted": str(fitted)}
+    context.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], COMPUTATION: computation})
 
 
 @stage(ref=CheckpointRef, version=4)
 def fold_transform(
-    work: StageContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
+    context: StageContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
 ) -> None:
     """Fold a linear transform into its encoder, which then computes the transformed vectors itself.
 
@@ -84,26 +84,26 @@ def fold_transform(
     from models.errors import EncoderError
     from models.serving.dimension_reduction import fold
 
-    limit_threads(work.site)
-    restored = _restored(work, fitted)
+    limit_threads(context.site)
+    restored = _restored(context, fitted)
     if (linear := restored.linear()) is None:
         raise EncoderError(
             f"{fitted}: {restored.config.name} cannot be folded into an encoder (expected a linear transform, such as "
             "whitening). Transform the encoder's vectors instead."
         )
-    start = SentenceEncoder.load(encoder_folder(work.store, encoder), config)
+    start = SentenceEncoder.load(encoder_folder(context.store, encoder), config)
     folded = start.with_network(fold(start.network, *linear))
-    folded.save(work.draft.folder / ENCODER)
-    work.draft.note({"max_length": folded.config.length, "dimensions": folded.width})
+    folded.save(context.draft.folder / ENCODER)
+    context.draft.note({"max_length": folded.config.length, "dimensions": folded.width})
 
 
-def _restored(work: StageContext, fitted: TransformRef) -> Transform:
+def _restored(context: StageContext, fitted: TransformRef) -> Transform:
     from pydantic import TypeAdapter
     from safetensors.torch import load_file
 
     from models.transforms.registry import restore_transform
 
-    folder = work.store.fetch(fitted)
+    folder = context.store.fetch(fitted)
     config = TypeAdapter(TransformConfig).validate_json((folder / SETTINGS).read_text(encoding="utf-8"))
     return restore_transform(config, load_file(folder / TENSORS))
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SPARSE: Final = "sparse_embeddings"
 """Name of the table of sparse vectors."""
-MADE: Final = "signature"
+COMPUTATION: Final = "signature"
 """Figure in an embeddings artifact's manifest that describes the computation of its vectors."""
 
 
@@ -43,13 +43,13 @@ class Vectors:
     Attributes:
         name: Name for messages.
         rows: Sentence id → row of its vector.
-        made: Signature fields that describe the computation of the vectors.
+        computation: Signature fields that describe the computation of the vectors.
         table: One vector per row, (S, D); sparse over words, as from TF-IDF, or dense, as from an encoder.
     """
 
     name: str
     rows: Mapping[int, int]
-    made: Mapping[str, JsonValue]
+    computation: Mapping[str, JsonValue]
     table: NDArray[np.float32] | csr_array
 
     @property
@@ -91,16 +91,16 @@ class Vectors:
 
 def open_vectors(store: Store, embeddings: EmbeddingsRef) -> Vectors:
     """Read an embeddings artifact."""
-    sparse, made = SPARSE in store.manifest(embeddings).tables, made_of(store, embeddings)
+    sparse, computation = SPARSE in store.manifest(embeddings).tables, computation_of(store, embeddings)
     table = store.scan(embeddings, SPARSE if sparse else None).collect()
     rows = dict(zip(table["sentence_id"].to_list(), range(table.height), strict=True))
-    return Vectors(str(embeddings), rows, made, _matrix(table) if sparse else table["embedding"].to_numpy())
+    return Vectors(str(embeddings), rows, computation, _matrix(table) if sparse else table["embedding"].to_numpy())
 
 
-def made_of(store: Store, embeddings: EmbeddingsRef) -> dict[str, JsonValue]:
+def computation_of(store: Store, embeddings: EmbeddingsRef) -> dict[str, JsonValue]:
     """Return the signature fields of an embeddings artifact; `unsigned` if its manifest has none."""
-    made = store.manifest(embeddings).figures.get(MADE)
-    return made if isinstance(made, dict) else {"vectors": "unsigned"}
+    computation = store.manifest(embeddings).figures.get(COMPUTATION)
+    return computation if isinstance(computation, dict) else {"vectors": "unsigned"}
 
 
 def sparse_table(ids: pl.Series, table: csr_array) -> pl.DataFrame:
@@ -126,7 +126,7 @@ def _matrix(table: pl.DataFrame) -> csr_array:
 _ABSENT: Final = "not installed"
 
 
-def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, JsonValue]:
+def encoder_computation(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, JsonValue]:
     """Return the signature fields of an encoder: pooling, length, precision and so on.
 
     Args:

@@ -118,7 +118,7 @@ def read_afs_set(arguments: AfsSet) -> pl.DataFrame:
 
 @stage(ref=ScoresRef, version=3)
 def score_afs(
-    work: StageContext,
+    context: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
@@ -126,9 +126,9 @@ def score_afs(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the cosine of each pair's embeddings with its gold score, topic by topic (unsupervised protocol)."""
-    figures = _figures(arguments, open_vectors(work.store, embeddings), config)
+    figures = _figures(arguments, open_vectors(context.store, embeddings), config)
     title = f"Argument Facet Similarity of {model} (unsupervised)"
-    publish_scores(work, figures, model, checkpoint, config.seed, title)
+    publish_scores(context, figures, model, checkpoint, config.seed, title)
 
 
 def _figures(arguments: AfsSet, vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
@@ -138,4 +138,4 @@ def _figures(arguments: AfsSet, vectors: Vectors, config: BootstrapConfig) -> pl
     pairs = read_afs_set(arguments)
     scored = pairs.select("topic", gold="score", cosine=pl.Series(vectors.cosines(pairs, AFS)))
     figures = afs_scores(scored, "unsupervised", resamples=config.resamples, seed=config.seed)
-    return signed(figures, digests(figures, (arguments,)), vectors.made, by="cosine")
+    return signed(figures, digests(figures, (arguments,)), vectors.computation, by="cosine")

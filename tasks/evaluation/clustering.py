@@ -76,7 +76,7 @@ class ClusteringKind(FrozenKind[ClusterSet]):
         """Return the mean V-measure over each task's sets, with its interval over the sets."""
         figures = pl.DataFrame([_figure(wanted, vectors, config.bootstrap) for wanted in sets])
         by = {"by": "mini-batch k-means", "seed": config.bootstrap.seed}
-        return signed(figures, digests(figures, sets), vectors.made, **by)
+        return signed(figures, digests(figures, sets), vectors.computation, **by)
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -87,7 +87,7 @@ class ClusteringKind(FrozenKind[ClusterSet]):
 
 @stage(ref=ScoresRef, version=1)
 def score_clustering(
-    work: StageContext,
+    context: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
@@ -95,8 +95,8 @@ def score_clustering(
     config: BootstrapConfig,
 ) -> None:
     """Cluster the embeddings of each set, and compare the clusters with its labels by V-measure."""
-    figures = ClusteringKind().figures(sets, open_vectors(work.store, embeddings), ScoringConfig(bootstrap=config))
-    publish_scores(work, figures, model, checkpoint, config.seed, f"Clustering of {model}")
+    figures = ClusteringKind().figures(sets, open_vectors(context.store, embeddings), ScoringConfig(bootstrap=config))
+    publish_scores(context, figures, model, checkpoint, config.seed, f"Clustering of {model}")
 
 
 def _figure(wanted: ClusterSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @stage(ref=ComparisonRef, version=3)
 def compare(
-    work: StageContext,
+    context: StageContext,
     first: EmbeddingsRef,
     second: EmbeddingsRef,
     names: tuple[str, str],
@@ -33,7 +33,7 @@ def compare(
     """Bootstrap the difference of two systems on each set and on the mean of the test sets, on the same draws."""
     from models.evaluation.sweep import mean_of
 
-    both = [[open_vectors(work.store, vectors)] for vectors in (first, second)]
+    both = [[open_vectors(context.store, vectors)] for vectors in (first, second)]
     drawn = draws_of_sets([(name, wanted, 0) for name, wanted in sets.items()], both, config)
     tests = [
         (name, wanted) for name, wanted in sets.items() if isinstance(wanted, ScoredSet) and wanted.split == "test"
@@ -45,7 +45,7 @@ def compare(
         model=pl.lit(names[1]), reference=pl.lit(names[0]), subset=pl.lit("all"), seed=pl.lit(config.seed)
     )
     comparison = table.select(COMPARISON.names()).cast(COMPARISON)
-    work.draft.write(comparison)
+    context.draft.write(comparison)
     show_table("comparison-table", difference_rows(comparison), f"{names[1]} minus {names[0]}")
 
 

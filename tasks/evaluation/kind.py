@@ -140,11 +140,13 @@ class TunedKind(Kind[S]):
         """Score an encoder: a cached stage for each seed or fold, and one that combines them."""
 
 
-def publish_scores(work: StageContext, rows: pl.DataFrame, model: str, checkpoint: str, seed: int, title: str) -> None:
+def publish_scores(
+    context: StageContext, rows: pl.DataFrame, model: str, checkpoint: str, seed: int, title: str
+) -> None:
     """Write a system's scores as the table `scores`, and show them.
 
     Args:
-        work: Context of the scoring stage.
+        context: Context of the scoring stage.
         rows: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
         model: Name of the system in tables.
         checkpoint: Identity of the system.
@@ -153,22 +155,22 @@ def publish_scores(work: StageContext, rows: pl.DataFrame, model: str, checkpoin
     """
     named = rows.with_columns(model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint))
     scores = named.select(SCORES.names()).cast(SCORES)
-    work.draft.write(scores)
-    show_table(f"{work.draft.provenance.stage.replace('_', '-')}-table", score_rows(scores), title)
+    context.draft.write(scores)
+    show_table(f"{context.draft.provenance.stage.replace('_', '-')}-table", score_rows(scores), title)
 
 
 _WHOLE = "all"  # subset or split of a score over all of them
 
 
 def signed(
-    figures: pl.DataFrame, data: Mapping[tuple[str, str], str], made: Mapping[str, object], **by: object
+    figures: pl.DataFrame, data: Mapping[tuple[str, str], str], computation: Mapping[str, object], **by: object
 ) -> pl.DataFrame:
     """Add the column `signature` to scores.
 
     Args:
         figures: Rows with dataset, subset, split, metric and protocol.
         data: Dataset and split → digest of the scored rows, as from `digests`.
-        made: Fields that describe the computation of the vectors.
+        computation: Fields that describe the computation of the vectors.
         by: Fields that describe the computation of the score, by kind.
     """
     version = versions_of("bsl-pipeline")["bsl-pipeline"]
@@ -180,7 +182,7 @@ def signed(
                 "protocol": row["protocol"],
                 **by,
                 "data": data[row["dataset"], row["split"]],
-                **made,
+                **computation,
                 "bsl": version,
             }
         )

@@ -182,7 +182,7 @@ class OwnTextKind(FrozenKind[AnyText]):
             figure = {"value": float(own.figures[0]), "n": found.n, "ci_low": low, "ci_high": high}
             rows.append(place | {"protocol": found.protocol} | figure)
         figures = pl.DataFrame(rows)
-        return signed(figures, digests(figures, sets), vectors.made, by="cosine")
+        return signed(figures, digests(figures, sets), vectors.computation, by="cosine")
 
     def draws(self, wanted: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the draws of each question on the same resamples of documents, and of labels.
@@ -198,7 +198,7 @@ class OwnTextKind(FrozenKind[AnyText]):
 
 @stage(ref=ScoresRef, version=3)
 def score_own_text(
-    work: StageContext,
+    context: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
@@ -206,8 +206,8 @@ def score_own_text(
     config: BootstrapConfig,
 ) -> None:
     """Score a system on every question about own text."""
-    figures = OwnTextKind().figures(sets, open_vectors(work.store, embeddings), ScoringConfig(bootstrap=config))
-    publish_scores(work, figures, model, checkpoint, config.seed, f"Own text by {model}")
+    figures = OwnTextKind().figures(sets, open_vectors(context.store, embeddings), ScoringConfig(bootstrap=config))
+    publish_scores(context, figures, model, checkpoint, config.seed, f"Own text by {model}")
 
 
 def question_draws(

@@ -63,20 +63,21 @@ def evaluate(
         EvaluationError: The object's vectors cannot be scored; the message names dataset, row and sentence.
     """
     config = ScoringConfig(bootstrap=bootstrap or BootstrapConfig(), probe=probe or ProbeConfig())
-    site, made = site or RunContext(), {"vectors": f"object {name or name_of(encoder)}"}
+    site, computation = site or RunContext(), {"vectors": f"object {name or name_of(encoder)}"}
     names = names_of(suite)
     tuned = [name for name in names if kind_of(name).fine_tunes]
     if len(tuned) == len(names):
         raise SourceError(f"all requested sets fine-tune the encoder; {_NOT_TUNED}")
     found = available(site, [name for name in names if name not in tuned])
     tables = [
-        kind.figures(sets, _embedded(encoder, sets, made), config, device_of(site)) for kind, sets in found.frozen()
+        kind.figures(sets, _embedded(encoder, sets, computation), config, device_of(site))
+        for kind, sets in found.frozen()
     ]
     missing = {**found.missing, **dict.fromkeys(tuned, _NOT_TUNED)}
     return Evaluation(pl.concat(tables, how="diagonal_relaxed"), missing)
 
 
-def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet], made: Mapping[str, JsonValue]) -> Vectors:
+def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet], computation: Mapping[str, JsonValue]) -> Vectors:
     places: dict[str, str] = {}
     for wanted in sets:
         for number, text in enumerate(wanted.sentences()):
@@ -84,4 +85,4 @@ def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet], made: Mapping
                 places[text] = wanted.place(number)
     ids = pl.DataFrame({"text": list(places)}).select(sentence_ids(pl.col("text"))).to_series().to_list()
     rows = dict(zip(ids, range(len(ids)), strict=True))
-    return Vectors("the object's vectors", rows, made, embed_texts(encoder, list(places), list(places.values())))
+    return Vectors("the object's vectors", rows, computation, embed_texts(encoder, list(places), list(places.values())))

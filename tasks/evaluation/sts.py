@@ -98,7 +98,7 @@ class StsKind(FrozenKind[ScoredSet]):
             place = {"dataset": scored.dataset, "split": scored.split}
             figures += sts_scores(rows, **place, resamples=drawn.resamples, seed=drawn.seed)
         table = pl.DataFrame([asdict(figure) for figure in figures], schema=[field.name for field in fields(ScoreRow)])
-        return signed(table, digests(table, sets), vectors.made, by="cosine")
+        return signed(table, digests(table, sets), vectors.computation, by="cosine")
 
     def draws(self, wanted: ScoredSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return Spearman's ρ of each system on the same draws of the pairs."""
@@ -131,7 +131,7 @@ class StsKind(FrozenKind[ScoredSet]):
 
 @stage(ref=ScoresRef, version=4)
 def score(
-    work: StageContext,
+    context: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
@@ -139,8 +139,8 @@ def score(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the cosine of each pair's embeddings with its gold score."""
-    figures = StsKind().figures(sets, open_vectors(work.store, embeddings), ScoringConfig(bootstrap=config))
-    publish_scores(work, figures, model, checkpoint, config.seed, f"Scores of {model}")
+    figures = StsKind().figures(sets, open_vectors(context.store, embeddings), ScoringConfig(bootstrap=config))
+    publish_scores(context, figures, model, checkpoint, config.seed, f"Scores of {model}")
 
 
 def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:

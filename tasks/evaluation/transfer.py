@@ -115,7 +115,7 @@ class TransferKind(FrozenKind[TransferSet]):
                 rows += probe_rows(task, folds, protocol, config.bootstrap, f1=TRANSFER_SETS[task.name].f1)
         table = pl.DataFrame([asdict(row) for row in rows])
         fits = {"by": "logistic", "folds": probing.folds, "seed": probing.seed, "epochs": probing.epoch_size}
-        return signed(table, digests(table, sets), vectors.made, **fits, tenacity=probing.tenacity)
+        return signed(table, digests(table, sets), vectors.computation, **fits, tenacity=probing.tenacity)
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -162,7 +162,7 @@ def _part(labelled: TransferSet, split: str, rows: pl.DataFrame, vectors: Vector
 
 @stage(ref=ScoresRef, version=6)
 def score_transfer(
-    work: StageContext,
+    context: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
@@ -171,7 +171,7 @@ def score_transfer(
     bootstrap: BootstrapConfig,
 ) -> None:
     """Train linear classifiers on frozen embeddings, by SentEval's protocol and exactly; accuracy, and F1 for MRPC."""
-    limit_threads(work.site)
+    limit_threads(context.site)
     scoring = ScoringConfig(probe=config, bootstrap=bootstrap)
-    rows = TransferKind().figures(sets, open_vectors(work.store, embeddings), scoring, device_of(work.site))
-    publish_scores(work, rows, model, checkpoint, config.seed, f"Transfer tasks of {model}")
+    rows = TransferKind().figures(sets, open_vectors(context.store, embeddings), scoring, device_of(context.site))
+    publish_scores(context, rows, model, checkpoint, config.seed, f"Transfer tasks of {model}")

@@ -101,7 +101,7 @@ class UsebKind(FrozenKind[UsebSet]):
         parts = [(wanted, _parts(wanted, vectors, config.bootstrap)) for wanted in sets]
         found = [row for wanted, own in parts for row in useb_rows(wanted.dataset, wanted.split, own)]
         table = pl.DataFrame([asdict(row) for row in found])
-        return signed(table, digests(table, sets), vectors.made, by="cosine")
+        return signed(table, digests(table, sets), vectors.computation, by="cosine")
 
     def draws(self, wanted: UsebSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the average precision of each system on the same draws of queries and pairs."""
@@ -126,7 +126,7 @@ class UsebKind(FrozenKind[UsebSet]):
 
 @stage(ref=ScoresRef, version=2)
 def score_useb(
-    work: StageContext,
+    context: StageContext,
     embeddings: EmbeddingsRef,
     model: str,
     checkpoint: str,
@@ -134,8 +134,8 @@ def score_useb(
     config: BootstrapConfig,
 ) -> None:
     """Rank USEB's candidates for each query, and classify its pairs as paraphrases, by the cosine of embeddings."""
-    figures = UsebKind().figures(sets, open_vectors(work.store, embeddings), ScoringConfig(bootstrap=config))
-    publish_scores(work, figures, model, checkpoint, config.seed, f"USEB of {model}")
+    figures = UsebKind().figures(sets, open_vectors(context.store, embeddings), ScoringConfig(bootstrap=config))
+    publish_scores(context, figures, model, checkpoint, config.seed, f"USEB of {model}")
 
 
 def _parts(wanted: UsebSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, dict[str, DrawnScore]]:

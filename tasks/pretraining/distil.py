@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @stage(ref=ArtifactRef, kind="asset", version=1)
 def teach_student(
-    work: StageContext,
+    context: StageContext,
     sources: tuple[ResolvedSource, ...],
     start: ArtifactRef,
     teacher: CheckpointRef | ResolvedModel,
@@ -31,7 +31,7 @@ def teach_student(
     """Train the student, resumable, and write it as a sentence-transformers folder in half precision.
 
     Args:
-        work: the stage's context.
+        context: the stage's context.
         sources: Training collections, and the evaluation sets, whose sentences are excluded.
         start: The masked LM.
         teacher: The encoder whose vectors are the targets.
@@ -46,39 +46,41 @@ def teach_student(
     from models.training.execution import Execution
     from models.training.loop import train
 
-    limit_threads(work.site)
+    limit_threads(context.site)
     english = english_sentences(read_collections(sources), recipe.training.seed)
     texts = [text for text in english if len(text.split()) <= recipe.most_words][: recipe.sentences]
-    targets = _vectors(work, teacher, recipe, texts)
+    targets = _vectors(context, teacher, recipe, texts)
     pairs = pl.DataFrame({"sentence_id": targets.ids, "text_1": texts, "text_2": texts})
     config = EncoderConfig(model="bert-mini", max_length=recipe.max_length)
-    encoder = SentenceEncoder.load(work.store.fetch(start) / MODEL, config)
+    encoder = SentenceEncoder.load(context.store.fetch(start) / MODEL, config)
     result = train(
         pairs,
         encoder,
         recipe.training,
         teacher=targets,
         execution=Execution(
-            work=work.store.scratch(work.ref), device=device_of(work.site), on_progress=progress_of("student")
+            work=context.store.scratch(context.ref), device=device_of(context.site), on_progress=progress_of("student")
         ),
     )
-    folder = work.draft.folder / MODEL
+    folder = context.draft.folder / MODEL
     encoder.with_network(result.encoder).save(folder)
     for weights in folder.rglob("model.safetensors"):
         halve(weights.parent)
     losses = result.log["loss"].drop_nulls()
-    work.draft.note({"steps": result.steps, "sentences": len(texts), "first_loss": losses[0], "last_loss": losses[-1]})
+    context.draft.note(
+        {"steps": result.steps, "sentences": len(texts), "first_loss": losses[0], "last_loss": losses[-1]}
+    )
 
 
 def _vectors(
-    work: StageContext, teacher: CheckpointRef | ResolvedModel, recipe: StudentRecipe, texts: Sequence[str]
+    context: StageContext, teacher: CheckpointRef | ResolvedModel, recipe: StudentRecipe, texts: Sequence[str]
 ) -> TeacherVectors:
     import numpy as np
 
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.training.teacher_vectors import TeacherVectors
 
-    encoder = SentenceEncoder.load(encoder_folder(work.store, teacher), recipe.teacher)
+    encoder = SentenceEncoder.load(encoder_folder(context.store, teacher), recipe.teacher)
     bf16 = recipe.training.precision == "bf16"
-    vectors = encoder.encode(texts, device=device_of(work.site), bf16=bf16, on_progress=progress_of("teacher"))
+    vectors = encoder.encode(texts, device=device_of(context.site), bf16=bf16, on_progress=progress_of("teacher"))
     return TeacherVectors(np.arange(len(texts), dtype=np.uint64), vectors)

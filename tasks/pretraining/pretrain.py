@@ -55,12 +55,15 @@ def read_collections(sources: tuple[ResolvedSource, ...]) -> dict[str, pl.DataFr
 
 @stage(ref=ArtifactRef, kind="asset", version=2)
 def pretrain_encoder(
-    work: StageContext, sources: tuple[ResolvedSource, ...], kept_out: tuple[ResolvedSource, ...], recipe: EncoderRecipe
+    context: StageContext,
+    sources: tuple[ResolvedSource, ...],
+    kept_out: tuple[ResolvedSource, ...],
+    recipe: EncoderRecipe,
 ) -> None:
     """Train a WordPiece vocabulary and a masked LM.
 
     Args:
-        work: the stage's context.
+        context: the stage's context.
         sources: Training collections, and the evaluation sets, whose sentences are excluded.
         kept_out: Held-out pairs, whose sentences are excluded too from the training of a multilingual model.
         recipe: Languages, shape, budget.
@@ -73,7 +76,7 @@ def pretrain_encoder(
     from models.pretraining.masked_lm import MaskedSentences, build_masked_lm, evaluate_masked_lm
     from models.pretraining.vocabulary import encode_wordpieces, train_wordpiece
 
-    limit_threads(work.site)
+    limit_threads(context.site)
     seed = recipe.learning.seed
     frames = read_collections(sources)
     if recipe.multilingual:
@@ -88,16 +91,16 @@ def pretrain_encoder(
         for part in (texts[: recipe.held_out], texts[recipe.held_out :])
     )
     model = build_masked_lm(recipe.model, tokenizer, seed)
-    nn.Module.to(model, device_of(work.site))
+    nn.Module.to(model, device_of(context.site))
     progress = progress_of("masked LM")
-    state = pretrain(model, train, recipe.learning, progress, work.store.scratch(work.ref))
-    export_half(model, tokenizer, work.draft.folder / MODEL)
+    state = pretrain(model, train, recipe.learning, progress, context.store.scratch(context.ref))
+    export_half(model, tokenizer, context.draft.folder / MODEL)
     figures = {f"held_out_{name}": value for name, value in evaluate_masked_lm(model, held, seed).items()}
-    work.draft.note({**_training(state), **figures, "sentences": len(train.sentences)})
+    context.draft.note({**_training(state), **figures, "sentences": len(train.sentences)})
 
 
 @stage(ref=ArtifactRef, kind="parallel", version=1)
-def split_parallel(work: StageContext, sources: tuple[ResolvedSource, ...], recipe: TranslatorRecipe) -> None:
+def split_parallel(context: StageContext, sources: tuple[ResolvedSource, ...], recipe: TranslatorRecipe) -> None:
     """Hold out sentence pairs jointly over all languages, and train the vocabulary that both translators share."""
     from models.pretraining.corpora import LANGUAGES, NLI
     from models.pretraining.parallel_corpora import closeness, nearest, split_pairs
@@ -111,15 +114,15 @@ def split_parallel(work: StageContext, sources: tuple[ResolvedSource, ...], reci
         for code, frame in by_language.items():
             scores = closeness(frame["en"].to_list(), captions.unique(maintain_order=True), frame["en"])
             marked = frame.with_columns(near=pl.Series(nearest(scores, NEAR)))
-            marked.write_parquet(work.draft.folder / f"{part}-{code}.parquet")
+            marked.write_parquet(context.draft.folder / f"{part}-{code}.parquet")
     texts = vocabulary_texts(train, captions, recipe.learning.seed)
-    train_vocabulary(texts, recipe.vocabulary, list(LANGUAGES.values()), work.draft.folder / VOCABULARY)
-    work.draft.note({f"pairs_{code}": len(frame) for code, frame in train.items()})
+    train_vocabulary(texts, recipe.vocabulary, list(LANGUAGES.values()), context.draft.folder / VOCABULARY)
+    context.draft.note({f"pairs_{code}": len(frame) for code, frame in train.items()})
 
 
 @stage(ref=ArtifactRef, kind="asset", version=2)
 def pretrain_translator(
-    work: StageContext,
+    context: StageContext,
     parallel: ArtifactRef,
     start: ArtifactRef | None,
     back: ArtifactRef | None,
@@ -134,24 +137,24 @@ def pretrain_translator(
     from models.pretraining.translation import TranslationPairs, build_translator
     from models.pretraining.vocabulary import without_targets
 
-    limit_threads(work.site)
-    folder = work.store.fetch(parallel)
+    limit_threads(context.site)
+    folder = context.store.fetch(parallel)
     tokenizer = MarianTokenizer.from_pretrained(folder / VOCABULARY)
     model = build_translator(recipe.model, tokenizer, recipe.learning.seed)
     if start is not None:
-        trained = MarianMTModel.from_pretrained(work.store.fetch(start) / MODEL)
+        trained = MarianMTModel.from_pretrained(context.store.fetch(start) / MODEL)
         model.load_state_dict(trained.state_dict())
     examples = _examples(folder, tokenizer, recipe)
     if back is not None:
-        examples += _back_translated(work.store.fetch(back), tokenizer, recipe)
+        examples += _back_translated(context.store.fetch(back), tokenizer, recipe)
     curriculum = TranslationPairs(examples, tokenizer, recipe.model, recipe.learning.seed)
-    nn.Module.to(model, device_of(work.site))
+    nn.Module.to(model, device_of(context.site))
     progress = progress_of("translator")
-    state = pretrain(model, curriculum, recipe.learning, progress, work.store.scratch(work.ref))
-    export_half(model, tokenizer, work.draft.folder / MODEL)
+    state = pretrain(model, curriculum, recipe.learning, progress, context.store.scratch(context.ref))
+    export_half(model, tokenizer, context.draft.folder / MODEL)
     if recipe.into_english:
-        without_targets(work.draft.folder / MODEL)
-    work.draft.note(_training(state))
+        without_targets(context.draft.folder / MODEL)
+    context.draft.note(_training(state))
 
 
 class BackTranslation(StageInputs):
@@ -167,7 +170,7 @@ class BackTranslation(StageInputs):
 
 @stage(ref=ArtifactRef, kind="back_translated", version=2)
 def back_translate(
-    work: StageContext,
+    context: StageContext,
     translator: ArtifactRef,
     sources: tuple[ResolvedSource, ...],
     parallel: ArtifactRef,
@@ -177,7 +180,7 @@ def back_translate(
     """Translate English by an embedded model, as training data for the translator back into English (round trips).
 
     Args:
-        work: the stage's context.
+        context: the stage's context.
         translator: Translator from English into the languages.
         sources: Collections with SNLI, the sentence pairs and the evaluation sets.
         parallel: Split whose held-out pairs are excluded.
@@ -188,9 +191,9 @@ def back_translate(
     from models.translation.config import Resources, TranslatorConfig
     from models.translation.loading import load_translator
 
-    limit_threads(work.site)
-    folder = work.store.fetch(translator) / MODEL
-    held_out = pl.concat([pl.read_parquet(path)["en"] for path in sorted(work.store.fetch(parallel).glob("held-*"))])
+    limit_threads(context.site)
+    folder = context.store.fetch(translator) / MODEL
+    held_out = pl.concat([pl.read_parquet(path)["en"] for path in sorted(context.store.fetch(parallel).glob("held-*"))])
     pairs = pl.read_parquet(sample.files[0])
     excluded = [*held_out, *pairs["premise"], *pairs["hypothesis"]]
     english = round_trip_sentences(read_collections(sources), excluded, chosen.captions, chosen.everyday)
@@ -199,13 +202,13 @@ def back_translate(
             model=str(translator), source_lang="en", target_lang=code, target_token=f">>{LANGUAGES[code]}<<"
         )
         with TemporaryDirectory() as scratch:
-            resources = Resources(device_of(work.site), work.site.threads or cores())
+            resources = Resources(device_of(context.site), context.site.threads or cores())
             engine = load_translator(folder, config, resources, Path(scratch) / "converted")
         texts = [
             translation.text for translation in engine.translate(english, progress_of(f"back-translation, {code}"))
         ]
         frame = pl.DataFrame({"source": texts, "target": english}).filter(pl.col("source").str.strip_chars() != "")
-        frame.write_parquet(work.draft.folder / f"{code}.parquet")
+        frame.write_parquet(context.draft.folder / f"{code}.parquet")
 
 
 def _examples(folder: Path, tokenizer: MarianTokenizer, recipe: TranslatorRecipe) -> list[EncodedPairs]:

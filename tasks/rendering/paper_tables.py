@@ -58,8 +58,8 @@ _OVER_SUBSETS: Final = ("mean", "wmean")
 
 def paper_tables(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[tuple[str, list[dict[str, str]]]]:
     """Return title and rows of every table with at least one score; a row with a missing score has no average."""
-    made = [(table.title, _rows(table, scores)) for table in tables]
-    return [(title, rows) for title, rows in made if rows]
+    filled = [(table.title, _rows(table, scores)) for table in tables]
+    return [(title, rows) for title, rows in filled if rows]
 
 
 def paper_signatures(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> dict[str, list[str]]:

@@ -82,7 +82,7 @@ class AdaptationArtifacts(StageInputs):
     """The exported encoder: adapted or unchanged."""
 
 
-class AdaptationSettings(StageInputs):
+class AdaptationContent(StageInputs):
     """Content of an adaptation's page that is in no artifact."""
 
     encoder: str
@@ -91,7 +91,7 @@ class AdaptationSettings(StageInputs):
     """The files."""
     labels: LabelSource | None
     """Labels, which decide the verdict instead of the text; None without labels."""
-    taught: tuple[str, ...]
+    views: tuple[str, ...]
     """Names of the training views, or `labels`."""
     missing: tuple[str, ...]
     """General sets of a suite that were not found."""
@@ -135,50 +135,62 @@ def training_summary(adapted: Adapted) -> str:
 
 
 @stage(ref=ReportRef, version=12)
-def adaptation(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings, told: RunCommand) -> None:
+def adaptation(
+    context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
+) -> None:
     """Publish the page of an adaptation and the encoder's card."""
-    manifest = work.store.manifest(made.proof)
+    manifest = context.store.manifest(artifacts.proof)
     word, reason, advice = (str(manifest.figures[name]) for name in (VERDICT, "reason", "advice"))
     adapted = Adapted(
-        encoder=asked.encoder,
+        encoder=content.encoder,
         verdict=Verdict(cast("Word", word), reason, advice),
-        proof=work.store.scan(made.proof).collect(),
-        share=float(str(work.store.manifest(made.weighing).figures[SHARE])),
-        views=asked.taught,
+        proof=context.store.scan(artifacts.proof).collect(),
+        share=float(str(context.store.manifest(artifacts.weighing).figures[SHARE])),
+        views=content.views,
     )
-    counts = counts_of(work.store, made)
-    shown = (made.passages, made.weighing, made.proof, made.adapted)
+    counts = counts_of(context.store, artifacts)
+    shown = (artifacts.passages, artifacts.weighing, artifacts.proof, artifacts.adapted)
     parts = [
         Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()})]),
-        evidence_part(adapted.proof, asked.missing),
+        evidence_part(adapted.proof, content.missing),
         training_part(
-            adapted, work.store.scan(made.weighing).collect(), work.store.scan(made.trained, "training_log").collect()
+            adapted,
+            context.store.scan(artifacts.weighing).collect(),
+            context.store.scan(artifacts.trained, "training_log").collect(),
         ),
-        text_part(work.store, made.passages, _samples(made), asked.sources, _labelled(work, made, asked)),
-        settings_part(asked.settings),
-        use_part(str(made.adapted)),
+        text_part(
+            context.store,
+            artifacts.passages,
+            _samples(artifacts),
+            content.sources,
+            _labelled(context, artifacts, content),
+        ),
+        settings_part(content.settings),
+        use_part(str(artifacts.adapted)),
         Part("Artifacts", [Facts({ref.kind: ref.key for ref in shown})]),
-        reproduce_part(told),
+        reproduce_part(command),
     ]
-    publish(work, adaptation_page(adapted, parts), PAGE)
-    described = adapted_card(adapted, made.adapted, asked.sources, asked.translators if made.trips else ())
-    (work.draft.folder / CARD).write_text(described, encoding="utf-8")
+    publish(context, adaptation_page(adapted, parts), PAGE)
+    described = adapted_card(
+        adapted, artifacts.adapted, content.sources, content.translators if artifacts.trips else ()
+    )
+    (context.draft.folder / CARD).write_text(described, encoding="utf-8")
     figures: dict[str, JsonValue] = {VERDICT: word, "reason": reason, "advice": advice}
     sentences = [f"{word}: {reason}. {advice}"]
-    work.draft.note(figures | {"said": [*sentences], "missing": list(asked.missing), ROWS: dict(counts)})
+    context.draft.note(figures | {"findings": [*sentences], "missing": list(content.missing), ROWS: dict(counts)})
 
 
-def counts_of(store: Store, made: AdaptationArtifacts) -> dict[str, int]:
+def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:
     """Return the numbers of sentences and labels for training and for evaluation."""
 
     def count(ref: ArtifactRef, name: str) -> int:
         return int(str(store.manifest(ref).figures.get(name, 0)))
 
     return {
-        "training sentences": 0 if made.views is None else count(made.corpus, "sentences"),
-        "training labels": count(made.pairs, "labels"),
-        "test labels": count(made.corpus, f"labels {JUDGE}"),
-        "held-out sentences": count(made.passages, "report sentences"),
+        "training sentences": 0 if artifacts.views is None else count(artifacts.corpus, "sentences"),
+        "training labels": count(artifacts.pairs, "labels"),
+        "test labels": count(artifacts.corpus, f"labels {JUDGE}"),
+        "held-out sentences": count(artifacts.passages, "report sentences"),
     }
 
 
@@ -244,12 +256,12 @@ def adapted_card(
     return card(page, materials, Header(hub_id(adapted.encoder), languages=languages), checkpoint.key)
 
 
-def _samples(made: AdaptationArtifacts) -> dict[str, ViewsRef]:
-    both = {"Crops of a sentence": made.views, "Round trips": made.trips}
+def _samples(artifacts: AdaptationArtifacts) -> dict[str, ViewsRef]:
+    both = {"Crops of a sentence": artifacts.views, "Round trips": artifacts.trips}
     return {title: ref for title, ref in both.items() if ref is not None}
 
 
-def _labelled(work: StageContext, made: AdaptationArtifacts, asked: AdaptationSettings) -> str:
+def _labelled(context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent) -> str:
     """Return how the labels were read, and which of them were excluded."""
-    excluded = summary_of(work.store.manifest(made.corpus).figures, asked.labels)
-    return " ".join([f"{asked.labels.summary}.", *excluded]) if asked.labels else ""
+    excluded = summary_of(context.store.manifest(artifacts.corpus).figures, content.labels)
+    return " ".join([f"{content.labels.summary}.", *excluded]) if content.labels else ""

@@ -131,8 +131,8 @@ def card(
         fields |= {"model_name": page.title, "eval_results": [*header.results]}
     table = Table.of("Materials", [material._asdict() for material in materials])
     complete = replace(page, parts=[*page.parts, Part("Licences", [Prose(_LICENCES), table])])
-    made = f"\nMade by bsl-pipeline, checkpoint `{checkpoint}`.\n" if checkpoint else ""
-    return f"---\n{ModelCardData(**fields).to_yaml()}\n---\n\n{markdown(complete)}{made}"
+    origin = f"\nMade by bsl-pipeline, checkpoint `{checkpoint}`.\n" if checkpoint else ""
+    return f"---\n{ModelCardData(**fields).to_yaml()}\n---\n\n{markdown(complete)}{origin}"
 
 
 def results_of(scores: pl.DataFrame, system: str, dev: str | None = None) -> list[EvalResult]:

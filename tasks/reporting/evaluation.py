@@ -39,29 +39,29 @@ class Missing(Record):
 
 @stage(ref=EvaluationRef, version=6)
 def summarise(
-    work: StageContext,
+    context: StageContext,
     scores: tuple[ScoresRef, ...],
     comparisons: tuple[ComparisonRef, ...],
     missing: Missing,
     tables: tuple[PaperTable, ...],
 ) -> None:
     """Publish the page, and the scores of all systems as one table; `tables` are the layouts of the papers."""
-    table = pl.concat([work.store.scan(ref).collect() for ref in scores])
-    comparison = write_figures(work, table, comparisons)
-    work.draft.note({"missing": {**missing.reasons}})
-    publish(work, evaluation_page(table, comparison, missing.reasons, tables), PAGE)
+    table = pl.concat([context.store.scan(ref).collect() for ref in scores])
+    comparison = write_figures(context, table, comparisons)
+    context.draft.note({"missing": {**missing.reasons}})
+    publish(context, evaluation_page(table, comparison, missing.reasons, tables), PAGE)
 
 
 def write_figures(
-    work: StageContext, scores: pl.DataFrame, comparisons: Sequence[ComparisonRef]
+    context: StageContext, scores: pl.DataFrame, comparisons: Sequence[ComparisonRef]
 ) -> pl.DataFrame | None:
     """Write the tables `scores` and `comparison` of a report; return the table `comparison`, None without one."""
-    work.draft.write(scores, "scores")
-    compared = [work.store.scan(ref).collect() for ref in comparisons]
+    context.draft.write(scores, "scores")
+    compared = [context.store.scan(ref).collect() for ref in comparisons]
     if not compared:
         return None
     comparison = pl.concat(compared)
-    work.draft.write(comparison, "comparison")
+    context.draft.write(comparison, "comparison")
     return comparison
 
 

@@ -64,19 +64,19 @@ def lineage(store: Store, refs: Iterable[ArtifactRef]) -> list[Manifest]:
 
     A missing or unreadable input is skipped together with its own inputs.
     """
-    made: dict[str, Manifest] = {}
+    manifests: dict[str, Manifest] = {}
     for ref in refs:
-        _add(store, ref, made)
-    return list(made.values())
+        _add(store, ref, manifests)
+    return list(manifests.values())
 
 
-def _add(store: Store, ref: ArtifactRef, made: dict[str, Manifest]) -> None:
-    if ref.path in made:
+def _add(store: Store, ref: ArtifactRef, manifests: dict[str, Manifest]) -> None:
+    if ref.path in manifests:
         return
     try:
         manifest = store.manifest(ref)
     except StorageError:
         return
     for entry in manifest.provenance.inputs.values():
-        _add(store, ArtifactRef(kind=entry.kind, key=entry.key), made)
-    made[ref.path] = manifest
+        _add(store, ArtifactRef(kind=entry.kind, key=entry.key), manifests)
+    manifests[ref.path] = manifest

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from tasks.stage.cached import StageContext
 
 
-def publish(work: StageContext, page: Page, name: str) -> None:
+def publish(context: StageContext, page: Page, name: str) -> None:
     """Write `<name>.html`, `<name>.md` and an SVG file per chart into a stage's artifact, and show them in the UI."""
     from tasks.rendering.html import html
 
-    folder, made = work.store.local, work.draft.folder
+    folder, draft = context.store.local, context.draft.folder
     for chart in page.chart_files:
-        (made / chart.file).write_text(chart.standalone(), encoding="utf-8")
-    (made / f"{name}.md").write_text(markdown(page), encoding="utf-8")
-    (made / f"{name}.html").write_text(html(page), encoding="utf-8")
-    path = f"{work.ref.path}/{name}.html"
-    url = (folder.absolute() / path).as_uri() if folder else f"{work.store.url}/{path}"
+        (draft / chart.file).write_text(chart.standalone(), encoding="utf-8")
+    (draft / f"{name}.md").write_text(markdown(page), encoding="utf-8")
+    (draft / f"{name}.html").write_text(html(page), encoding="utf-8")
+    path = f"{context.ref.path}/{name}.html"
+    url = (folder.absolute() / path).as_uri() if folder else f"{context.store.url}/{path}"
     show_link("page", url, "The page with charts, in the store")
     show_markdown(name, markdown(page, pictures=False), page.title)
     for block in page.lead:

@@ -64,23 +64,27 @@ class RowComparison(StageInputs):
 
 
 @stage(ref=ReproductionRef, version=7)
-def reproduce(work: StageContext, reports: tuple[ReportRef, ...], asked: RowComparison) -> None:
+def reproduce(context: StageContext, reports: tuple[ReportRef, ...], comparison: RowComparison) -> None:
     """Compare the figures of a recipe's runs, one report per seed, with its published row."""
-    row, cells = asked.row, asked.cells
-    scores = pl.concat([work.store.scan(ref, "scores").filter(model=asked.system).collect() for ref in reports])
-    reasons = [*asked.deviations, *_partial(work.store, reports[0], asked.records), *_stopped(work.store, reports)]
+    row, cells = comparison.row, comparison.cells
+    scores = pl.concat([context.store.scan(ref, "scores").filter(model=comparison.system).collect() for ref in reports])
+    reasons = [
+        *comparison.deviations,
+        *_partial(context.store, reports[0], comparison.records),
+        *_stopped(context.store, reports),
+    ]
     printed = [published for published in rows_of(row) if published.protocol != _SPREAD]
-    test = None if reasons else partial(compare, margin=asked.margin, draws=asked.draws)
+    test = None if reasons else partial(compare, margin=comparison.margin, draws=comparison.draws)
     lines = [_lines(scores, published, row, cells, test) for published in printed]
-    figures = pl.concat(lines).with_columns(margin=pl.lit(asked.margin))
+    figures = pl.concat(lines).with_columns(margin=pl.lit(comparison.margin))
     reasons += _other_sets(figures, scores)
     verdict = "NOT COMPARABLE" if reasons else overall(figures["verdict"].to_list())
     title = f"{row} ({', '.join(cells)})" if cells else row
     sentences = [f"{reason}." for reason in reasons]
     sentences += [_seeds_advice(figures)] if verdict == "INCONCLUSIVE" else []
-    work.draft.write(figures)
-    work.draft.note({"said": [f"{title}: {verdict}", *sentences]})
-    publish(work, reproduction_page(title, verdict, sentences, figures), PAGE)
+    context.draft.write(figures)
+    context.draft.note({"findings": [f"{title}: {verdict}", *sentences]})
+    publish(context, reproduction_page(title, verdict, sentences, figures), PAGE)
 
 
 def _stopped(store: Store, reports: Sequence[ReportRef]) -> list[str]:

@@ -63,8 +63,8 @@ def _view_samples(store: Store, passages: PassagesRef, views: Mapping[str, Views
     columns = ("sentence_id", "method", "text")
     texts = store.scan(passages).select("sentence_id", pl.lit(ORIGINAL).alias("method"), "text").unique("sentence_id")
     for title, ref in views.items():
-        made = store.scan(ref).select(columns).filter(pl.col("method") != ORIGINAL)
-        both = pl.concat([texts.join(made, on="sentence_id", how="semi").select(columns), made])
+        views_made = store.scan(ref).select(columns).filter(pl.col("method") != ORIGINAL)
+        both = pl.concat([texts.join(views_made, on="sentence_id", how="semi").select(columns), views_made])
         if rows := view_examples([both], _SAMPLES, _SHORTEST).to_dicts():
             yield Table.of(title, rows)
 

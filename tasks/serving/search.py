@@ -144,10 +144,10 @@ def embed_file(
     candidate = find_encoder_system(site, model, Reading())
     encoding = ResumableEncoding(site, candidate.encoder, candidate.config, precision)
     folder = _unfinished(target, found, candidate, precision)
-    made = sum(1 for _ in encoding.parts(equal_frames(_frames(found), encoding.part), total, folder, advance))
+    parts = sum(1 for _ in encoding.parts(equal_frames(_frames(found), encoding.part), total, folder, advance))
     with whole(target) as path:
         # Further files are from a call on another device, which has smaller parts.
-        pl.scan_parquet(sorted(folder.glob("*.parquet"))[:made], glob=False).sink_parquet(path)
+        pl.scan_parquet(sorted(folder.glob("*.parquet"))[:parts], glob=False).sink_parquet(path)
     shutil.rmtree(folder)
     return total
 

@@ -120,12 +120,12 @@ class Stage(Generic[P, R]):
         notify("begins", step)
         try:
             with metrics_of(step):
-                made = self._found_or_made(site, ref, arguments)
+                artifact = self._found_or_made(site, ref, arguments)
         except BaseException:
             notify("fails", step)
             raise
         notify("ends", step)
-        return made
+        return artifact
 
     def ref_of(self, site: RunContext, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the reference that a call with these arguments would return, without making the artifact."""
@@ -200,7 +200,7 @@ class Stage(Generic[P, R]):
 def stage(
     *, ref: type[R], version: int, kind: Kind | None = None
 ) -> Callable[[Callable[Concatenate[StageContext, P], None]], Stage[P, R]]:
-    """Turn `compute(work, inputs…, config…)`, which fills `work.draft`, into a cached stage.
+    """Turn `compute(context, inputs…, config…)`, which fills `context.draft`, into a cached stage.
 
     Args:
         ref: class of the returned reference.

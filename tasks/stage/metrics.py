@@ -171,12 +171,12 @@ def _configured() -> Any:  # noqa: ANN401
     if wanted == "none" or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     try:
-        made = _new_provider(wanted)
+        provider = _new_provider(wanted)
     except ImportError as error:
         logger.warning("OTEL_* requests metrics, but %s, so none are sent. Install bsl-pipeline[metrics]", error)
         return None
-    metrics.set_meter_provider(made)
-    return made
+    metrics.set_meter_provider(provider)
+    return provider
 
 
 def _new_provider(wanted: str) -> MeterProvider:

@@ -55,11 +55,11 @@ class Order:
 
     Attributes:
         parameters: parameters of the deployment's flow, as JSON.
-        made: artifacts that the run should publish, with keys computed by this process.
+        artifacts: artifacts that the run should publish, with keys computed by this process.
     """
 
     parameters: dict[str, Any]
-    made: Sequence[ArtifactRef]
+    artifacts: Sequence[ArtifactRef]
 
 
 def run_on_pool(
@@ -99,7 +99,7 @@ async def _run_all(
                 try:
                     fault = _fault(await _run(client, order.parameters))
                     if fault is None:
-                        _check_made(order.made, site)
+                        _check_published(order.artifacts, site)
                     end(number, fault)
                 except Exception:
                     broken.set()
@@ -120,9 +120,9 @@ async def _run(client: PrefectClient, parameters: dict[str, Any]) -> FlowRun:
         raise
 
 
-def _check_made(made: Sequence[ArtifactRef], site: RunContext) -> None:
+def _check_published(artifacts: Sequence[ArtifactRef], site: RunContext) -> None:
     store = site.open_store()
-    for ref in made:
+    for ref in artifacts:
         if defect := store.defect(ref):
             raise PoolError(
                 f"{DEPLOYMENT}: a run completed, but {shown(store.url)} has no intact {ref} ({defect}). Use the same "

@@ -59,8 +59,8 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
         for arguments in calls:
             yield stage(site, *arguments)
         return
-    made = on_cluster(site, stage, calls)
-    for arguments, ref in zip(calls, made, strict=True):
+    refs = on_cluster(site, stage, calls)
+    for arguments, ref in zip(calls, refs, strict=True):
         expected = stage.ref_of(site, *arguments)
         if ref != expected:
             raise ClusterError(

@@ -93,8 +93,8 @@ def progress_of(what: str, following: int | None = 0) -> OnProgress:
         text = plain(text)
         share = 100.0 * done / max(total, 1)
         if page is None:
-            made = shown("progress", partial(create_progress_artifact, progress=share, description=text))
-            page = made if isinstance(made, UUID) else None
+            artifact = shown("progress", partial(create_progress_artifact, progress=share, description=text))
+            page = artifact if isinstance(artifact, UUID) else None
         else:
             update = partial(update_progress_artifact, artifact_id=page, progress=share, description=text)
             shown("progress", update)

@@ -70,7 +70,7 @@ class _Clock:
 
 @stage(ref=PaceRef, version=2)
 def pace_training(
-    work: StageContext,
+    context: StageContext,
     pairs: PairsRef,
     start: CheckpointRef | ResolvedModel,
     encoder: EncoderConfig,
@@ -87,12 +87,12 @@ def pace_training(
 
     from models.runtime.device import wait
 
-    limit_threads(work.site)
-    place = device_of(work.site)
+    limit_threads(context.site)
+    place = device_of(context.site)
     clock = _Clock(partial(wait, torch.device(place)))
-    with tempfile.TemporaryDirectory(dir=work.draft.folder) as scratch:
+    with tempfile.TemporaryDirectory(dir=context.draft.folder) as scratch:
         job = TrainingJob(
-            site=work.site,
+            site=context.site,
             pairs=pairs,
             start=start,
             dev=None,
@@ -103,11 +103,11 @@ def pace_training(
         )
         with suppress(_TimedError):
             run_job(job, device=place, should_stop=clock)
-    _publish(work, clock)
+    _publish(context, clock)
 
 
 @stage(ref=PaceRef, version=1)
-def pace_fit(work: StageContext, embeddings: EmbeddingsRef, config: TransformConfig, device: str) -> None:  # noqa: ARG001
+def pace_fit(context: StageContext, embeddings: EmbeddingsRef, config: TransformConfig, device: str) -> None:  # noqa: ARG001
     """Time the first steps of fitting an iterative transform.
 
     Raises:
@@ -118,12 +118,12 @@ def pace_fit(work: StageContext, embeddings: EmbeddingsRef, config: TransformCon
     from models.training.execution import Execution
     from models.transforms.registry import fitted_transform
 
-    limit_threads(work.site)
-    vectors_ND = torch.tensor(work.store.scan(embeddings).collect()["embedding"].to_numpy())
+    limit_threads(context.site)
+    vectors_ND = torch.tensor(context.store.scan(embeddings).collect()["embedding"].to_numpy())
     clock = _Clock()
     with suppress(_TimedError):
         fitted_transform(vectors_ND, config, Execution(should_stop=clock))
-    _publish(work, clock)
+    _publish(context, clock)
 
 
 def seconds_a_step(store: Store, pace: PaceRef) -> float:
@@ -140,8 +140,8 @@ def affordable(seconds: float, a_step: float) -> int:
     return steps // digits * digits
 
 
-def _publish(work: StageContext, clock: _Clock) -> None:
+def _publish(context: StageContext, clock: _Clock) -> None:
     counted = clock.counted
     median = sorted(counted)[len(counted) // 2]
-    (work.draft.folder / FILE).write_text(json.dumps(counted), encoding="utf-8")
-    work.draft.note({SECONDS: median, "steps": len(counted)})
+    (context.draft.folder / FILE).write_text(json.dumps(counted), encoding="utf-8")
+    context.draft.note({SECONDS: median, "steps": len(counted)})

@@ -16,7 +16,7 @@ from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.errors import SourceError
 from tasks.embedding.embed import embed
 from tasks.embedding.encoders import TAUGHT, resolve_encoder, saved_settings
-from tasks.embedding.vectors import MADE, made_of
+from tasks.embedding.vectors import COMPUTATION, computation_of
 from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
@@ -97,14 +97,14 @@ def _vectors(site: RunContext, corpus: CorpusRef, teacher: Teacher, precision: C
 
 
 @stage(ref=EmbeddingsRef, version=2)
-def join_teachers(work: StageContext, teachers: tuple[EmbeddingsRef, ...]) -> None:
+def join_teachers(context: StageContext, teachers: tuple[EmbeddingsRef, ...]) -> None:
     """Join teachers' vectors so that cosines are the mean of the teachers' cosines.
 
     The unit vectors of the teachers, each divided by the square root of the number of teachers, are concatenated. The
     dot product of two such vectors is the mean of the teachers' dot products, for any widths. A zero vector, as of a
     text without a known word, stays zero, and its cosines are 0.
     """
-    frames = [work.store.scan(teacher).collect() for teacher in teachers]
+    frames = [context.store.scan(teacher).collect() for teacher in teachers]
     ids = frames[0]["sentence_id"]
     assert all(frame["sentence_id"].equals(ids) for frame in frames)  # same corpus, sorted by id
     vectors = [frame["embedding"].to_numpy() for frame in frames]
@@ -113,6 +113,6 @@ def join_teachers(work: StageContext, teachers: tuple[EmbeddingsRef, ...]) -> No
         x / np.where(norms > 0, norms, 1) / np.sqrt(len(vectors)) for x, norms in zip(vectors, lengths, strict=True)
     ]
     joined = np.concatenate(scaled, axis=1).astype(np.float32)
-    work.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": joined}))
-    made = made_of(work.store, teachers[0]) | {"vectors": f"mean of {len(teachers)} encoders"}
-    work.draft.note({"sentences": len(ids), "dimensions": joined.shape[1], MADE: made})
+    context.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": joined}))
+    computation = computation_of(context.store, teachers[0]) | {"vectors": f"mean of {len(teachers)} encoders"}
+    context.draft.note({"sentences": len(ids), "dimensions": joined.shape[1], COMPUTATION: computation})

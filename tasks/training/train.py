@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @stage(ref=CheckpointRef, version=8)
 def train(
-    work: StageContext,
+    context: StageContext,
     pairs: PairsRef,
     start: CheckpointRef | ResolvedModel,
     dev: ScoredSet | None,
@@ -42,10 +42,10 @@ def train(
     # Imported here, so that a run with all stages cached does not import torch and transformers.
     from models.training.snapshots import write_snapshot
 
-    limit_threads(work.site)
-    scratch = work.store.scratch(work.ref)
+    limit_threads(context.site)
+    scratch = context.store.scratch(context.ref)
     job = TrainingJob(
-        site=work.site,
+        site=context.site,
         pairs=pairs,
         start=start,
         dev=dev,
@@ -55,17 +55,17 @@ def train(
         work=scratch,
     )
     with stop_requested() as should_stop:
-        if work.site.processes > 1:
+        if context.site.processes > 1:
             train_together(job, should_stop)
         result, trained = run_job(
-            job, device=device_of(work.site), should_stop=should_stop, on_progress=progress_of("training, steps")
+            job, device=device_of(context.site), should_stop=should_stop, on_progress=progress_of("training, steps")
         )
-    speed = json.loads((scratch / MEASURED).read_text()) if work.site.processes > 1 else measured(result)
-    trained.save(work.draft.folder / ENCODER)
-    write_snapshot(work.draft.folder / STATE, result.state)
-    work.draft.write(result.log, "training_log")
-    work.draft.note(_figures(result, speed))
-    _show(work, result)
+    speed = json.loads((scratch / MEASURED).read_text()) if context.site.processes > 1 else measured(result)
+    trained.save(context.draft.folder / ENCODER)
+    write_snapshot(context.draft.folder / STATE, result.state)
+    context.draft.write(result.log, "training_log")
+    context.draft.note(_figures(result, speed))
+    _show(context, result)
 
 
 def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -80,8 +80,8 @@ def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, J
     }
 
 
-def _show(work: StageContext, result: TrainingResult) -> None:
-    key = work.ref.key[:12]
+def _show(context: StageContext, result: TrainingResult) -> None:
+    key = context.ref.key[:12]
     from tasks.rendering.charts import training_curves  # matplotlib
 
     for chart in training_curves({"training": result.log}, most=2):  # the run's page has all

@@ -61,9 +61,15 @@ class RouteTranslation:
     """
 
     def __init__(
-        self, work: StageContext, route: Route, filters: FilterConfig, sentences: pl.LazyFrame, bits: int, folder: Path
+        self,
+        context: StageContext,
+        route: Route,
+        filters: FilterConfig,
+        sentences: pl.LazyFrame,
+        bits: int,
+        folder: Path,
     ) -> None:
-        self._work = work
+        self._context = context
         self._route = route
         self._filters = filters
         self._bits = bits
@@ -95,9 +101,9 @@ class RouteTranslation:
         onward = Partitions(self._folder / str(number), ROUTE, by, bits=self._bits)
         here = self._at
         with TemporaryDirectory(dir=self._folder) as scratch:
-            recall = MemoryLookup(self._work.store, hop.fingerprint, Path(scratch), self._bits, self._sentences)
+            recall = MemoryLookup(self._context.store, hop.fingerprint, Path(scratch), self._bits, self._sentences)
             cost = translate_missing(
-                self._work.site, hop, lambda part: sentences_ahead(here(part)), recall, following=following
+                self._context.site, hop, lambda part: sentences_ahead(here(part)), recall, following=following
             )
             for part in range(1 << self._bits):
                 moved = follow_hop(here(part), recall[part].lazy(), number, self._filters, hop.config.target_lang)

@@ -118,10 +118,10 @@ def translate_missing(
     kind=lambda arguments: f"translations/{arguments['hop'].fingerprint}",  # the translator's memory
     version=TRANSLATION_VERSION,
 )
-def translate(work: StageContext, hop: ResolvedTranslator, shard: Shard) -> None:
+def translate(context: StageContext, hop: ResolvedTranslator, shard: Shard) -> None:
     """Translate one shard of sentences and add it to the translator's memory."""
-    limit_threads(work.site)
-    translator = _translator(work.site, hop)
+    limit_threads(context.site)
+    translator = _translator(context.site, hop)
     sentences = shard.read()
     started = time.monotonic()
     translations = translator.translate(sentences["text"].to_list(), _logged(f"shard of {hop.direction}"))
@@ -133,9 +133,9 @@ def translate(work: StageContext, hop: ResolvedTranslator, shard: Shard) -> None
         n_tokens=pl.Series([translation.n_tokens for translation in translations], dtype=pl.UInt32),
         score=pl.Series([translation.score for translation in translations], dtype=pl.Float32),
     )
-    work.draft.write(part, "translations")
+    context.draft.write(part, "translations")
     tokens = sum(translation.n_tokens for translation in translations)
-    work.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
+    context.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
 
 
 def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:

@@ -49,7 +49,7 @@ def augment(
 
 @stage(ref=ViewsRef, version=2)
 def make_views(
-    work: StageContext,
+    context: StageContext,
     corpus: CorpusRef,
     routes: tuple[Route, ...],
     parts: tuple[ViewsRef, ...],
@@ -58,15 +58,15 @@ def make_views(
     original: bool,
 ) -> None:
     """Translate sentences that no translation memory has, combine the views of all methods, and filter them."""
-    sentences, bits = work.store.scan(corpus), bits_for(work.store.manifest(corpus).rows)
-    rewritings = [work.store.scan(part) for part in parts]
+    sentences, bits = context.store.scan(corpus), bits_for(context.store.manifest(corpus).rows)
+    rewritings = [context.store.scan(part) for part in parts]
     costs: list[JsonValue] = []
     counts: list[pl.DataFrame] = []
     samples: list[pl.DataFrame] = []
-    with work.store.workspace() as scratch:
+    with context.store.workspace() as scratch:
         trips = []
         for number, route in enumerate(routes):
-            trips.append(RouteTranslation(work, route, filters, sentences, bits, scratch / str(number)))
+            trips.append(RouteTranslation(context, route, filters, sentences, bits, scratch / str(number)))
             costs += trips[-1].go(following=sum(len(later.hops) for later in routes[number + 1 :]))
 
         def of_range(number: int) -> pl.DataFrame:
@@ -81,10 +81,10 @@ def make_views(
             samples.append(sampled(views.lazy(), SAMPLE_ROWS))  # of each range: all ranges do not fit into memory
             return views
 
-        work.draft.write_all(map(of_range, range(1 << bits)))
+        context.draft.write_all(map(of_range, range(1 << bits)))
     drops = drop_table(counts)
     outcomes: list[JsonValue] = [dict(row) for row in drops.select("method", "outcome", "n").iter_rows(named=True)]
-    work.draft.note({"hops": costs, "outcomes": outcomes})
+    context.draft.note({"hops": costs, "outcomes": outcomes})
     _show(pl.concat(samples), drops)
 
 

@@ -45,15 +45,15 @@ Rewrite = Callable[[Sequence[str], Sequence[int]], list[str]]
 
 
 def rewrite_corpus(
-    work: StageContext, corpus: CorpusRef, method: str, lang: str | None, seed: int, rewrite: Rewrite
+    context: StageContext, corpus: CorpusRef, method: str, lang: str | None, seed: int, rewrite: Rewrite
 ) -> None:
     """Write a view of each sentence of a language (None: of all), slice by slice; a resumed run reuses finished slices.
 
     The scratch folder may disappear at any time: another run of the same stage deletes it after publishing.
     """
-    sentences = work.store.scan(corpus)
+    sentences = context.store.scan(corpus)
     total = sentences.select(pl.len()).collect().item()
-    scratch, advance = work.store.scratch(work.ref), progress_of(f"view {method}, sentences")
+    scratch, advance = context.store.scratch(context.ref), progress_of(f"view {method}, sentences")
     for start in range(0, total, SLICE_ROWS):
         finished = scratch / f"{method}-{start:012}.parquet"
         views = _saved(finished)
@@ -62,7 +62,7 @@ def rewrite_corpus(
             sources = (rows if lang is None else rows.filter(pl.col("lang") == lang)).collect()
             views = _views(sources, method, seed, rewrite)
             _save(views, finished)
-        work.draft.write(views)
+        context.draft.write(views)
         advance(min(start + SLICE_ROWS, total), total, "")
 
 
@@ -85,17 +85,17 @@ def _save(views: pl.DataFrame, path: Path) -> None:
 
 
 @stage(ref=ViewsRef, version=1)
-def crop(work: StageContext, corpus: CorpusRef, view: CropView) -> None:
+def crop(context: StageContext, corpus: CorpusRef, view: CropView) -> None:
     """Crop each sentence of the language to some of its words, once for each method name of the view."""
     from models.views.cropping import crop_words
 
     for number, method in enumerate(view.methods, start=1):
-        rewrite_corpus(work, corpus, method, view.lang, view.seed, partial(crop_words, view=view, number=number))
+        rewrite_corpus(context, corpus, method, view.lang, view.seed, partial(crop_words, view=view, number=number))
 
 
 @stage(ref=ViewsRef, version=1)
 def deleted(
-    work: StageContext,
+    context: StageContext,
     corpus: CorpusRef,
     tokenizer: str,  # noqa: ARG001 - version of the word tokenizer, for the key
     view: DeletedView,
@@ -103,34 +103,34 @@ def deleted(
     """Delete some words of each sentence of the language."""
     from models.views.deletion import delete_words
 
-    rewrite_corpus(work, corpus, view.name, view.lang, view.seed, partial(delete_words, view=view))
+    rewrite_corpus(context, corpus, view.name, view.lang, view.seed, partial(delete_words, view=view))
 
 
 @stage(ref=ViewsRef, version=1)
-def entail(work: StageContext, corpus: CorpusRef, nli: NliRef, view: EntailView) -> None:
+def entail(context: StageContext, corpus: CorpusRef, nli: NliRef, view: EntailView) -> None:
     """Collect the hypotheses that each sentence entails, from labelled pairs."""
-    sentences, pairs = work.store.scan(corpus), work.store.scan(nli)
-    bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
-    with work.store.workspace() as scratch:
-        work.draft.write_all(entailed_views(sentences, pairs, view, bits, scratch))
-    counts = work.draft.scan().group_by("method").len().sort("method").collect(engine="streaming")
-    work.draft.note({"views": dict(counts.iter_rows())})
+    sentences, pairs = context.store.scan(corpus), context.store.scan(nli)
+    bits = bits_for(max(context.store.manifest(ref).rows for ref in (corpus, nli)))
+    with context.store.workspace() as scratch:
+        context.draft.write_all(entailed_views(sentences, pairs, view, bits, scratch))
+    counts = context.draft.scan().group_by("method").len().sort("method").collect(engine="streaming")
+    context.draft.note({"views": dict(counts.iter_rows())})
 
 
 CPU_BATCH_TOKENS, GPU_BATCH_TOKENS = 2048, 32_768
 
 
 @stage(ref=ViewsRef, version=2)
-def mlm(work: StageContext, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -> None:
+def mlm(context: StageContext, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -> None:
     """Mask tokens of each sentence and refill them by a masked language model."""
     # Imported here, so that a run with all stages cached does not import torch and transformers.
     from models.views.masked_lm import MaskedLM, refill
 
-    limit_threads(work.site)
-    device = device_of(work.site)
+    limit_threads(context.site)
+    device = device_of(context.site)
     tokens = CPU_BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
     fill = partial(refill, model=MaskedLM(model.folder, device), view=view, batch_tokens=tokens)
-    rewrite_corpus(work, corpus, "mlm", view.lang, view.seed, fill)
+    rewrite_corpus(context, corpus, "mlm", view.lang, view.seed, fill)
 
 
 LANG: Final = "en"
@@ -139,7 +139,7 @@ LANG: Final = "en"
 
 @stage(ref=ViewsRef, version=2)
 def synonym(
-    work: StageContext,
+    context: StageContext,
     corpus: CorpusRef,
     wordnet: ResolvedWordNet,
     lexicon: str,  # noqa: ARG001 - version of the inflected forms, for the key
@@ -149,11 +149,11 @@ def synonym(
     from models.views.synonyms import count_replacements, replace_synonyms, wordnet_synonyms
 
     synonyms = wordnet_synonyms(wordnet.folder, view.senses, inflect=view.inflect)
-    rewrite_corpus(work, corpus, "synonym", LANG, view.seed, partial(replace_synonyms, synonyms=synonyms, view=view))
+    rewrite_corpus(context, corpus, "synonym", LANG, view.seed, partial(replace_synonyms, synonyms=synonyms, view=view))
     # Counted over the complete corpus, because a resumed run does not recompute the first slices.
-    own = work.store.scan(corpus).filter(pl.col("lang") == LANG).select("text")
+    own = context.store.scan(corpus).filter(pl.col("lang") == LANG).select("text")
     texts = (text for batch in own.collect_batches(chunk_size=SLICE_ROWS) for text in batch["text"])
-    work.draft.note({**count_replacements(texts, synonyms, view)})
+    context.draft.note({**count_replacements(texts, synonyms, view)})
 
 
 def views_of_sources(
@@ -164,12 +164,12 @@ def views_of_sources(
     max_bad_share: float,
 ) -> tuple[ViewsRef, ...]:
     """Read a configuration's views from columns of its sources, or reuse cached ones."""
-    return tuple(given(site, sources, corpus, view, max_bad_share) for view in config.given)
+    return tuple(column_view(site, sources, corpus, view, max_bad_share) for view in config.given)
 
 
 @stage(ref=ViewsRef, version=1)
-def given(
-    work: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, view: GivenView, max_bad_share: float
+def column_view(
+    context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, view: GivenView, max_bad_share: float
 ) -> None:
     """Read a column as a view of the sentences, from all sources that have the column.
 
@@ -182,9 +182,9 @@ def given(
         raise SourceError(
             f"augment.given: none of the sources {names} has a column {view.column!r}. Name a column of a source."
         )
-    table = given_views(_frames(matching, view.column, max_bad_share), work.store.scan(corpus), view.method)
-    work.draft.write(table)
-    work.draft.note({"views": table.height})
+    table = given_views(_frames(matching, view.column, max_bad_share), context.store.scan(corpus), view.method)
+    context.draft.write(table)
+    context.draft.note({"views": table.height})
 
 
 def _frames(sources: Sequence[ResolvedSource], column: str, max_bad_share: float) -> Iterator[pl.DataFrame]:

@@ -41,17 +41,17 @@ def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef |
 
 
 @stage(ref=PairsRef, version=2)
-def pair(work: StageContext, views: ViewsRef, config: PairConfig) -> None:
+def pair(context: StageContext, views: ViewsRef, config: PairConfig) -> None:
     """Pair two views of each sentence, in training order."""
-    table, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
-    _pair(work, lambda number: in_range(table, number, bits), config, bits)
+    table, bits = context.store.scan(views), bits_for(context.store.manifest(views).rows)
+    _pair(context, lambda number: in_range(table, number, bits), config, bits)
 
 
 @stage(ref=PairsRef, version=1)
-def pair_own(work: StageContext, views: ViewsRef, trips: ViewsRef | None, config: PairConfig) -> None:
+def pair_own(context: StageContext, views: ViewsRef, trips: ViewsRef | None, config: PairConfig) -> None:
     """Pair views and round trips of the user's sentences; skip round trips of sentences without views."""
-    own, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
-    more = None if trips is None else work.store.scan(trips)
+    own, bits = context.store.scan(views), bits_for(context.store.manifest(views).rows)
+    more = None if trips is None else context.store.scan(trips)
 
     def of_range(number: int) -> pl.LazyFrame:
         here = in_range(own, number, bits)
@@ -61,72 +61,76 @@ def pair_own(work: StageContext, views: ViewsRef, trips: ViewsRef | None, config
             [here, in_range(more, number, bits).join(here.select("sentence_id"), on="sentence_id", how="semi")]
         )
 
-    _pair(work, of_range, config, bits)
+    _pair(context, of_range, config, bits)
 
 
 @stage(ref=PairsRef, version=7)
-def pair_own_labels(work: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
+def pair_own_labels(context: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
     """Make scored training pairs of labels: the given pairs, or texts paired within and across classes.
 
     Raises:
         TrainingError: too few classes, or all scores equal.
         EvaluationError: too few labels for an evaluation.
     """
-    rows = labelled_rows(work.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
+    rows = labelled_rows(context.store, passages, labels, use=use, seed=seed).filter(part=TEACH)
     if labels.kind == "classes":
         classes = rows["label"].rank("dense").cast(pl.Int64).to_numpy() - 1
         pairs = class_pairs(rows["text_1"].to_list(), classes)
     else:
         pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["label"].cast(pl.Float64)))
-    made = scored_pairs(pairs, 1.0, "labels", 0)
-    work.draft.write(made)
-    work.draft.note({"labels": rows.height, "pairs": made.height})
+    scored = scored_pairs(pairs, 1.0, "labels", 0)
+    context.draft.write(scored)
+    context.draft.note({"labels": rows.height, "pairs": scored.height})
     show_table(
-        "label-pairs", made.head(20).select("text_1", "text_2", "score").to_dicts(), "The first pairs made from labels"
+        "label-pairs",
+        scored.head(20).select("text_1", "text_2", "score").to_dicts(),
+        "The first pairs made from labels",
     )
 
 
 @stage(ref=PairsRef, version=1)
-def pair_labelled(work: StageContext, corpus: CorpusRef, nli: NliRef, config: PairConfig) -> None:
+def pair_labelled(context: StageContext, corpus: CorpusRef, nli: NliRef, config: PairConfig) -> None:
     """Pair premises with their hypotheses and annotated labels.
 
     Raises:
         TrainingError: No labelled pair has both sentences in the corpus.
     """
-    sentences, annotated = work.store.scan(corpus), work.store.scan(nli)
-    bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
-    with work.store.workspace() as scratch:
-        rows = work.draft.write_all(labelled_pairs(sentences, annotated, config.shuffle_seed, bits, scratch))
+    sentences, annotated = context.store.scan(corpus), context.store.scan(nli)
+    bits = bits_for(max(context.store.manifest(ref).rows for ref in (corpus, nli)))
+    with context.store.workspace() as scratch:
+        rows = context.draft.write_all(labelled_pairs(sentences, annotated, config.shuffle_seed, bits, scratch))
     if not rows:
         raise TrainingError(
             f"{nli} contains no pair with both sentences in {corpus}. Raise ingest.corpus.limit, or give sources with "
             "more labelled pairs."
         )
-    labels = work.draft.scan().group_by("label").len().sort("label").collect(engine="streaming")
-    work.draft.note({"labels": {str(label): n for label, n in labels.iter_rows()}})
-    _show(work)
+    labels = context.draft.scan().group_by("label").len().sort("label").collect(engine="streaming")
+    context.draft.note({"labels": {str(label): n for label, n in labels.iter_rows()}})
+    _show(context)
 
 
 @stage(ref=PairsRef, version=1)
-def pair_scored(work: StageContext, scored: ScoredSet, shuffle_seed: int | None) -> None:
+def pair_scored(context: StageContext, scored: ScoredSet, shuffle_seed: int | None) -> None:
     """Pair the sentences of a scored set, with annotated scores scaled to [0, 1]."""
     pairs = scored_pairs(read_scored_set(scored), scored.highest, scored.name, shuffle_seed)
-    work.draft.write(pairs)
-    work.draft.note({"scores": {"pairs": pairs.height, "mean": round(float(pairs["score"].sum()) / pairs.height, 4)}})
-    _show(work)
+    context.draft.write(pairs)
+    context.draft.note(
+        {"scores": {"pairs": pairs.height, "mean": round(float(pairs["score"].sum()) / pairs.height, 4)}}
+    )
+    _show(context)
 
 
-def _pair(work: StageContext, views: Ranges, config: PairConfig, bits: int) -> None:
+def _pair(context: StageContext, views: Ranges, config: PairConfig, bits: int) -> None:
     counts = count_pairs(views, config, bits)
     require_pairs(counts)
-    with work.store.workspace() as scratch:
-        work.draft.write_all(build_pairs(views, config, bits, scratch))
+    with context.store.workspace() as scratch:
+        context.draft.write_all(build_pairs(views, config, bits, scratch))
     pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
-    work.draft.note({"pairings": pairings})
+    context.draft.note({"pairings": pairings})
     show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
-    _show(work)
+    _show(context)
 
 
-def _show(work: StageContext) -> None:
-    first = work.draft.scan().head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group").collect()
+def _show(context: StageContext) -> None:
+    first = context.draft.scan().head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group").collect()
     show_table("pair-samples", first.to_dicts(), "The first pairs in training order")

@@ -16,10 +16,10 @@ from tests.flows.test_cached import Size, both, sentences
 
 
 @stage(ref=CorpusRef, version=1)
-def counting(work: StageContext, config: Size) -> None:
+def counting(context: StageContext, config: Size) -> None:
     """Fails after it has counted."""
     logging.getLogger("storage.hub.faults").warning("the Hub fails (503); trying again")
-    work.draft.note({"statistics": {"read": 5, "too_long": 3, "duplicates": 2}, "target_tokens": 7})
+    context.draft.note({"statistics": {"read": 5, "too_long": 3, "duplicates": 2}, "target_tokens": 7})
     raise ArithmeticError(config.rows)
 
 

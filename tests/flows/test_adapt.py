@@ -23,7 +23,7 @@ from storage.assets.embedded import embedded_path
 from storage.errors import SourceError
 from storage.sources.labels import label_source
 from storage.sources.own_text import ReadingConfig
-from tasks.adaptation import merge, prove, settle, weigh
+from tasks.adaptation import choose_encoder, choose_share, evaluate_adaptation, merge
 from tasks.corpus.labels import labelled_rows
 from tasks.corpus.passages import read_passages
 from tasks.embedding.embed import embed
@@ -195,13 +195,13 @@ def test_what_goes_not_with_labels_is_refused() -> None:
 
 
 @stage(ref=PairsRef, version=1)
-def mismatched(work: StageContext, passages: PassagesRef) -> None:
+def mismatched(context: StageContext, passages: PassagesRef) -> None:
     """Pair each sentence with an unrelated one."""
-    texts = work.store.scan(passages).filter(pl.col("part") == "train").collect()["text"]
+    texts = context.store.scan(passages).filter(pl.col("part") == "train").collect()["text"]
     numbers = pl.int_range(len(texts), dtype=pl.UInt64, eager=True)
     frame = pl.DataFrame({"pair_id": numbers, "sentence_id": numbers, "text_1": texts, "text_2": texts.shuffle(seed=1)})
     nothing = {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64}
-    work.draft.write(
+    context.draft.write(
         frame.with_columns(lang_1=pl.lit("en"), lang_2=pl.lit("en"), source=pl.lit("mismatched")).with_columns(
             **{name: pl.lit(None, dtype) for name, dtype in nothing.items()}
         )
@@ -238,12 +238,12 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
         questions=config.proof.questions,
         store=site.store,
     )
-    weighing = weigh(site, start, trained, None, (config.proof.share,), 0.5, reading)
+    weighing = choose_share(site, start, trained, None, (config.proof.share,), 0.5, reading)
     merged = merge(site, start, trained, weighing, reading)
     vectors = tuple(embed(site, encoder, (held_out,), reading, "fp32") for encoder in (start, merged))
     sets = {f"own:{held_out.dataset}": held_out}
-    proof = prove(site, vectors, merged, sets, (), config.evaluation.bootstrap, 0.5)
-    adapted = settle(site, start, merged, proof)
+    proof = evaluate_adaptation(site, vectors, merged, sets, (), config.evaluation.bootstrap, 0.5)
+    adapted = choose_encoder(site, start, merged, proof)
     store = site.open_store()
     assert store.manifest(proof).figures["verdict"] == "WORSE"
     start_s_own = files(embedded_path("bert-mini"))
@@ -277,4 +277,4 @@ def test_pairs_are_of_the_views_that_are_learnt() -> None:
 def test_sentences_are_translated_only_where_round_trips_are_learnt(own, site, views) -> None:
     with planning() as steps:
         run_adapt([str(own)], "embedded:bert-mini", None, AdaptConfig(views=views), site)
-    assert ("translated" in {step.stage for step in steps}) is (views == "round-trips")
+    assert ("corpus_sample" in {step.stage for step in steps}) is (views == "round-trips")

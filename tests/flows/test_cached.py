@@ -26,20 +26,20 @@ class Size(BaseModel):
 
 
 @stage(ref=CorpusRef, version=1)
-def sentences(work: StageContext, config: Size) -> None:
+def sentences(context: StageContext, config: Size) -> None:
     """Make a corpus."""
     calls.append("sentences")
     ids = pl.Series("sentence_id", range(config.rows), dtype=pl.UInt64)
-    work.draft.write(
+    context.draft.write(
         pl.DataFrame([ids]).with_columns(text=pl.format("s{}", "sentence_id"), source=pl.lit("t"), lang=pl.lit("en"))
     )
 
 
 @stage(ref=PairsRef, version=1)
-def doubled(work: StageContext, corpus: CorpusRef, config: Size) -> None:
+def doubled(context: StageContext, corpus: CorpusRef, config: Size) -> None:
     """Pair each sentence with itself."""
     calls.append("doubled")
-    pairs = work.store.scan(corpus).select(
+    pairs = context.store.scan(corpus).select(
         pair_id="sentence_id",
         sentence_id="sentence_id",
         text_1="text",
@@ -51,7 +51,7 @@ def doubled(work: StageContext, corpus: CorpusRef, config: Size) -> None:
         score=pl.lit(None, pl.Float32),
         group=pl.lit(None, pl.UInt64),
     )
-    work.draft.write(pairs.collect())
+    context.draft.write(pairs.collect())
 
 
 @flow

@@ -28,22 +28,22 @@ class Rows(BaseModel):
 
 
 @stage(ref=CorpusRef, version=1)
-def few_sentences(work: StageContext, config: Rows) -> None:
+def few_sentences(context: StageContext, config: Rows) -> None:
     """Write a corpus of some kilobytes."""
     ids = pl.Series("sentence_id", range(config.rows), dtype=pl.UInt64)
     frame = pl.DataFrame([ids]).with_columns(
         text=pl.format("sentence {}", "sentence_id"), source=pl.lit("t"), lang=pl.lit("en")
     )
-    work.draft.write(frame)
+    context.draft.write(frame)
 
 
 @stage(ref=ViewsRef, version=1)
-def many_views(work: StageContext, corpus: CorpusRef, config: Rows) -> None:
+def many_views(context: StageContext, corpus: CorpusRef, config: Rows) -> None:
     """Write views that zstd cannot compress."""
     draw = random.Random(config.rows)
     texts = [draw.randbytes(40).hex() for _ in range(config.rows)]
     ids = pl.Series("sentence_id", range(config.rows), dtype=pl.UInt64)
-    work.draft.write(pl.DataFrame([ids]).with_columns(method=pl.lit("toy"), text=pl.Series(texts)))
+    context.draft.write(pl.DataFrame([ids]).with_columns(method=pl.lit("toy"), text=pl.Series(texts)))
 
 
 @flow

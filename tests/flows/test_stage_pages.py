@@ -24,20 +24,20 @@ class Content(BaseModel):
 
 
 @stage(ref=CorpusRef, version=1)
-def told_corpus(work: StageContext, content: Content) -> None:
+def told_corpus(context: StageContext, content: Content) -> None:
     """Read a corpus.
 
     With more to say.
     """
     ids = pl.Series("sentence_id", [1, 2], dtype=pl.UInt64)
     frame = pl.DataFrame([ids]).with_columns(text=pl.lit(content.text), source=pl.lit("t"), lang=pl.lit("en"))
-    work.draft.write(frame)
+    context.draft.write(frame)
     show_table("samples", [{"text": content.text, "share": 0.5862006127283527, "n": 14908}], "A sample")
     show_markdown("lengths", "| a |\n|---|\n| 1 |", "Lengths")
 
 
 @stage(ref=PairsRef, version=1)
-def told_pairs(work: StageContext, corpus: CorpusRef) -> None:
+def told_pairs(context: StageContext, corpus: CorpusRef) -> None:
     """Pair it."""
     empty = pl.DataFrame(
         schema={
@@ -46,7 +46,7 @@ def told_pairs(work: StageContext, corpus: CorpusRef) -> None:
             "group": pl.UInt64,
         }
     )  # fmt: skip
-    work.draft.write(empty)
+    context.draft.write(empty)
     show_chart("curve", "<svg/>", "A curve")
     show_link("page", "file:///a b/report.html", "The page")
 

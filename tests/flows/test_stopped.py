@@ -42,7 +42,7 @@ def test_a_study_and_a_reproduction_do_not_take_the_start_s_figure_for_the_point
     over = {"training.collapse": [None, harmful["training"]["collapse"]]}
     rows = store.scan(ablation("tiny", over, 1, harmful, site=site)).collect().rows(named=True)
     assert [(row["seeds"], row["mean"] is None) for row in rows] == [(1, False), (0, True)]
-    said = store.manifest(reproduction("tiny", overrides=harmful, site=site)).figures["said"]
+    said = store.manifest(reproduction("tiny", overrides=harmful, site=site)).figures["findings"]
     assert said[0].endswith(": NOT COMPARABLE")
     assert any(line.startswith("training was stopped: ") for line in said)
 

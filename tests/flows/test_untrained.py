@@ -12,7 +12,7 @@ from models.encoder.config import WordsConfig
 from models.evaluation.signature import parse_signature
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import SourceError
-from tasks.embedding.vectors import encoder_made
+from tasks.embedding.vectors import encoder_computation
 from tasks.evaluation.systems import EvaluationSettings, Reading, find_encoder_system
 from tasks.stage.run_context import RunContext
 
@@ -43,12 +43,12 @@ def test_a_file_of_word_vectors_is_an_encoder_by_its_path(site, vectors):
     assert isinstance(found.encoder, CheckpointRef)
     assert found.label.endswith("toy.8d.txt")
     folder = site.open_store().fetch(found.encoder) / ENCODER
-    made = encoder_made(folder, found.config, "fp32")
+    made = encoder_computation(folder, found.config, "fp32")
     assert (made["words"], made["case"], made["pool"], made["special"]) == ("treebank", "lower", "mean", False)
     other = candidate(site, str(vectors), Reading(words=WordsConfig(split="whitespace", marks=False)))
     assert other.encoder != found.encoder
     folder = site.open_store().fetch(other.encoder) / ENCODER
-    assert encoder_made(folder, other.config, "fp32")["words"] == "whitespace without marks"
+    assert encoder_computation(folder, other.config, "fp32")["words"] == "whitespace without marks"
 
 
 def test_equal_files_are_one_artifact_and_a_missing_one_is_named(site, vectors, tmp_path):

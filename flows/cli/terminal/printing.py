@@ -113,7 +113,7 @@ def print_result(
 
     Args:
         store: Store with the artifact.
-        ref: Artifact of a sweep, a reproduction or compared runs; its manifest has the findings in `said`.
+        ref: Artifact of a sweep, a reproduction or compared runs; its manifest has the findings.
         output: Text or JSON.
         tables: Returns titles and rows.
         lines: Further sentences.
@@ -128,6 +128,6 @@ def print_result(
         return
     for title, rows in tables():
         print_table(title, rows)
-    for line in (*cast("list[str]", figures["said"]), *lines):
+    for line in (*cast("list[str]", figures["findings"]), *lines):
         print_line(line)
     print(f"page:    {page}")

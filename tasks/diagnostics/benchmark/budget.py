@@ -33,12 +33,12 @@ def within(section: str, rows: Iterable[Check | Rate], budget_s: float) -> Itera
         rows: rows that are measured one by one; only measuring counts as time.
         budget_s: seconds for all rows.
     """
-    remaining, made = budget_s, iter(rows)
+    remaining, results = budget_s, iter(rows)
     while True:
         began = time.monotonic()
         try:
             with _interrupted(remaining):
-                row = next(made, None)
+                row = next(results, None)
         except OutOfTimeError:
             yield not_run(f"{section}: complete", f"cut after {budget_s:.3g} s")
             return

@@ -1,6 +1,6 @@
 """Check that two processes training one model reach the weights of one process, up to rounding.
 
-torchrun runs this module, with the arguments ENCODER PAIRS DEVICE MADE:
+torchrun runs this module, with the arguments ENCODER PAIRS DEVICE COMPUTATION:
 `python -m torch.distributed.run … -m tasks.diagnostics.benchmark.distributed`.
 """
 
@@ -41,16 +41,16 @@ def parity(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
     if device.type == "cuda" and gpus < COUNT:
         yield not_run(name, f"needs {COUNT} GPUs, found {gpus}")
         return
-    pairs, made = fixtures.scratch / "pairs.parquet", fixtures.scratch / "shared.safetensors"
+    pairs, weights_file = fixtures.scratch / "pairs.parquet", fixtures.scratch / "shared.safetensors"
     fixtures.pairs.head(256).write_parquet(pairs)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={COUNT}"]
-    wanted = [str(fixtures.encoder), str(pairs), device.type, str(made)]
+    wanted = [str(fixtures.encoder), str(pairs), device.type, str(weights_file)]
     log = fixtures.scratch / "shared.log"
     if finished([*launcher, "-m", __name__, *wanted], log):
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         yield holds(name, False, lines[-1] if lines else "no message")
         return
-    alone, shared = _trained(fixtures.encoder, pairs, str(device)), load_file(made)
+    alone, shared = _trained(fixtures.encoder, pairs, str(device)), load_file(weights_file)
     yield at_most(name, max(float((alone[key] - shared[key]).abs().max()) for key in shared), ROUNDING)
 
 
@@ -63,12 +63,12 @@ def _trained(encoder: Path, pairs: Path, device: str) -> dict[str, torch.Tensor]
     return {name: tensor.contiguous() for name, tensor in result.encoder.state_dict().items()}
 
 
-def main(encoder: str, pairs: str, kind: str, made: str) -> None:
+def main(encoder: str, pairs: str, kind: str, weights_file: str) -> None:
     """Train in one of the processes; the first process saves the weights."""
     with joined(kind) as device:
         weights = _trained(Path(encoder), Path(pairs), device)
         if is_first():
-            save_file(weights, made)
+            save_file(weights, weights_file)
 
 
 if __name__ == "__main__":

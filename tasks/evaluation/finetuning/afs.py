@@ -15,9 +15,9 @@ from storage.artifacts.refs import PredictionsRef, ScoresRef
 from storage.artifacts.schemas import PREDICTIONS
 from storage.readers.benchmarks.afs import HIGH
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.embedding.vectors import MADE
+from tasks.embedding.vectors import COMPUTATION
 from tasks.evaluation.afs import AfsSet, find_afs_set, read_afs_set
-from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_made
+from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation
 from tasks.evaluation.kind import TunedKind, digest_of, publish_scores, signed
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.shards import run_shards
@@ -80,8 +80,8 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
             for of in sets
             for fold in range(FOLDS_OF[of.protocol])
         ]
-        made = run_shards(site, predict_afs, calls)
-        folds = [tuple(islice(made, FOLDS_OF[of.protocol])) for of in sets]
+        runs = run_shards(site, predict_afs, calls)
+        folds = [tuple(islice(runs, FOLDS_OF[of.protocol])) for of in sets]
         return [
             score_afs_predictions(site, predictions, of.protocol, label, checkpoint, config.bootstrap)
             for of, predictions in zip(sets, folds, strict=True)
@@ -90,7 +90,7 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
 
 @stage(ref=PredictionsRef, version=5)
 def predict_afs(
-    work: StageContext, tuning: FineTuning, arguments: AfsSet, protocol: Supervision, fold: int, seed: int
+    context: StageContext, tuning: FineTuning, arguments: AfsSet, protocol: Supervision, fold: int, seed: int
 ) -> None:
     """Fine-tune on one fold's training pairs and score its test pairs; a killed run loses at most one fold.
 
@@ -101,16 +101,16 @@ def predict_afs(
     pairs = read_afs_set(arguments)
     train, test = afs_folds(pairs, protocol, seed)[fold]
     task = f"fine-tuning on AFS ({protocol}, fold {fold})"
-    similarity = finetune(work, tuning.seeded(seed), both_orders(graded_pairs(pairs[train], HIGH)), task)
+    similarity = finetune(context, tuning.seeded(seed), both_orders(graded_pairs(pairs[train], HIGH)), task)
     rows = pairs[test].select("topic", gold="score", cosine=pl.Series(similarity(pairs[test])))
     predictions = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
-    work.draft.write(predictions.sort("row").cast(PREDICTIONS))
-    work.draft.note({MADE: tuned_made(work, tuning, protocol), "data": digest_of(arguments)})
+    context.draft.write(predictions.sort("row").cast(PREDICTIONS))
+    context.draft.note({COMPUTATION: tuned_computation(context, tuning, protocol), "data": digest_of(arguments)})
 
 
 @stage(ref=ScoresRef, version=3)
 def score_afs_predictions(
-    work: StageContext,
+    context: StageContext,
     predictions: tuple[PredictionsRef, ...],
     protocol: Supervision,
     model: str,
@@ -120,15 +120,15 @@ def score_afs_predictions(
     """Correlate the predictions of all folds with the gold scores, topic by topic; cross-encoders are marked."""
     from models.evaluation.afs import afs_scores
 
-    tables = [work.store.scan(ref).collect() for ref in predictions]
-    noted = work.store.manifest(predictions[0]).figures  # all folds have the same settings
+    tables = [context.store.scan(ref).collect() for ref in predictions]
+    noted = context.store.manifest(predictions[0]).figures  # all folds have the same settings
     scored = pl.concat(tables).sort("row")
     figures = afs_scores(scored, protocol, resamples=config.resamples, seed=config.seed)
     places = figures.select("dataset", "split").unique().rows()
-    made = cast("dict[str, JsonValue]", noted[MADE])
-    crossed = made["vectors"] == CROSS
+    computation = cast("dict[str, JsonValue]", noted[COMPUTATION])
+    crossed = computation["vectors"] == CROSS
     named = figures.with_columns(protocol=pl.lit(f"{CROSS}-{protocol}" if crossed else protocol))
     by = "score" if crossed else "cosine"
-    signatures = signed(named, dict.fromkeys(places, str(noted["data"])), made, by=by)
+    signatures = signed(named, dict.fromkeys(places, str(noted["data"])), computation, by=by)
     title = f"Argument Facet Similarity of {model} ({protocol})"
-    publish_scores(work, signatures, model, checkpoint, config.seed, title)
+    publish_scores(context, signatures, model, checkpoint, config.seed, title)

@@ -11,7 +11,7 @@ from models.training.config import TrainingConfig
 from storage.artifacts.refs import CheckpointRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import encoder_folder
-from tasks.embedding.vectors import encoder_made
+from tasks.embedding.vectors import encoder_computation
 from tasks.stage.cached import StageInputs
 from tasks.stage.device import device_of, limit_threads
 from tasks.stage.sigterm import stop_requested
@@ -47,12 +47,12 @@ class FineTuning(StageInputs):
 
 
 def finetune(
-    work: StageContext, tuning: FineTuning, pairs: pl.DataFrame, task: str, dev: DevSet | None = None
+    context: StageContext, tuning: FineTuning, pairs: pl.DataFrame, task: str, dev: DevSet | None = None
 ) -> Callable[[pl.DataFrame], NDArray[np.float64]]:
     """Fine-tune an encoder, or read a finished run back from the stage's scratch folder.
 
     Args:
-        work: Context of the stage.
+        context: Context of the stage.
         tuning: The encoder and the training settings.
         pairs: Training pairs: `text_1`, `text_2`, `score` in [0, 1].
         task: Label of the progress display.
@@ -73,9 +73,9 @@ def finetune(
     from models.training.execution import Execution
     from models.training.loop import train
 
-    limit_threads(work.site)
-    start = SentenceEncoder.load(encoder_folder(work.store, tuning.encoder), tuning.network)
-    device = device_of(work.site)
+    limit_threads(context.site)
+    start = SentenceEncoder.load(encoder_folder(context.store, tuning.encoder), tuning.network)
+    device = device_of(context.site)
     with stop_requested() as should_stop:
         result = train(
             pairs,
@@ -83,11 +83,11 @@ def finetune(
             tuning.config,
             dev=dev,
             execution=Execution(
-                work=work.store.scratch(work.ref),
+                work=context.store.scratch(context.ref),
                 device=device,
-                save_every=work.site.save_every,
-                save_minutes=work.site.save_minutes,
-                keep=work.site.keep_snapshots,
+                save_every=context.site.save_every,
+                save_minutes=context.site.save_minutes,
+                keep=context.site.keep_snapshots,
                 should_stop=should_stop,
                 on_progress=progress_of(task),
             ),
@@ -111,10 +111,10 @@ def tunes_cross_encoder(config: TrainingConfig) -> bool:
     return isinstance(config.objective, CrossRegressionConfig)
 
 
-def tuned_made(work: StageContext, tuning: FineTuning, training_data: str) -> dict[str, JsonValue]:
+def tuned_computation(context: StageContext, tuning: FineTuning, training_data: str) -> dict[str, JsonValue]:
     """Return the signature fields of a fine-tuned encoder; without the seed, because a score combines several seeds."""
     settings = tuning.config.model_dump_json(exclude={"seed"})
-    made = encoder_made(encoder_folder(work.store, tuning.encoder), tuning.network, "fp32")
+    made = encoder_computation(encoder_folder(context.store, tuning.encoder), tuning.network, "fp32")
     tuned = f"{training_data}@{rows_digest([(settings, ())])}"
     if tunes_cross_encoder(tuning.config):
         return made | {"vectors": CROSS, "pool": "cls", "norm": False, "tuned": tuned}

@@ -12,7 +12,7 @@ from models.evaluation.config import BootstrapConfig
 from models.views.annotated_pairs import graded_pairs
 from storage.artifacts.refs import ScoresRef
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
-from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_made, tunes_cross_encoder
+from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation, tunes_cross_encoder
 from tasks.evaluation.kind import TunedKind, digest_of, digests, publish_scores, signed
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.shards import run_shards
@@ -78,13 +78,13 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
             for pairs in sets
             for seed in range(config.seeds)
         ]
-        made = run_shards(site, score_supervised, calls)
-        return [summarise_seeds(site, tuple(islice(made, config.seeds))) for _ in sets]
+        runs = run_shards(site, score_supervised, calls)
+        return [summarise_seeds(site, tuple(islice(runs, config.seeds))) for _ in sets]
 
 
 @stage(ref=ScoresRef, version=5)
 def score_supervised(
-    work: StageContext,
+    context: StageContext,
     tuning: FineTuning,
     model: str,
     checkpoint: str,
@@ -98,7 +98,7 @@ def score_supervised(
     train, dev, test = sets
     pairs = graded_pairs(read_scored_set(train), train.highest)
     task = f"fine-tuning on {train.name}, seed {seed}"
-    similarity = finetune(work, tuning.seeded(seed), pairs, task, dev_set(dev))
+    similarity = finetune(context, tuning.seeded(seed), pairs, task, dev_set(dev))
     scored = read_scored_set(test)
     rows = scored.select(subset=pl.lit(""), gold="score", cosine=pl.Series(similarity(scored)))
     figures = sts_scores(
@@ -106,18 +106,18 @@ def score_supervised(
     )
     protocol, by = (CROSS, "score") if tunes_cross_encoder(tuning.config) else (SUPERVISED, "cosine")
     supervised = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(protocol=pl.lit(protocol))
-    made = tuned_made(work, tuning, f"{train.name}:{digest_of(train)}+{dev.name}:{digest_of(dev)}")
-    lines = signed(supervised, digests(supervised, (test,)), made, by=by)
+    computation = tuned_computation(context, tuning, f"{train.name}:{digest_of(train)}+{dev.name}:{digest_of(dev)}")
+    lines = signed(supervised, digests(supervised, (test,)), computation, by=by)
     publish_scores(
-        work, lines, model, checkpoint, seed, f"{model} fine-tuned on {train.name} ({protocol}), seed {seed}"
+        context, lines, model, checkpoint, seed, f"{model} fine-tuned on {train.name} ({protocol}), seed {seed}"
     )
 
 
 @stage(ref=ScoresRef, version=2)
-def summarise_seeds(work: StageContext, scores: tuple[ScoresRef, ...]) -> None:
+def summarise_seeds(context: StageContext, scores: tuple[ScoresRef, ...]) -> None:
     """Compute mean and standard deviation of every score over the seeds."""
     from models.evaluation.significance.seeds import over_seeds
 
-    table = over_seeds(pl.concat([work.store.scan(ref).collect() for ref in scores]))
+    table = over_seeds(pl.concat([context.store.scan(ref).collect() for ref in scores]))
     model, checkpoint, seed = table.select("model", "checkpoint", "seed").row(0)  # the same in all rows
-    publish_scores(work, table, model, checkpoint, seed, f"{len(scores)} seeds")
+    publish_scores(context, table, model, checkpoint, seed, f"{len(scores)} seeds")

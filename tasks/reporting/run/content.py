@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tasks.stage.cached import StageContext
 
 
-class ReportSettings(StageInputs):
+class ReportContent(StageInputs):
     """Content of a run's page that is in no artifact."""
 
     title: str
@@ -92,17 +92,17 @@ class Run:
     """A finished run, as input of its page.
 
     Attributes:
-        work: context of the report stage.
-        made: the run's artifacts.
-        asked: its configuration.
+        context: context of the report stage.
+        artifacts: the run's artifacts.
+        content: its configuration and other content of the page.
         scores: the table `scores` of all systems.
         comparison: the table `comparison`; None without scored pairs.
         verdict: verdict on the trained encoder; None without training.
     """
 
-    work: StageContext
-    made: RunArtifacts
-    asked: ReportSettings
+    context: StageContext
+    artifacts: RunArtifacts
+    content: ReportContent
     scores: pl.DataFrame
     comparison: pl.DataFrame | None
     verdict: Verdict | None
@@ -110,12 +110,12 @@ class Run:
     @property
     def store(self) -> Store:
         """The store of the artifacts."""
-        return self.work.store
+        return self.context.store
 
     @property
     def settings(self) -> RunSettings:
         """The configuration."""
-        return self.asked.settings
+        return self.content.settings
 
     @property
     def trainings(self) -> list[str]:
@@ -134,10 +134,10 @@ class Run:
 
 
 def compared_sets(
-    work: StageContext, vectors: Mapping[str, EmbeddingsRef], sets: tuple[ScoredSet, ...]
+    context: StageContext, vectors: Mapping[str, EmbeddingsRef], sets: tuple[ScoredSet, ...]
 ) -> list[ComparedSet]:
     """Return each set with the cosines of every system, except TF-IDF without a word of the set."""
-    opened = {name: open_vectors(work.store, ref) for name, ref in vectors.items()}
+    opened = {name: open_vectors(context.store, ref) for name, ref in vectors.items()}
     compared = []
     for scored in sets:
         cosines = {name: cosines_of(own, scored) for name, own in opened.items()}

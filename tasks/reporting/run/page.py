@@ -45,12 +45,12 @@ _PUBLISHED: Final = (
 
 def run_page(run: Run, repeat: RunCommand) -> Page:
     """Return the page of a run; `repeat` is the command that repeats it."""
-    manifests = lineage(run.store, run.made.refs)
-    artifacts = artifacts_of(manifests, run.work.draft.provenance.run, run.made.vectors)
-    sets = compared_sets(run.work, run.made.vectors, run.made.sets)
-    published = [row for system in run.asked.published for row in rows_of(system)]
+    manifests = lineage(run.store, run.artifacts.refs)
+    artifacts = artifacts_of(manifests, run.context.draft.provenance.run, run.artifacts.vectors)
+    sets = compared_sets(run.context, run.artifacts.vectors, run.artifacts.sets)
+    published = [row for system in run.content.published for row in rows_of(system)]
     chart = headline(run, sets, published)
-    checkpoints = run.made.checkpoints
+    checkpoints = run.artifacts.checkpoints
     config = run.settings.model_dump(mode="json")
     sentences = run.verdict.found if run.verdict else "Nothing was trained: the encoder is scored unchanged."
     parts = [
@@ -62,14 +62,14 @@ def run_page(run: Run, repeat: RunCommand) -> Page:
         Part("Scores", list(_scores(run, published))),
         difference_part(run.comparison),
         Part("Pairs", list(_pairs(run, sets)), html_only=True),
-        Part("Missing", [_missing(run.asked.missing.reasons)]),
+        Part("Missing", [_missing(run.content.missing.reasons)]),
         Part("Signatures", [signatures(run.scores)]),
         use_part(f"checkpoint/{checkpoints[-1].key[:12]}" if checkpoints else ""),
-        Part("Artifacts", [Facts({str(ref): ref.key for ref in (*run.made.refs, *run.made.folded)})]),
+        Part("Artifacts", [Facts({str(ref): ref.key for ref in (*run.artifacts.refs, *run.artifacts.folded)})]),
         settings_part(run.settings.model_dump_json(indent=1), html_only=True),
         reproduce_part(repeat, dict(_seeds(config, ""))),
     ]
-    return Page.of_result(run.asked.title, [sentences], chart, parts, run.verdict.word if run.verdict else "")
+    return Page.of_result(run.content.title, [sentences], chart, parts, run.verdict.word if run.verdict else "")
 
 
 def _facts(run: Run, manifests: Sequence[Manifest], stages: Table) -> list[Block]:
@@ -78,16 +78,16 @@ def _facts(run: Run, manifests: Sequence[Manifest], stages: Table) -> list[Block
 
 
 def _summary(run: Run, manifests: Sequence[Manifest]) -> dict[str, str]:
-    made, settings, store = run.made, run.settings, run.store
+    artifacts, settings, store = run.artifacts, run.settings, run.store
     sources = [source.dataset or "your own files" for source in settings.ingest.sources]
-    this = run.work.draft.provenance.run
+    this = run.context.draft.provenance.run
     new = [manifest for manifest in manifests if this and manifest.provenance.run == this]
     seconds, spent = (sum(manifest.duration_s for manifest in some) for some in (manifests, new))
     return {
         "corpus": ", ".join(sources),
-        "sentences": f"{store.manifest(made.corpus).rows:,}",
-        **({"views": f"{store.manifest(made.views).rows:,}"} if made.views else {}),
-        **({"pairs": ", ".join(f"{store.manifest(ref).rows:,}" for ref in made.pairs)} if made.pairs else {}),
+        "sentences": f"{store.manifest(artifacts.corpus).rows:,}",
+        **({"views": f"{store.manifest(artifacts.views).rows:,}"} if artifacts.views else {}),
+        **({"pairs": ", ".join(f"{store.manifest(ref).rows:,}" for ref in artifacts.pairs)} if artifacts.pairs else {}),
         "original encoder": f"{settings.encoder.model}, {settings.encoder.pooling}",
         **({"objective": ", then ".join(run.trainings)} if settings.phases else {}),
         "artifacts": f"{len(new)} made, {len(manifests) - len(new)} cached",
@@ -96,7 +96,7 @@ def _summary(run: Run, manifests: Sequence[Manifest]) -> dict[str, str]:
 
 
 def _training_facts(run: Run) -> dict[str, str]:
-    checkpoints = run.made.checkpoints
+    checkpoints = run.artifacts.checkpoints
     if not checkpoints:
         return {}
     figures = run.store.manifest(checkpoints[-1]).figures
@@ -115,20 +115,20 @@ def _training_facts(run: Run) -> dict[str, str]:
 
 
 def _views(run: Run) -> Iterator[Block]:
-    statistics = run.store.manifest(run.made.corpus).figures.get("statistics")
+    statistics = run.store.manifest(run.artifacts.corpus).figures.get("statistics")
     counted = statistics.items() if isinstance(statistics, Mapping) else ()
     counts = {_COUNTED.get(name, name.replace("_", " ")): n for name, n in counted if isinstance(n, int)}
     if counts:
         yield Facts({name: f"{value:,}" for name, value in counts.items()})
-    if run.made.views is None:
+    if run.artifacts.views is None:
         return
-    if examples := _examples(run.store, run.made.views):
+    if examples := _examples(run.store, run.artifacts.views):
         yield Table.of("Sentences and their views", examples)
         if trips := [name for name in examples[0] if name.startswith("bt-")]:
             yield Prose(f"{', '.join(trips)}: round trips, translated into that language and back.", note=True)
-    if outcomes := _outcomes(run.store, run.made.views):
+    if outcomes := _outcomes(run.store, run.artifacts.views):
         yield Table.of("Dropped sentences", outcomes)
-    for name, ref in zip(run.trainings, run.made.pairs, strict=True):
+    for name, ref in zip(run.trainings, run.artifacts.pairs, strict=True):
         if rows := _rows(run.store.manifest(ref).figures.get("pairings")):
             yield Table.of(f"Pairs of {name}", rows)
 
@@ -150,7 +150,7 @@ def _outcomes(store: Store, views: ViewsRef) -> list[dict[str, Any]]:
 
 
 def _translations(run: Run) -> Iterator[Block]:
-    hops = _rows(run.store.manifest(run.made.views).figures.get("hops")) if run.made.views else []
+    hops = _rows(run.store.manifest(run.artifacts.views).figures.get("hops")) if run.artifacts.views else []
     if hops:
         yield Table.of("Sentences translated for this corpus; 0 if all were in the translation memory", hops)
 
@@ -158,14 +158,14 @@ def _translations(run: Run) -> Iterator[Block]:
 def _curves(run: Run) -> Iterator[Block]:
     from tasks.rendering.charts import training_charts  # matplotlib
 
-    checkpoints = zip(run.trainings, run.made.checkpoints, strict=True)
+    checkpoints = zip(run.trainings, run.artifacts.checkpoints, strict=True)
     logs = {name: run.store.scan(ref, "training_log").collect() for name, ref in checkpoints}
     if logs:
         yield Charts(training_charts(logs))
 
 
 def _scores(run: Run, published: Sequence[PublishedRow]) -> Iterator[Block]:
-    yield from tables_of(run.scores, run.asked.tables, published, run.settings.systems[-1])
+    yield from tables_of(run.scores, run.content.tables, published, run.settings.systems[-1])
     if published:
         yield Prose(_PUBLISHED, note=True)
     yield all_scores(run.scores)

@@ -13,7 +13,7 @@ from tasks.reporting.evaluation import write_figures
 from tasks.reporting.model_card import CardSubject, folded_card, run_card
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
-from tasks.reporting.run.content import ReportSettings, Run, RunArtifacts
+from tasks.reporting.run.content import ReportContent, Run, RunArtifacts
 from tasks.reporting.run.page import run_page
 from tasks.stage.cached import StageContext, stage
 
@@ -25,48 +25,55 @@ PAGE: Final = "report"
 
 
 @stage(ref=ReportRef, version=19)
-def report(work: StageContext, made: RunArtifacts, asked: ReportSettings, told: RunCommand) -> None:
+def report(context: StageContext, artifacts: RunArtifacts, content: ReportContent, command: RunCommand) -> None:
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
-    table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])
-    comparison = write_figures(work, table, made.comparisons)
-    verdict = _verdict(work, comparison, asked.settings, made.checkpoints)
-    publish(work, run_page(Run(work, made, asked, table, comparison, verdict), told), PAGE)
-    _write_cards(work, made, asked, table, verdict)
+    table = pl.concat([context.store.scan(ref).collect() for ref in artifacts.scores])
+    comparison = write_figures(context, table, artifacts.comparisons)
+    verdict = _verdict(context, comparison, content.settings, artifacts.checkpoints)
+    publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict), command), PAGE)
+    _write_cards(context, artifacts, content, table, verdict)
     # Name of the run's result: a comparison of runs finds its vectors and figures by it.
-    candidates = (asked.settings.result, asked.settings.systems[-1])
-    work.draft.note({"result": next((name for name in candidates if name in made.vectors), "")})
+    candidates = (content.settings.result, content.settings.systems[-1])
+    context.draft.note({"result": next((name for name in candidates if name in artifacts.vectors), "")})
     if verdict:
-        work.draft.note({"verdict": verdict.word, "reason": verdict.reason, "advice": verdict.advice})
+        context.draft.note({"verdict": verdict.word, "reason": verdict.reason, "advice": verdict.advice})
 
 
 def _write_cards(
-    work: StageContext, made: RunArtifacts, asked: ReportSettings, scores: pl.DataFrame, verdict: Verdict | None
+    context: StageContext,
+    artifacts: RunArtifacts,
+    content: ReportContent,
+    scores: pl.DataFrame,
+    verdict: Verdict | None,
 ) -> None:
     """Write the cards of the trained encoder, and of encoders with a folded transform."""
-    encoders = {CARD: (made.checkpoints[-1], "")} if made.checkpoints else {}
-    suffix = asked.settings.after_transform
-    names = [name for name in made.vectors if suffix and name.endswith(suffix)]
-    for number, encoder in enumerate(zip(made.folded, names, strict=True) if made.folded else ()):
+    encoders = {CARD: (artifacts.checkpoints[-1], "")} if artifacts.checkpoints else {}
+    suffix = content.settings.after_transform
+    names = [name for name in artifacts.vectors if suffix and name.endswith(suffix)]
+    for number, encoder in enumerate(zip(artifacts.folded, names, strict=True) if artifacts.folded else ()):
         encoders[folded_card(number)] = encoder
-    rows = tuple(work.store.manifest(ref).rows for ref in made.pairs)
+    rows = tuple(context.store.manifest(ref).rows for ref in artifacts.pairs)
     for file, (ref, system) in encoders.items():
-        length = int(str(work.store.manifest(ref).figures["max_length"]))
+        length = int(str(context.store.manifest(ref).figures["max_length"]))
         subject = CardSubject(ref, rows, length, system)
-        card = run_card(asked.title, asked.settings, scores, subject, verdict)
-        (work.draft.folder / file).write_text(card, encoding="utf-8")
+        card = run_card(content.title, content.settings, scores, subject, verdict)
+        (context.draft.folder / file).write_text(card, encoding="utf-8")
 
 
 def _verdict(
-    work: StageContext, comparison: pl.DataFrame | None, settings: RunSettings, checkpoints: tuple[CheckpointRef, ...]
+    context: StageContext,
+    comparison: pl.DataFrame | None,
+    content: RunSettings,
+    checkpoints: tuple[CheckpointRef, ...],
 ) -> Verdict | None:
     if not checkpoints:
         return None
-    figures = [work.store.manifest(ref).figures for ref in checkpoints]
+    figures = [context.store.manifest(ref).figures for ref in checkpoints]
     return verdict_of(
         comparison,
-        settings.systems,
-        settings.evaluation.dev,
-        gentler(settings.phases[-1].training),
+        content.systems,
+        content.evaluation.dev,
+        gentler(content.phases[-1].training),
         kept_start=all(training["best_step"] == 0 for training in figures),
         finding="; then ".join(str(training["finding"]) for training in figures if training["finding"]),
     )

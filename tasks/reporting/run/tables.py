@@ -80,15 +80,15 @@ def stage_table(artifacts: Sequence[Artifact]) -> Table:
 
 
 def _stage_row(artifact: Artifact, total: float) -> dict[str, str]:
-    made = artifact.manifest
+    manifest = artifact.manifest
     return {
-        "stage": (made.provenance.stage or made.kind).replace("_", " "),
+        "stage": (manifest.provenance.stage or manifest.kind).replace("_", " "),
         "system": artifact.system or MISSING,
-        "artifact": f"{made.kind}/{made.key[:12]}",
-        "rows": f"{made.rows:,}",
-        "size": sized(made.size),
-        "seconds": f"{made.duration_s:,.1f}",
-        "share": f"{100 * made.duration_s / total:.1f} %",
+        "artifact": f"{manifest.kind}/{manifest.key[:12]}",
+        "rows": f"{manifest.rows:,}",
+        "size": sized(manifest.size),
+        "seconds": f"{manifest.duration_s:,.1f}",
+        "share": f"{100 * manifest.duration_s / total:.1f} %",
         "in this run": "made" if artifact.made else "cached",
     }
 
@@ -101,16 +101,16 @@ def lineage_of(artifacts: Sequence[Artifact]) -> Lineage:
 
 
 def _station(artifact: Artifact, known: Set[str]) -> Station:
-    made = artifact.manifest
-    inputs = dict.fromkeys((entry.kind, entry.key) for entry in made.provenance.inputs.values())
+    manifest = artifact.manifest
+    inputs = dict.fromkeys((entry.kind, entry.key) for entry in manifest.provenance.inputs.values())
     made_from = [f"{kind} {key[:6]}" for kind, key in inputs if f"{kind}/{key}" in known]
     lines = [
         *([f"system {artifact.system}"] if artifact.system else []),
-        made.key[:12],
-        " · ".join(filter(None, [f"{made.rows:,} rows" if made.rows else "", sized(made.size)])),
+        manifest.key[:12],
+        " · ".join(filter(None, [f"{manifest.rows:,} rows" if manifest.rows else "", sized(manifest.size)])),
         *([f"from {', '.join(made_from)}"] if made_from else []),
     ]
-    return Station(made.kind, lines, artifact.made)
+    return Station(manifest.kind, lines, artifact.made)
 
 
 def _place(kind: str) -> int:

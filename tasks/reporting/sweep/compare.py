@@ -30,6 +30,8 @@ from tasks.stage.device import limit_threads
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pydantic import JsonValue
+
     from models.evaluation.sweep import SetDraws
     from tasks.embedding.vectors import Vectors
     from tasks.rendering.blocks import Part
@@ -39,53 +41,59 @@ PAGE: Final = "sweep"
 
 @stage(ref=SweepRef, version=6)
 def compare_systems(
-    work: StageContext, systems: tuple[SweepSystem, ...], asked: SweepSettings, told: RunCommand
+    context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:
     """Publish figures over seeds, differences to references, and a page; for own text also the best system and costs.
 
     Args:
-        work: the stage's context.
+        context: the stage's context.
         systems: systems with their artifacts; for own text, the unchanged encoder comes first.
-        asked: sets, references and content.
-        told: the command that repeats the sweep.
+        settings: sets, references and content.
+        command: the command that repeats the sweep.
 
     Raises:
         EvaluationError: vectors cannot be scored on a set.
     """
-    limit_threads(work.site)
-    own = asked.own_text
+    limit_threads(context.site)
+    own = settings.own_text
     vectors = {
-        system.label: [open_vectors(work.store, ref) for ref in system.embeddings]
+        system.label: [open_vectors(context.store, ref) for ref in system.embeddings]
         for system in systems
         if system.embeddings
     }
-    resamples = asked.resamples(len(vectors) - 1)
-    drawn = _draws(asked, list(vectors.values()), resamples)
-    result = SweepResult(tuple(vectors), tuple(drawn), asked.config.seed)
-    references = tuple(label for label in asked.references if label in vectors)
-    figures = pl.DataFrame([*result.rows(references), *_other_figures(work, systems, asked.others)], schema=SWEEP)
+    resamples = settings.resamples(len(vectors) - 1)
+    drawn = _draws(settings, list(vectors.values()), resamples)
+    result = SweepResult(tuple(vectors), tuple(drawn), settings.config.seed)
+    references = tuple(label for label in settings.references if label in vectors)
+    figures = pl.DataFrame([*result.rows(references), *_other_figures(context, systems, settings.others)], schema=SWEEP)
     table = pl.concat([figures, _without(figures, [one.label for one in systems if one.label not in vectors])])
-    choice = _choice(work, systems, result, own) if own is not None else None
-    shown = TEXT if own is not None else shown_set(table, asked.shown)
-    notes = [*asked.notes, *(note for system in systems for note in system.notes)]
+    choice = _choice(context, systems, result, own) if own is not None else None
+    shown = TEXT if own is not None else shown_set(table, settings.shown)
+    notes = [*settings.notes, *(note for system in systems for note in system.notes)]
     if drawn and len(vectors) > 1:
         notes.append(_draws_note(resamples, len(vectors) - 1))
-    faults = faults_of(work.store, systems)
-    content = SweepContent(asked.title, table, systems, asked.axis, shown, faults, notes, choice)
+    faults = faults_of(context.store, systems)
+    content = SweepContent(settings.title, table, systems, settings.axis, shown, faults, notes, choice)
     sentences = advice(table, choice) if choice is not None else [finding(table, shown)]
-    work.draft.write(table)
+    context.draft.write(table)
     if choice is not None:
-        work.draft.write(choice.costs, "costs")
-    work.draft.note({"said": [*filter(None, sentences)], "shown": shown, "faults": {**faults}, "notes": [*notes]})
-    own_parts = [*_run_parts(work, [system.label for system in systems], asked), *_own_parts(work, asked, told)]
-    publish(work, sweep_page(content, sentences, own_parts), PAGE)
+        context.draft.write(choice.costs, "costs")
+    findings: list[JsonValue] = [*filter(None, sentences)]
+    context.draft.note({"findings": findings, "shown": shown, "faults": {**faults}, "notes": [*notes]})
+    own_parts = [
+        *_run_parts(context, [system.label for system in systems], settings),
+        *_own_parts(context, settings, command),
+    ]
+    publish(context, sweep_page(content, sentences, own_parts), PAGE)
 
 
-def _draws(asked: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
+def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
     """Return the draws of every set, and their mean: one over the deciding sets for own text, else one per metric."""
-    compared = draws_of_sets(asked.compared, vectors, BootstrapConfig(resamples=resamples, seed=asked.config.seed))
-    compared = [replace(found, group="") if found.name in asked.aside else found for found in compared]
-    if asked.own_text is not None:
+    compared = draws_of_sets(
+        settings.compared, vectors, BootstrapConfig(resamples=resamples, seed=settings.config.seed)
+    )
+    compared = [replace(found, group="") if found.name in settings.aside else found for found in compared]
+    if settings.own_text is not None:
         return [mean_of(compared, TEXT), *compared]
     deciding = [found for found in compared if found.group]
     by_metric = {
@@ -95,35 +103,37 @@ def _draws(asked: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples
     return [*compared, *(mean_of(sets, MEAN, metric) for metric, sets in by_metric.items() if len(sets) > 1)]
 
 
-def _choice(work: StageContext, systems: Sequence[SweepSystem], result: SweepResult, own: OwnTextComparison) -> Choice:
+def _choice(
+    context: StageContext, systems: Sequence[SweepSystem], result: SweepResult, own: OwnTextComparison
+) -> Choice:
     """Return the best system on the user's text, and the cost of each system."""
     ranked = result.ranking(TEXT, [check.name for check in own.checks], own.may_forget)
     folders = {
-        system.label: f"{work.store.url}/{system.checkpoints[0].path}/{ENCODER}"
+        system.label: f"{context.store.url}/{system.checkpoints[0].path}/{ENCODER}"
         for system in systems
         if system.checkpoints
     }
-    return Choice(ranked, folders, cost_table(work.store, systems, own.corpus, ranked))
+    return Choice(ranked, folders, cost_table(context.store, systems, own.corpus, ranked))
 
 
-def _run_parts(work: StageContext, names: Sequence[str], asked: SweepSettings) -> list[Part]:
+def _run_parts(context: StageContext, names: Sequence[str], settings: SweepSettings) -> list[Part]:
     """Write the scores of finished runs and return the sections on them; nothing if the systems are not such runs."""
-    if not asked.runs:
+    if not settings.runs:
         return []
-    scores = result_scores(work.store, names, asked.runs)
-    work.draft.write(scores, "scores")
-    return run_parts(work.store, names, asked.runs, scores)
+    scores = result_scores(context.store, names, settings.runs)
+    context.draft.write(scores, "scores")
+    return run_parts(context.store, names, settings.runs, scores)
 
 
-def _own_parts(work: StageContext, asked: SweepSettings, told: RunCommand) -> list[Part]:
+def _own_parts(context: StageContext, settings: SweepSettings, command: RunCommand) -> list[Part]:
     """Return the sections on the user's text, the settings, and how to reproduce the page."""
     parts = []
-    if asked.own_text is not None:
-        text = asked.own_text.held_out
+    if settings.own_text is not None:
+        text = settings.own_text.held_out
         views = {"Round trips of held-out sentences": text.trips} if text.trips else {}
         labels = text.labels.summary if text.labels else ""
-        parts = [text_part(work.store, text.passages, views, asked.own_text.sources, labels)]
-    return [*parts, *([settings_part(asked.settings)] if asked.settings else []), reproduce_part(told)]
+        parts = [text_part(context.store, text.passages, views, settings.own_text.sources, labels)]
+    return [*parts, *([settings_part(settings.settings)] if settings.settings else []), reproduce_part(command)]
 
 
 def _draws_note(draws: int, comparisons: int) -> str:
@@ -134,14 +144,14 @@ def _draws_note(draws: int, comparisons: int) -> str:
 
 
 def _other_figures(
-    work: StageContext, systems: Sequence[SweepSystem], wanted: Mapping[str, tuple[str, ...]]
+    context: StageContext, systems: Sequence[SweepSystem], wanted: Mapping[str, tuple[str, ...]]
 ) -> Iterator[dict[str, object]]:
     """Yield figures over seeds of sets without draws, such as accuracies; they are not compared."""
     headlines = [pl.col("dataset").eq(name) & pl.col("metric").is_in(metrics) for name, metrics in wanted.items()]
     for system in systems:
         if not system.scores:
             continue
-        rows = pl.concat([work.store.scan(ref).collect() for ref in system.scores])
+        rows = pl.concat([context.store.scan(ref).collect() for ref in system.scores])
         own = rows.filter(pl.any_horizontal(*headlines, False), pl.col("subset").is_in(["all", "mean"]))
         for (dataset, split, metric, protocol), seeds in own.group_by(PLACE, maintain_order=True):
             ends = [pl.col(end).fill_null(pl.col("value")) for end in ("ci_low", "ci_high")]

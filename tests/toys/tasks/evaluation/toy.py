@@ -52,10 +52,10 @@ class ToyKind(FrozenKind[ToySet]):
 
 @stage(ref=ScoresRef, version=1)
 def score_toy(
-    work: StageContext, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[ToySet, ...]
+    context: StageContext, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[ToySet, ...]
 ) -> None:
     """Margins of pairs."""
-    publish_scores(work, margins(sets, open_vectors(work.store, embeddings)), model, checkpoint, 0, "Toys")
+    publish_scores(context, margins(sets, open_vectors(context.store, embeddings)), model, checkpoint, 0, "Toys")
 
 
 def margins(sets: tuple[ToySet, ...], vectors: Vectors) -> pl.DataFrame:
@@ -64,4 +64,4 @@ def margins(sets: tuple[ToySet, ...], vectors: Vectors) -> pl.DataFrame:
     margin = float((vectors.cosines(pairs, "toy") - vectors.cosines(others, "toy")).mean())
     place = {"dataset": "toy", "subset": "all", "split": "test", "metric": "margin", "protocol": "toy"}
     figures = pl.DataFrame([place | {"value": margin, "n": pairs.height, "ci_low": margin, "ci_high": margin}])
-    return signed(figures, digests(figures, sets), vectors.made, by="margin")
+    return signed(figures, digests(figures, sets), vectors.computation, by="margin")

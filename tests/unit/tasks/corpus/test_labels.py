@@ -18,7 +18,7 @@ from storage.artifacts.schemas import PASSAGES
 from storage.sources.labels import LabelSource, label_source
 from storage.sources.own_text import ReadingConfig
 from tasks.corpus.labels import labelled_rows, summary_of
-from tasks.corpus.passages import learnt, read_passages
+from tasks.corpus.passages import read_passages, training_corpus
 from tasks.evaluation.own_text import HeldOutSet, check_enough
 from tasks.stage.run_context import RunContext
 from tasks.views.pairs import pair_own_labels
@@ -55,7 +55,7 @@ def _published(site: RunContext, parts: pl.DataFrame) -> PassagesRef:
 
 
 def _learnt(site: RunContext, passages: PassagesRef, labels: LabelSource, *, use: Use) -> CorpusRef:
-    return learnt(site, passages, labels, use=use, seed=0)
+    return training_corpus(site, passages, labels, use=use, seed=0)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_the_order_of_the_labelled_rows_changes_neither_text_nor_pairs(
         table.write_csv(file := tmp_path / f"{name}.csv")
         labels, texts = label_source(str(file)), ReadingConfig().sources([str(file)])
         passages = read_passages(site, texts, HoldOutConfig())
-        corpus = learnt(site, passages, labels, use=use, seed=0)
+        corpus = training_corpus(site, passages, labels, use=use, seed=0)
         pairs = pair_own_labels(site, passages, labels, use=use, seed=0) if use != "judge" else None
         rows_of = labelled_rows(site.open_store(), passages, labels, use=use)
         frames = [site.open_store().scan(ref).collect().drop("source") for ref in (passages, corpus, pairs) if ref]

@@ -9,7 +9,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import PassagesRef
 from storage.artifacts.schemas import PASSAGES
 from storage.sources.labels import label_source
-from tasks.corpus.passages import learnt
+from tasks.corpus.passages import training_corpus
 from tasks.views.pairs import pair_own_labels
 
 SENTENCES = [f"The boat of captain {number} was late again." for number in range(60)]
@@ -37,14 +37,14 @@ def labelled(tmp_path, labels):
 
 def test_what_a_judging_label_speaks_of_is_not_learnt_and_rare_classes_are_told(site, passages, tmp_path):
     labels = labelled(tmp_path, ["late", "early"] * 30)
-    corpus = learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
+    corpus = training_corpus.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
     figures = site.open_store().manifest(corpus).figures
     assert figures == {
         "sentences": 40, "held_out": 20, "rare_classes": {}, "idle_labels": 0, "labels teach": 40, "labels judge": 20,
     }  # fmt: skip
 
     labels = labelled(tmp_path, ["rare" if row in (1, 2, 4) else ("late", "early")[row % 2] for row in range(60)])
-    corpus = learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
+    corpus = training_corpus.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
     assert site.open_store().manifest(corpus).figures["rare_classes"] == {"rare": 3}
     taught = pair_own_labels.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
     texts = site.open_store().scan(taught).collect()["text_1"]
@@ -54,4 +54,4 @@ def test_what_a_judging_label_speaks_of_is_not_learnt_and_rare_classes_are_told(
 def test_too_few_labels_end_a_field_at_its_first_stage(site, passages, tmp_path):
     labels = labelled(tmp_path, ["late", "early"] * 4)
     with pytest.raises(EvaluationError, match=r"8 rows \(3 test labels"):
-        learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
+        training_corpus.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})

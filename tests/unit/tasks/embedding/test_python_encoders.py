@@ -15,7 +15,7 @@ from tasks.corpus.ingest import ingest, locate_sources
 from tasks.diagnostics.doctor import look_at_encoder
 from tasks.embedding.embed import embed_tfidf
 from tasks.embedding.python_encoders import embed_corpus
-from tasks.embedding.vectors import made_of
+from tasks.embedding.vectors import computation_of
 from tasks.training.teachers import check_teaching, find_teachers, teach
 
 TEXTS = ["A man plays a guitar.", "A dog runs.", "Two women talk on the street."]
@@ -41,7 +41,7 @@ def test_a_run_takes_the_object_s_vectors_by_their_key(site, config):
     store = site.open_store()
     rows = store.scan(corpus).join(store.scan(taught), on="sentence_id").collect()
     np.testing.assert_array_equal(rows["embedding"].to_numpy(), np.array(lengths(rows["text"].to_list())))
-    assert made_of(store, taught) == {"vectors": "object lengths"}
+    assert computation_of(store, taught) == {"vectors": "object lengths"}
     assert look_at_encoder(site, EncoderConfig(model=made.path)) == f"{made}, stored vectors of a teacher"
 
 

@@ -15,7 +15,7 @@ from storage.sources.model_sources import resolve_model
 from tasks.embedding import shards as embed_shards
 from tasks.embedding.embed import embed
 from tasks.embedding.shards import ReusableVectors
-from tasks.embedding.vectors import MADE
+from tasks.embedding.vectors import COMPUTATION
 from tasks.stage import progress as watch
 from tasks.stage.run_context import RunContext
 from tests.corpora import publish_corpus
@@ -70,7 +70,7 @@ def test_shards_have_the_vectors_of_one_pass(tmp_path, model, monkeypatch):
     monkeypatch.setattr(embed_shards, "SHARD_ROWS", 12)
     whole, once = embedded(uncut := site_in(tmp_path / "whole"), model)
     assert shards_of(uncut) == []
-    assert whole.figures[MADE] == manifest.figures[MADE]
+    assert whole.figures[COMPUTATION] == manifest.figures[COMPUTATION]
     np.testing.assert_allclose(vectors, once, atol=1e-6)
 
 

@@ -22,7 +22,7 @@ IDENTITIES = st.tuples(NAMES, NAMES, st.integers(1, 9), ARGUMENTS)
 
 def first() -> Stage:
     @stage(ref=ViewsRef, version=1)
-    def same_views(work: StageContext, corpus: str) -> None:
+    def same_views(context: StageContext, corpus: str) -> None:
         """Views of one kind."""
 
     return same_views
@@ -30,20 +30,20 @@ def first() -> Stage:
 
 def second() -> Stage:
     @stage(ref=ViewsRef, version=1)
-    def same_views(work: StageContext, corpus: str) -> None:
+    def same_views(context: StageContext, corpus: str) -> None:
         """Views of another kind."""
 
     return same_views
 
 
 @stage(ref=ViewsRef, version=1)
-def plain_views(work: StageContext, corpus: str) -> None:
+def plain_views(context: StageContext, corpus: str) -> None:
     """Views."""
-    work.draft.write(pl.DataFrame(schema=VIEWS))
+    context.draft.write(pl.DataFrame(schema=VIEWS))
 
 
 @stage(ref=ViewsRef, version=1)
-def fancy_views(work: StageContext, corpus: str) -> None:
+def fancy_views(context: StageContext, corpus: str) -> None:
     """Views made otherwise, from arguments that look the same."""
 
 

@@ -18,10 +18,10 @@ class Sources(StageInputs):
 
 
 @stage(ref=CorpusRef, version=3)
-def grouped(work: StageContext, sources: Sources, title: str) -> None:
+def grouped(context: StageContext, sources: Sources, title: str) -> None:
     """Make a corpus of one title."""
     rows = {"sentence_id": [sources.config.seed], "text": [title], "source": ["t"], "lang": ["en"]}
-    work.draft.write(pl.DataFrame(rows, schema_overrides={"sentence_id": pl.UInt64}))
+    context.draft.write(pl.DataFrame(rows, schema_overrides={"sentence_id": pl.UInt64}))
 
 
 def test_key_and_provenance_are_those_of_the_fields(tmp_path):

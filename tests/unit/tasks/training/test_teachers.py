@@ -13,7 +13,7 @@ from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.sources.model_sources import resolve_model
 from tasks.embedding.embed import embed
 from tasks.embedding.encoders import saved_settings
-from tasks.embedding.vectors import MADE
+from tasks.embedding.vectors import COMPUTATION
 from tasks.training.teachers import check_teaching, find_teachers, join_teachers
 from tests.corpora import publish_corpus
 from tests.tiny_encoder import ORIGINALS, write_tiny
@@ -63,7 +63,7 @@ def test_a_teacher_that_knows_nothing_of_a_sentence_has_no_say_in_its_cosines(si
     for ref, vectors in zip(refs, tables, strict=True):
         with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
             draft.write(pl.DataFrame({"sentence_id": pl.Series([1, 2], dtype=pl.UInt64), "embedding": vectors}))
-            draft.note({MADE: {}})
+            draft.note({COMPUTATION: {}})
     joined = site.open_store().scan(join_teachers.run(site, {"teachers": refs})).collect()["embedding"].to_numpy()
     half = np.sqrt(0.5)
     np.testing.assert_allclose(joined, [[0.6 * half, 0.8 * half, 0, half], [0, 0, half, 0]], atol=1e-6)
