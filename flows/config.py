@@ -246,9 +246,9 @@ def override(config: C, *changes: Mapping[str, Any]) -> C:
         raise ValueError("\n".join(explain(problem, config) for problem in error.errors())) from error
 
 
-def difference(base: BaseModel, wanted: BaseModel) -> dict[str, Any]:
-    """Return the changes with which `override` turns `base` into `wanted`, as JSON values."""
-    return _difference(base.model_dump(mode="json"), wanted.model_dump(mode="json"))
+def difference(base: BaseModel, target: BaseModel) -> dict[str, Any]:
+    """Return the changes with which `override` turns `base` into `target`, as JSON values."""
+    return _difference(base.model_dump(mode="json"), target.model_dump(mode="json"))
 
 
 def nested(path: str, value: object) -> dict[str, Any]:
@@ -287,10 +287,10 @@ def _same_kind(inner: Any, value: Mapping[str, Any]) -> Mapping[str, Any]:  # no
     return {} if value.get("name", inner.get("name")) != inner.get("name") else inner
 
 
-def _difference(base: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _difference(base: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that differ; sections of the same kind are compared field by field."""
     changes: dict[str, Any] = {}
-    for name, value in wanted.items():
+    for name, value in target.items():
         before = base.get(name)
         if isinstance(value, dict) and isinstance(before, dict) and value.get("name") == before.get("name"):
             if inner := _difference(before, value):

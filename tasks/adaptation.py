@@ -16,8 +16,8 @@ from storage.filesystem.names import MANIFEST
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, read_scored_set
 from tasks.embedding.encoders import encoder_folder
-from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.kinds import draws_of_sets, kind_of
+from tasks.evaluation.comparison import paired_draws
+from tasks.evaluation.kinds import kind_of
 from tasks.rendering.evidence import weighed
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.device import device_of, limit_threads
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from models.encoder.merging import Encode
     from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
     from models.evaluation.proof import BeforeAfter
-    from models.evaluation.sweep import SetDraws
 
 SHARE, VERDICT = "share", "verdict"
 """Figures of a weighing; of a proof."""
@@ -112,7 +111,7 @@ def evaluate_adaptation(
     from tasks.rendering.evidence import proof_rows
 
     limit_threads(context.site)
-    rows = [*evidence(_draws(context, vectors, sets, config)), *_undrawn(context, undrawn)]
+    rows = [*evidence(paired_draws(context.store, vectors, sets, config)), *_undrawn(context, undrawn)]
     verdict = judged(rows, max_forgetting)
     unused = "" if verdict.word == "BETTER" else f" The adapted encoder is checkpoint/{adapted.key[:12]}."
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
@@ -135,19 +134,6 @@ def choose_encoder(
     folder = encoder_folder(context.store, adapted if better else start)
     shutil.copytree(folder, context.draft.folder / ENCODER, ignore=ignored)
     context.draft.note({"adapted": better})
-
-
-def _draws(
-    context: StageContext, vectors: tuple[EmbeddingsRef, ...], sets: dict[str, EvaluationSet], config: BootstrapConfig
-) -> list[SetDraws]:
-    """Return both encoders' draws of each set, and of the mean of the test sets if there are several."""
-    from models.evaluation.sweep import mean_of
-
-    systems = [[open_vectors(context.store, ref)] for ref in vectors]
-    numbered = [(name, wanted, number) for number, (name, wanted) in enumerate(sets.items())]
-    drawn = draws_of_sets(numbered, systems, config)
-    tests = [found for found in drawn if found.split == "test" and found.metric == "spearman"]
-    return [*drawn, *([mean_of(tests, metric="spearman")] if len(tests) > 1 else [])]
 
 
 def _undrawn(context: StageContext, scores: tuple[ScoresRef, ...]) -> list[BeforeAfter]:

@@ -56,7 +56,7 @@ class Adaptation:
     settings: Settings = Settings()
     config: Annotated[Path | None, Parameter(help="JSON file of settings, as on the page of `bsl adapt`")] = None
 
-    def wanted(self, reading: Reading) -> AdaptConfig:
+    def configured(self, reading: Reading) -> AdaptConfig:
         """Return the settings; `--set` and `--precision` override options, and options override `--config`.
 
         Raises:
@@ -94,7 +94,7 @@ def adapt(
     check_texts(texts, place)
     check_files(labels)
     check_encoders([encoder], place)
-    config = adaptation.wanted(reading)
+    config = adaptation.configured(reading)
     config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
     if adaptation.suite:
         from tasks.evaluation.kinds import frozen_names

@@ -243,7 +243,7 @@ def _print(manifests: list[Manifest], title: str) -> None:
     for name in ("artifact", "rows", "size", "made", *(() if narrow else ("seconds", "run"))):
         table.add_column(name, justify="right" if name in {"rows", "size", "seconds"} else "left", no_wrap=True)
     for manifest in manifests:
-        made = manifest.created_at.astimezone().strftime("%m-%d %H:%M" if narrow else "%Y-%m-%d %H:%M:%S")
+        created = manifest.created_at.astimezone().strftime("%m-%d %H:%M" if narrow else "%Y-%m-%d %H:%M:%S")
         rest = () if narrow else (f"{manifest.duration_s:.1f}", _plain(manifest.provenance.run))
-        table.add_row(str(manifest.ref), f"{manifest.rows:,}", sized(manifest.size), made, *rest)
+        table.add_row(str(manifest.ref), f"{manifest.rows:,}", sized(manifest.size), created, *rest)
     Console(width=max(console.width, (_NARROW if narrow else _WIDE) + longest)).print(table)

@@ -44,7 +44,7 @@ class Trial:
     translators: Annotated[Literal["embedded", "opus-mt"], Parameter(help="translators of round trips")] = "embedded"
     settings: Settings = Settings()
 
-    def wanted(self, reading: Reading) -> FieldSettings:
+    def configured(self, reading: Reading) -> FieldSettings:
         """Return the settings; `--set` overrides the other options.
 
         Raises:
@@ -88,7 +88,7 @@ def field(
     check_texts(texts, place)
     check_files(labels)
     check_encoders([encoder, trial.teacher], place)
-    chosen = trial.wanted(reading)
+    chosen = trial.configured(reading)
     start = begin(place, output)
     from flows.sweep.field import field as field_flow
 

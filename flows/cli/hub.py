@@ -55,10 +55,10 @@ def mirror(
     lacking: dict[str, str] = {}
     yours = _own(names, settings)
     files: dict[str, str] = {}
-    for wanted in _wanted(names, settings):
-        name = f"{wanted.dataset}/{wanted.split or 'train'}" if isinstance(wanted, SourceSpec) else wanted
+    for target in _targets(names, settings):
+        name = f"{target.dataset}/{target.split or 'train'}" if isinstance(target, SourceSpec) else target
         try:
-            for file, outcome in fill_cache(Path(folder), wanted, own):
+            for file, outcome in fill_cache(Path(folder), target, own):
                 files[str(file)] = outcome
                 if not output.json:
                     print(f"{outcome:<8} {file}")
@@ -74,19 +74,19 @@ def mirror(
     return 1 if lacking else 0
 
 
-def _wanted(names: Sequence[str], settings: Sequence[str]) -> list[str | SourceSpec]:
+def _targets(names: Sequence[str], settings: Sequence[str]) -> list[str | SourceSpec]:
     """Return the models, sources and sets of the names; without names, every split of every declared set."""
     if not names:
         return [f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits]
-    wanted: list[str | SourceSpec] = []
+    targets: list[str | SourceSpec] = []
     for name in names:
         if name.startswith(RECIPE):
             from flows.hub import needed
 
-            wanted += needed(configured(name.removeprefix(RECIPE), settings))
+            targets += needed(configured(name.removeprefix(RECIPE), settings))
         else:
-            wanted.append(_pinned(name))
-    return list(dict.fromkeys(wanted))
+            targets.append(_pinned(name))
+    return list(dict.fromkeys(targets))
 
 
 def _own(names: Sequence[str], settings: Sequence[str]) -> list[str]:

@@ -187,7 +187,7 @@ def _notes(site: RunContext, shared: MethodInputs, trained_views: tuple[str, ...
     counts = site.open_store().manifest(shared.corpus).figures
     settings = shared.settings
     pace = "" if settings.budget.seconds is None else ", converted to steps at the pace of each method, measured once"
-    questions = ", ".join(f"{len(asked)} {name}" for name, asked in questions_of(shared.text).items())
+    questions = ", ".join(f"{len(retrieval)} {name}" for name, retrieval in questions_of(shared.text).items())
     notes = [
         f"Training text: {counts['sentences']:,} sentences, the same for every method. Held-out text: "
         f"{counts['held_out']:,} sentences, in complete documents.",

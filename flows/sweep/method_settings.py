@@ -61,7 +61,7 @@ class FieldSettings(ReadingConfig):
     """Number of runs of each method that depends on the seed."""
     sentences: int = Field(20_000, ge=100)
     """Maximum number of training sentences; a longer text is sampled in runs of neighbouring sentences."""
-    held: int = Field(2_000, ge=100)
+    held_out: int = Field(2_000, ge=100)
     """Maximum number of held-out sentences."""
     questions: int = Field(1_000, ge=30)
     """Maximum number of questions of each kind."""
@@ -85,7 +85,7 @@ class FieldSettings(ReadingConfig):
     @property
     def hold_out(self) -> HoldOutConfig:
         """Limits of the training part and the held-out part."""
-        return HoldOutConfig(limit=self.sentences, report=self.held)
+        return HoldOutConfig(limit=self.sentences, report=self.held_out)
 
 
 def budget_of(text: str) -> Budget:

@@ -72,8 +72,8 @@ class Job:
 
     def run(self, site: RunContext) -> SweepSystem:
         """Run the configuration to its report."""
-        made = run(self.config, site)
-        return SweepSystem(label="", report=made.report, embeddings=(made.system.embeddings,), scores=made.scores)
+        result = run(self.config, site)
+        return SweepSystem(label="", report=result.report, embeddings=(result.system.embeddings,), scores=result.scores)
 
     def parameters(self, site: RunContext) -> dict[str, Any]:
         """Return the parameters of the run on a work pool, whose workers share store, mirror and kind of device.

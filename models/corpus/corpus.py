@@ -89,8 +89,8 @@ def build_corpus(
     for chunk in chunks:
         partitions.add(_prepare(chunk, config.normalize, origins, tally))
         on_progress(tally.read, 0, f"{tally.read:,} sentences read")
-    kept = _limited(_limited_by_source(partitions, origins, tally), config.limit)
-    for part in equal_frames(kept, PART_ROWS):
+    limited = _limited(_limited_by_source(partitions, origins, tally), config.limit)
+    for part in equal_frames(limited, PART_ROWS):
         frame = origins.name(part)
         tally.publish(frame)
         write_part(frame)
@@ -143,21 +143,21 @@ def _limited_by_source(partitions: Iterable[pl.DataFrame], origins: _Origins, ta
     given: Counter[int] = Counter()
     for partition in partitions:
         tally.unique += partition.height
-        kept = partition
+        limited = partition
         for origin, limit in origins.limits.items():
-            of_origin = kept["origin"] == origin
-            kept = kept.filter(~of_origin | (of_origin.cum_sum() <= limit - given[origin]))
-            given[origin] += int((kept["origin"] == origin).sum())
-        yield kept
+            of_origin = limited["origin"] == origin
+            limited = limited.filter(~of_origin | (of_origin.cum_sum() <= limit - given[origin]))
+            given[origin] += int((limited["origin"] == origin).sum())
+        yield limited
 
 
 def _limited(partitions: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
     remaining: float = math.inf if limit is None else limit
     for partition in partitions:
-        kept = partition if partition.height <= remaining else partition.head(int(remaining))
-        remaining -= kept.height
-        if kept.height:
-            yield kept
+        limited = partition if partition.height <= remaining else partition.head(int(remaining))
+        remaining -= limited.height
+        if limited.height:
+            yield limited
 
 
 def _explain_empty(tally: Tally, bounds: NormalizeConfig) -> str:

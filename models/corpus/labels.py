@@ -112,14 +112,16 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
     Raises:
         EvaluationError: fewer than two classes are left, a part has too few rows, or all its pairs have one score.
     """
-    kept, needs = rows.drop_nulls("part"), NEEDS[use]
+    usable, needs = rows.drop_nulls("part"), NEEDS[use]
     counts = [f"{rows.filter(part=part).height} {_NAMES[part]}" for part in needs]
-    if others := rows.height - kept.height:
+    if others := rows.height - usable.height:
         counts.append(f"{others} unused, which share texts with both parts or with the training text")
     found = f"labels: {rows.height} rows ({', '.join(counts)})"
     if kind == "classes":
-        kept = kept.filter(*((pl.col("part") == part).sum().over("label") >= needs[part].of_a_class for part in needs))
-        if (classes := kept["label"].n_unique()) < _CLASSES:
+        usable = usable.filter(
+            *((pl.col("part") == part).sum().over("label") >= needs[part].of_a_class for part in needs)
+        )
+        if (classes := usable["label"].n_unique()) < _CLASSES:
             minimum = " and ".join(f"{need.of_a_class} {_NAMES[part]}" for part, need in needs.items())
             raise EvaluationError(
                 f"{found}: {classes} of {rows['label'].n_unique()} classes have enough rows, expected at least "
@@ -127,7 +129,7 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
                 f"each class, {_OR_ELSE[use]}."
             )
     for part, need in needs.items():
-        own = kept.filter(part=part)
+        own = usable.filter(part=part)
         if own.height < need.rows:
             raise EvaluationError(
                 f"{found}: {own.height} usable {_NAMES[part]}, expected at least {need.rows}. {_selection(use)} Label "
@@ -138,7 +140,7 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
                 f"{found}: all {_NAMES[part]} have the score {own['label'][0]}, expected different scores. Label more "
                 f"pairs, {_OR_ELSE[use]}."
             )
-    return kept
+    return usable
 
 
 def _selection(use: Use) -> str:

@@ -48,14 +48,14 @@ def build_nli(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame) -> tuple[pl.
     pairs = pl.concat([empty, *(_identified(frame) for frame in frames)])
     known = corpus.select("sentence_id").collect()["sentence_id"].implode()
     inside = pairs.filter(pl.col("premise_id").is_in(known), pl.col("hypothesis_id").is_in(known))
-    kept = inside.unique(COLUMNS).sort(COLUMNS)
+    unique = inside.unique(COLUMNS).sort(COLUMNS)
     statistics = NliStatistics(
         read=pairs.height,
         outside=pairs.height - inside.height,
-        duplicates=inside.height - kept.height,
-        kept=kept.height,
+        duplicates=inside.height - unique.height,
+        kept=unique.height,
     )
-    return kept, statistics
+    return unique, statistics
 
 
 def _identified(frame: pl.DataFrame) -> pl.DataFrame:

@@ -90,9 +90,9 @@ def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | N
         config: Minimal and maximal length.
         left_out: Counts of sentences of other lengths are added here.
     """
-    kept = records.filter(pl.col("text").str.len_chars() > 0)
-    split = kept.with_columns(
-        text=pl.Series([split_sentences(text) for text in kept["text"]], dtype=pl.List(pl.String)),
+    texts = records.filter(pl.col("text").str.len_chars() > 0)
+    split = texts.with_columns(
+        text=pl.Series([split_sentences(text) for text in texts["text"]], dtype=pl.List(pl.String)),
         title=normalize(pl.col("title")).replace("", None),
         # A gap in positions before each record that does not continue the one before, so that they are no neighbours.
         gap=(~pl.col("continues")).cum_sum(),
@@ -129,8 +129,10 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
     """
     parted = _parted(sentences, config)
     drawn = pl.concat([_drawn(parted, part, most, config.seed) for part, most in _bounds(config)])
-    held = drawn.filter(pl.col("part") != "train")
-    remaining = drawn.filter((pl.col("part") != "train") | ~pl.col("sentence_id").is_in(held["sentence_id"].implode()))
+    held_out = drawn.filter(pl.col("part") != "train")
+    remaining = drawn.filter(
+        (pl.col("part") != "train") | ~pl.col("sentence_id").is_in(held_out["sentence_id"].implode())
+    )
     for part, _ in _bounds(config):
         if remaining.filter(part=part).is_empty():
             raise EmptyCorpusError(
@@ -241,8 +243,8 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
     if int(records.select(title.is_not_null().sum()).item()) >= _ARE_USUAL:
         begun = title.is_not_null().cum_sum()
         titled = records.with_columns(title=pl.coalesce(title.forward_fill(), pl.col("title")))
-        kept = _numbered(titled, begun, first, pl.lit(value=True))
-        return kept.filter(~pl.col("text").str.contains(_HEADING))
+        texts = _numbered(titled, begun, first, pl.lit(value=True))
+        return texts.filter(~pl.col("text").str.contains(_HEADING))
     if lines:
         return _numbered(records, pl.lit(0), first, pl.lit(value=True))
     alone = pl.col("text").first().over("record").rank("dense") - 1

@@ -192,10 +192,10 @@ def check_convolutions(encoder: Encoder) -> None:
     Raises:
         EncoderError: They differ.
     """
-    found, wanted = convolutions_of(encoder.token_heads), encoder.config.cnn
-    if found is not None and wanted is not None and found != wanted:
+    found, configured = convolutions_of(encoder.token_heads), encoder.config.cnn
+    if found is not None and configured is not None and found != configured:
         raise EncoderError(
-            f"{encoder.config.model}: encoder.cnn is {wanted!r}, but the encoder was saved with {found!r}. Set "
+            f"{encoder.config.model}: encoder.cnn is {configured!r}, but the encoder was saved with {found!r}. Set "
             "encoder.cnn=null to use the saved convolutions."
         )
 

@@ -209,13 +209,13 @@ def position_limit(backbone: PreTrainedModel) -> int | None:
     return positions - (0 if padding is None else padding + 1)
 
 
-def position_limit_of(folder: Path, wanted: int) -> int | None:
-    """Return `position_limit` of a folder's transformer; None also if `wanted` is clearly within the limit."""
+def position_limit_of(folder: Path, length: int) -> int | None:
+    """Return `position_limit` of a folder's transformer; None also if `length` is clearly within the limit."""
     if architecture_of(folder) not in CONFIG_MAPPING:
         return None  # loading raises an error for an unknown architecture
     settings = read_settings(folder)
     positions = getattr(settings, "max_position_embeddings", None)
-    if not isinstance(positions, int) or wanted <= positions - _MAX_RESERVED:
+    if not isinstance(positions, int) or length <= positions - _MAX_RESERVED:
         return None
     with torch.device("meta"):  # the limit depends on its layers; weights on "meta" cost no memory
         half = _half_of(settings)

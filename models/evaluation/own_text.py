@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from models.corpus.passages import DRAWN, FEWEST_UNITS
-from models.evaluation.questions import FEWEST, Asked, HeldText, crop, neighbour, round_trip, title
+from models.evaluation.questions import FEWEST, HeldOutText, QuestionSet, crop, neighbour, round_trip, title
 from models.evaluation.retrieval import Retrieval
 from models.runtime.seeded_order import scattered
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-QUESTIONS: Final[Mapping[str, Callable[[HeldText], Asked | None]]] = {
+QUESTIONS: Final[Mapping[str, Callable[[HeldOutText], QuestionSet | None]]] = {
     "neighbour": neighbour,
     "title": title,
     "round trip": round_trip,
@@ -32,9 +32,9 @@ METRIC: Final = "mean reciprocal rank"
 _ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usually enough"
 
 
-def too_few(held: pl.DataFrame) -> str:
-    """Return the message for text that gives no questions; `held` is as for `probes`."""
-    sentences, units = held["sentence_id"].n_unique(), held["unit"].n_unique()
+def too_few(held_out: pl.DataFrame) -> str:
+    """Return the message for text that gives no questions; `held_out` is as for `probes`."""
+    sentences, units = held_out["sentence_id"].n_unique(), held_out["unit"].n_unique()
     return (
         f"too few documents: expected {FEWEST} questions about {FEWEST_UNITS} held-out documents, or about as many "
         f"runs of {DRAWN} sentences (found {sentences} held-out sentences of {units} documents or runs). Give more "
@@ -43,20 +43,20 @@ def too_few(held: pl.DataFrame) -> str:
 
 
 def probes(
-    held: pl.DataFrame, trips: pl.DataFrame | None = None, *, questions: int = 1000, seed: int = 0
+    held_out: pl.DataFrame, trips: pl.DataFrame | None = None, *, questions: int = 1000, seed: int = 0
 ) -> dict[str, Retrieval]:
     """Return all questions about held-out sentences, by kind; a kind with too few questions or units is excluded.
 
     Args:
-        held: Rows of the held-out part of `models.corpus.passages.hold_out`.
+        held_out: Rows of the held-out part of `models.corpus.passages.hold_out`.
         trips: `sentence_id` and `text` of round-trip translations of some of them.
         questions: Maximal number of questions of a kind.
         seed: Seed of the choice of queries.
     """
-    once = held.filter(pl.len().over("sentence_id") == 1).sort("document", "position")
-    text = HeldText(held, once, trips)
-    asked = {name: ask(text) for name, ask in QUESTIONS.items()}
-    drawn = {name: _retrieval(name, own, questions, seed) for name, own in asked.items() if own is not None}
+    once = held_out.filter(pl.len().over("sentence_id") == 1).sort("document", "position")
+    text = HeldOutText(held_out, once, trips)
+    found = {name: ask(text) for name, ask in QUESTIONS.items()}
+    drawn = {name: _retrieval(name, kind, questions, seed) for name, kind in found.items() if kind is not None}
     return {name: probe for name, probe in drawn.items() if _is_enough(probe)}
 
 
@@ -65,21 +65,21 @@ def _is_enough(probe: Retrieval) -> bool:
     return len(probe) >= FEWEST and len(np.unique(probe.unit)) >= FEWEST_UNITS
 
 
-def _retrieval(name: str, own: Asked, questions: int, seed: int) -> Retrieval:
+def _retrieval(name: str, kind: QuestionSet, questions: int, seed: int) -> Retrieval:
     """Draw questions of one kind; a query that equals its answer is excluded."""
-    targets = own.targets.unique().sort().to_frame("target").with_row_index("index")
-    different = own.pairs.filter(pl.col("asks") != pl.col("answer"))
-    asked = different.sort(scattered(pl.col("sentence_id"), seed)).head(questions)
+    targets = kind.targets.unique().sort().to_frame("target").with_row_index("index")
+    different = kind.pairs.filter(pl.col("asks") != pl.col("answer"))
+    chosen = different.sort(scattered(pl.col("sentence_id"), seed)).head(questions)
 
     def index_of(column: str) -> NDArray[np.int64]:
-        found = asked.join(targets, left_on=column, right_on="target", how="left", maintain_order="left")["index"]
+        found = chosen.join(targets, left_on=column, right_on="target", how="left", maintain_order="left")["index"]
         return found.cast(pl.Int64).fill_null(-1).to_numpy()
 
     return Retrieval(
         name,
-        tuple(asked["asks"]),
+        tuple(chosen["asks"]),
         tuple(targets["target"]),
         index_of("answer"),
-        asked["unit"].to_numpy().astype(np.int64),
+        chosen["unit"].to_numpy().astype(np.int64),
         index_of("asks"),
     )

@@ -13,7 +13,7 @@ FEWEST: Final = 30  # minimal number of questions of a kind, and of different ti
 
 
 @dataclass(frozen=True)
-class HeldText:
+class HeldOutText:
     """Held-out sentences, from which questions are made.
 
     Attributes:
@@ -28,7 +28,7 @@ class HeldText:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionSet:
     """Questions of one kind.
 
     Attributes:
@@ -40,36 +40,36 @@ class Asked:
     targets: pl.Series
 
 
-def neighbour(held: HeldText) -> Asked:
+def neighbour(text: HeldOutText) -> QuestionSet:
     """Ask for the next sentence of the document."""
     before = pl.col("position") - 1
-    following = held.once.filter(pl.col("position") > 0).select("document", before, answer="text")
-    pairs = held.once.join(following, on=["document", "position"])
-    return Asked(pairs.with_columns(asks="text"), held.sentences["text"])
+    following = text.once.filter(pl.col("position") > 0).select("document", before, answer="text")
+    pairs = text.once.join(following, on=["document", "position"])
+    return QuestionSet(pairs.with_columns(asks="text"), text.sentences["text"])
 
 
-def title(held: HeldText) -> Asked | None:
+def title(text: HeldOutText) -> QuestionSet | None:
     """Ask for the title of the document; None with too few titles."""
-    titled = held.once.filter(pl.col("title").is_not_null()).with_columns(asks="text", answer="title")
+    titled = text.once.filter(pl.col("title").is_not_null()).with_columns(asks="text", answer="title")
     titles = titled["title"].unique()
-    return Asked(titled, titles) if len(titles) >= FEWEST else None
+    return QuestionSet(titled, titles) if len(titles) >= FEWEST else None
 
 
-def round_trip(held: HeldText) -> Asked | None:
+def round_trip(text: HeldOutText) -> QuestionSet | None:
     """Ask for the sentence that was translated and back-translated; None without round trips."""
-    if held.trips is None:
+    if text.trips is None:
         return None
-    translated = held.trips.select("sentence_id", asks="text")
-    pairs = held.sentences.unique("sentence_id").join(translated, on="sentence_id").with_columns(answer="text")
-    return Asked(pairs, held.sentences["text"])
+    translated = text.trips.select("sentence_id", asks="text")
+    pairs = text.sentences.unique("sentence_id").join(translated, on="sentence_id").with_columns(answer="text")
+    return QuestionSet(pairs, text.sentences["text"])
 
 
-def crop(held: HeldText) -> Asked:
+def crop(held_out: HeldOutText) -> QuestionSet:
     """Ask for the second half of a sentence's words, given the first."""
-    unique = held.sentences.unique("sentence_id").sort("sentence_id")
+    unique = held_out.sentences.unique("sentence_id").sort("sentence_id")
     cut = [halves(text) for text in unique["text"]]
     pairs = unique.with_columns(
         asks=pl.Series([first for first, _ in cut]), answer=pl.Series([rest for _, rest in cut])
     )
     complete = pairs.filter((pl.col("asks") != "") & (pl.col("answer") != ""))  # a single word has no halves
-    return Asked(complete, complete["answer"])
+    return QuestionSet(complete, complete["answer"])

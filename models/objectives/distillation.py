@@ -64,10 +64,12 @@ class Distil(VectorObjective):
         """
         self.queue.fill(vectors_ND, self.config.queue)
         if self.config.compares_vectors and self.online.width != vectors_ND.shape[1]:
-            kept = self.config.projection == "kept"
+            keeps_projection = self.config.projection == "kept"
             # A kept projection goes before the student's last step, the scaling to length 1.
-            dense = self._dense(self.online.unscaled() if kept else self.online, sample, vectors_ND.shape[1])
-            if kept:
+            dense = self._dense(
+                self.online.unscaled() if keeps_projection else self.online, sample, vectors_ND.shape[1]
+            )
+            if keeps_projection:
                 self.online.add_head(dense)
             else:
                 self.projection = dense

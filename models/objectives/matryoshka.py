@@ -40,7 +40,7 @@ class Matryoshka(Objective):
     def __init__(self, objective: VectorObjective, dims: Sequence[int]) -> None:
         nn.Module.__init__(self)  # `online` is the wrapped objective's
         width = objective.online.width
-        if wide := [kept for kept in dims if kept >= width]:
+        if wide := [dim for dim in dims if dim >= width]:
             raise TrainingError(
                 f"training.objective.dims contains {wide}, expected numbers below the encoder's width {width}. Lower "
                 "them."
@@ -50,7 +50,7 @@ class Matryoshka(Objective):
         # Methods that a plain objective has too, so that `__getattr__` does not find them.
         for name in ("saved_modules", "read_vocabulary", "meet_teacher", "momentum", "update_target"):
             setattr(self, name, getattr(objective, name))
-        self._width = self._kept = width
+        self._width = self._dim = width
         for name in (*objective.heads, *objective.classifiers):
             getattr(objective, name).register_forward_pre_hook(self._padded)
         for name in objective.heads:
@@ -65,16 +65,16 @@ class Matryoshka(Objective):
         """Return the loss of a batch, summed over D and all d: a scalar."""
         vectors, loss = self.objective.vectors_and_loss(batch, batch_tokens)
         total = loss(*vectors)
-        for kept in self.dims:
-            self._kept = kept
-            total = total + loss(*(x[:, :kept] for x in vectors))
-        self._kept = self._width
+        for dim in self.dims:
+            self._dim = dim
+            total = total + loss(*(x[:, :dim] for x in vectors))
+        self._dim = self._width
         return total
 
     def _padded(self, _module: nn.Module, arguments: tuple[object, ...]) -> tuple[object, ...]:
         """Pad truncated vectors with zeros, so that the network's other columns have no effect."""
-        behind = (0, self._width - self._kept)
+        behind = (0, self._width - self._dim)
         return tuple(functional.pad(x, behind) if isinstance(x, torch.Tensor) else x for x in arguments)
 
     def _cut(self, _module: nn.Module, _arguments: object, found_BD: torch.Tensor) -> torch.Tensor:
-        return found_BD[:, : self._kept]
+        return found_BD[:, : self._dim]

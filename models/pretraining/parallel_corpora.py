@@ -37,19 +37,19 @@ def split_pairs(
         Training and held-out pairs by language, as given.
     """
     marked = {language: _mark(frame) for language, frame in sorted(pairs.items())}
-    held: dict[str, pl.DataFrame] = {}
+    excluded: dict[str, pl.DataFrame] = {}
     for number, (language, frame) in enumerate(marked.items()):
         unique = frame.unique("en_mark", keep="first", maintain_order=True).unique("other_mark", maintain_order=True)
         order = np.random.default_rng([seed, number]).permutation(len(unique))
-        held[language] = unique[order[: min(held_out, len(frame) // 12)]]
-    english = pl.concat([frame["en_mark"] for frame in held.values()]).implode()
+        excluded[language] = unique[order[: min(held_out, len(frame) // 12)]]
+    english = pl.concat([frame["en_mark"] for frame in excluded.values()]).implode()
     train = {
         language: frame.filter(
-            ~pl.col("en_mark").is_in(english), ~pl.col("other_mark").is_in(held[language]["other_mark"].implode())
+            ~pl.col("en_mark").is_in(english), ~pl.col("other_mark").is_in(excluded[language]["other_mark"].implode())
         ).select("en", "other")
         for language, frame in marked.items()
     }
-    return train, {language: frame.select("en", "other") for language, frame in held.items()}
+    return train, {language: frame.select("en", "other") for language, frame in excluded.items()}
 
 
 def _mark(frame: pl.DataFrame) -> pl.DataFrame:

@@ -131,12 +131,12 @@ class EncodedPairs:
 
 def comparable(one: list[np.ndarray], other: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Drop pairs with a side of `LONGEST` tokens or more, or with one side `RATIO` times as long as the other."""
-    kept = [
+    pairs = [
         (a, b)
         for a, b in zip(one, other, strict=True)
         if max(len(a), len(b)) < LONGEST and 1 / RATIO < (len(a) + 3) / (len(b) + 3) < RATIO
     ]
-    return [a for a, _ in kept], [b for _, b in kept]
+    return [a for a, _ in pairs], [b for _, b in pairs]
 
 
 class TranslationPairs:

@@ -163,11 +163,11 @@ class BatchedTranslator:
             DeviceMemoryError: A batch of one sentence does not fit the device.
         """
         result = [Translation(text, 0, 0.0) for text in texts]
-        wanted = [position for position, text in enumerate(texts) if any(map(str.isalnum, text))]
-        sources = self.vocabulary.encode([self._prepared(texts[position]) for position in wanted])
+        nonempty = [position for position, text in enumerate(texts) if any(map(str.isalnum, text))]
+        sources = self.vocabulary.encode([self._prepared(texts[position]) for position in nonempty])
         # The longest first: a device with too little memory fails at once, not after an hour.
         order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
-        done, tokens, started = len(texts) - len(wanted), 0, time.monotonic()
+        done, tokens, started = len(texts) - len(nonempty), 0, time.monotonic()
 
         def submit(start: int, end: int) -> Callable[[], None]:
             rows = order[start:end]
@@ -177,7 +177,7 @@ class BatchedTranslator:
             def collect() -> None:
                 nonlocal done, tokens
                 for row, translation in zip(rows, self._translations(decode()), strict=True):
-                    result[wanted[row]] = translation
+                    result[nonempty[row]] = translation
                     tokens += translation.n_tokens
                 done += len(rows)
                 if on_progress is not None:

@@ -91,12 +91,12 @@ def _oddity(translated: Sequence[tuple[str, str]], expected: Sequence[str] | Non
         return "every sentence gets the same translation"
     if not translated or expected is None:
         return None
-    shares = [_overlap(text, wanted) for (_, text), wanted in zip(translated, expected, strict=True)]
+    shares = [_overlap(text, reference) for (_, text), reference in zip(translated, expected, strict=True)]
     overlap = sum(shares) / len(shares)
     if overlap < MIN_OVERLAP:
-        wanted = "; ".join(expected)
+        reference = "; ".join(expected)
         return (
-            f"the output shares {overlap:.0%} of its letter trigrams with {wanted!r} (expected at least "
+            f"the output shares {overlap:.0%} of its letter trigrams with {reference!r} (expected at least "
             f"{MIN_OVERLAP:.0%})"
         )
     return None

@@ -47,8 +47,8 @@ def _cropped(text: str, random: Random, view: CropView, number: int) -> str:
     spans = [match.span() for match in _WORDS.finditer(text)]
     # Python guarantees the same numbers in every version for Random.random() only.
     share, offset = [(random.random(), random.random()) for _ in range(number)][-1]
-    wanted = round((view.least + share * (view.most - view.least)) * len(spans))
-    count = max(wanted, MIN_WORDS)
+    drawn = round((view.least + share * (view.most - view.least)) * len(spans))
+    count = max(drawn, MIN_WORDS)
     if count >= len(spans):
         return text
     first = int(offset * (len(spans) - count + 1))

@@ -33,10 +33,10 @@ def delete_words(texts: Sequence[str], seeds: Sequence[int], view: DeletedView) 
         words = split.tokenize(text)
         # Python guarantees the same numbers in every version for Random.random().
         drawn = [random.random() for _ in words]
-        kept = [word for word, draw in zip(words, drawn, strict=True) if draw >= view.share]
-        if not kept and words:
-            kept = [words[drawn.index(max(drawn))]]
-        joined: str = join.detokenize(kept)
+        remaining = [word for word, draw in zip(words, drawn, strict=True) if draw >= view.share]
+        if not remaining and words:
+            remaining = [words[drawn.index(max(drawn))]]
+        joined: str = join.detokenize(remaining)
         return joined or text
 
     return [damaged(text, Random(seed)) for text, seed in zip(texts, seeds, strict=True)]

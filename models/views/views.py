@@ -123,9 +123,9 @@ def kept_views(judged: pl.LazyFrame, corpus: pl.LazyFrame | None = None) -> pl.L
 
     They are sorted by sentence_id and method, so that equal views give equal bytes.
     """
-    kept = judged.filter(pl.col("reason").is_null()).select("sentence_id", "method", "text")
+    passed = judged.filter(pl.col("reason").is_null()).select("sentence_id", "method", "text")
     originals = [] if corpus is None else [corpus.select("sentence_id", pl.lit(ORIGINAL).alias("method"), "text")]
-    return pl.concat([*originals, kept]).sort("sentence_id", "method")
+    return pl.concat([*originals, passed]).sort("sentence_id", "method")
 
 
 def sampled(views: pl.LazyFrame, rows: int) -> pl.DataFrame:

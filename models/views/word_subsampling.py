@@ -63,8 +63,8 @@ def _thinned(texts: pl.DataFrame, shares: pl.DataFrame, threshold: float, seed: 
         .with_columns(drawn=scattered(pl.col("key") ^ pl.col("place"), seed).cast(pl.Float64) / 2.0**64)
         .filter(pl.col("drawn") < (threshold / pl.col("share")).sqrt())
     )
-    kept = words.group_by("row", maintain_order=True).agg(n=pl.len(), thin=pl.col("word").str.join(" ")).collect()
-    rows = texts.with_row_index("row").join(kept, on="row", how="left", maintain_order="left")
+    thinned = words.group_by("row", maintain_order=True).agg(n=pl.len(), thin=pl.col("word").str.join(" ")).collect()
+    rows = texts.with_row_index("row").join(thinned, on="row", how="left", maintain_order="left")
     return rows.select(pl.when(pl.col("n") >= MIN_WORDS).then("thin").otherwise("text").alias("text")).to_series()
 
 

@@ -46,18 +46,18 @@ class EvaluationSet(Record, ABC):
 
 
 @lru_cache(maxsize=64)  # enough for all suites; stages, folds and seeds read the same sets, perhaps from the Hub
-def rows_of(wanted: EvaluationSet) -> Mapping[str, pl.DataFrame]:
+def rows_of(evaluation_set: EvaluationSet) -> Mapping[str, pl.DataFrame]:
     """Return each split's rows in order, read once per process.
 
     Raises:
         SourceError: as for `EvaluationSet.read`.
     """
-    return wanted.read()
+    return evaluation_set.read()
 
 
 def unique_sentences(sets: Sequence[EvaluationSet]) -> pl.DataFrame:
     """Return the unique sentences of evaluation sets as they are scored (not normalised), sorted by id."""
-    texts = pl.concat([wanted.sentences() for wanted in sets])
+    texts = pl.concat([evaluation_set.sentences() for evaluation_set in sets])
     frame = texts.unique().to_frame("text").with_columns(sentence_id=sentence_ids(pl.col("text")))
     return frame.select("sentence_id", "text").sort("sentence_id")
 

@@ -87,8 +87,8 @@ def _place(texts: Sequence[EvaluationSet] | CorpusRef, text: str) -> str:
     """Return the first place of a sentence, for messages."""
     if isinstance(texts, CorpusRef):
         return str(texts)
-    rows = ((wanted, (wanted.sentences() == text).arg_true()) for wanted in texts)
-    return next(wanted.place(numbers[0]) for wanted, numbers in rows if len(numbers))
+    rows = ((evaluation_set, (evaluation_set.sentences() == text).arg_true()) for evaluation_set in texts)
+    return next(evaluation_set.place(numbers[0]) for evaluation_set, numbers in rows if len(numbers))
 
 
 TITLE: Final = "Unigram TF-IDF"

@@ -74,7 +74,7 @@ class ClusteringKind(FrozenKind[ClusterSet]):
         device: str = "cpu",  # noqa: ARG002 - k-means is scikit-learn's
     ) -> pl.DataFrame:
         """Return the mean V-measure over each task's sets, with its interval over the sets."""
-        figures = pl.DataFrame([_figure(wanted, vectors, config.bootstrap) for wanted in sets])
+        figures = pl.DataFrame([_figure(clusters, vectors, config.bootstrap) for clusters in sets])
         by = {"by": "mini-batch k-means", "seed": config.bootstrap.seed}
         return signed(figures, digests(figures, sets), vectors.computation, **by)
 
@@ -99,21 +99,21 @@ def score_clustering(
     publish_scores(context, figures, model, checkpoint, config.seed, f"Clustering of {model}")
 
 
-def _figure(wanted: ClusterSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, Any]:
+def _figure(clusters: ClusterSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, Any]:
     from models.evaluation.clustering import v_measure
     from models.evaluation.significance.bootstrap import mean_resamples, percentile_interval
 
-    table, values = rows_of(wanted)[_SPLIT], list[float]()
-    progress = progress_of(f"clustering {wanted.dataset}")
+    table, values = rows_of(clusters)[_SPLIT], list[float]()
+    progress = progress_of(f"clustering {clusters.dataset}")
     parts = table.partition_by("subset", maintain_order=True)
     for number, rows in enumerate(parts, start=1):
-        features = vectors.features(rows["text"], wanted.dataset)
+        features = vectors.features(rows["text"], clusters.dataset)
         values.append(v_measure(features, rows["label"].to_list(), config.seed))
         progress(number, len(parts), "")
     draws = mean_resamples(values, resamples=config.resamples, seed=config.seed)
     low, high = percentile_interval(draws) if len(values) > 1 else (None, None)
     return {
-        "dataset": wanted.dataset,
+        "dataset": clusters.dataset,
         "subset": "all",
         "split": _SPLIT,
         "metric": _METRIC,

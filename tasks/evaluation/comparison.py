@@ -18,7 +18,10 @@ from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from models.evaluation.sweep import SetDraws
+    from storage.artifacts.store import Store
 
 
 @stage(ref=ComparisonRef, version=3)
@@ -31,16 +34,7 @@ def compare(
     config: BootstrapConfig,
 ) -> None:
     """Bootstrap the difference of two systems on each set and on the mean of the test sets, on the same draws."""
-    from models.evaluation.sweep import mean_of
-
-    both = [[open_vectors(context.store, vectors)] for vectors in (first, second)]
-    drawn = draws_of_sets([(name, wanted, 0) for name, wanted in sets.items()], both, config)
-    tests = [
-        (name, wanted) for name, wanted in sets.items() if isinstance(wanted, ScoredSet) and wanted.split == "test"
-    ]
-    if len(tests) > 1:
-        independent = [(name, wanted, number) for number, (name, wanted) in enumerate(tests)]
-        drawn.append(replace(mean_of(draws_of_sets(independent, both, config), metric="spearman"), split="test"))
+    drawn = paired_draws(context.store, (first, second), sets, config)
     table = pl.DataFrame([_row(found) for found in drawn]).with_columns(
         model=pl.lit(names[1]), reference=pl.lit(names[0]), subset=pl.lit("all"), seed=pl.lit(config.seed)
     )
@@ -56,3 +50,18 @@ def _row(found: SetDraws) -> dict[str, object]:
     place = {"dataset": found.dataset, "split": found.split, "metric": found.metric, "protocol": found.protocol}
     first, second = found.systems
     return {**place, "n": found.n, **asdict(difference_of([first], [second]))}
+
+
+def paired_draws(
+    store: Store, pair: tuple[EmbeddingsRef, EmbeddingsRef], sets: Mapping[str, EvaluationSet], config: BootstrapConfig
+) -> list[SetDraws]:
+    """Return both systems' draws of each set and, if there are several test sets, of their mean."""
+    from models.evaluation.sweep import mean_of
+
+    systems = [[open_vectors(store, vectors)] for vectors in pair]
+    drawn = draws_of_sets([(name, evaluation_set, 0) for name, evaluation_set in sets.items()], systems, config)
+    tests = {name: scored for name, scored in sets.items() if isinstance(scored, ScoredSet) and scored.split == "test"}
+    if len(tests) > 1:
+        independent = [(name, scored, number) for number, (name, scored) in enumerate(tests.items())]
+        drawn.append(replace(mean_of(draws_of_sets(independent, systems, config), metric="spearman"), split="test"))
+    return drawn

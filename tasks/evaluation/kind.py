@@ -84,7 +84,7 @@ class Kind(ABC, Generic[S]):
 
     def draws(
         self,
-        wanted: S,  # noqa: ARG002 - for subclasses
+        evaluation_set: S,  # noqa: ARG002 - for subclasses
         systems: Sequence[Sequence[Vectors]],  # noqa: ARG002
         config: BootstrapConfig,  # noqa: ARG002
     ) -> list[SetDraws]:
@@ -93,7 +93,7 @@ class Kind(ABC, Generic[S]):
         Override it together with `is_drawn`.
 
         Args:
-            wanted: The set.
+            evaluation_set: The set.
             systems: For each system, the vectors of its encoders, one per seed.
             config: Number and seed of the draws.
         """
@@ -201,15 +201,15 @@ def digests(figures: pl.DataFrame, sets: Sequence[EvaluationSet]) -> dict[tuple[
 
 
 @lru_cache(maxsize=64)
-def digest_of(wanted: EvaluationSet) -> str:
+def digest_of(evaluation_set: EvaluationSet) -> str:
     """Return the digest of all rows of a set, split by split.
 
     Raises:
         SourceError: The set cannot be read.
     """
-    return rows_digest((split, rows.iter_rows()) for split, rows in rows_of(wanted).items())
+    return rows_digest((split, rows.iter_rows()) for split, rows in rows_of(evaluation_set).items())
 
 
 def _set_of(dataset: str, split: str, sets: Sequence[EvaluationSet]) -> EvaluationSet:
-    own = [wanted for wanted in sets if wanted.dataset == dataset]
-    return next((wanted for wanted in own if split in rows_of(wanted)), own[0])
+    own = [evaluation_set for evaluation_set in sets if evaluation_set.dataset == dataset]
+    return next((evaluation_set for evaluation_set in own if split in rows_of(evaluation_set)), own[0])

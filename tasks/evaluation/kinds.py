@@ -181,8 +181,10 @@ def draws_of_sets(
     """
     return [
         drawn
-        for name, wanted, offset in sets
-        for drawn in kind_of(name).draws(wanted, systems, config.model_copy(update={"seed": config.seed + offset}))
+        for name, evaluation_set, offset in sets
+        for drawn in kind_of(name).draws(
+            evaluation_set, systems, config.model_copy(update={"seed": config.seed + offset})
+        )
     ]
 
 

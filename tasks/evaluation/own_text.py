@@ -119,15 +119,15 @@ def check_enough(site: RunContext, text: HeldOutSet) -> None:
 
 
 @lru_cache(maxsize=8)  # every system is scored on the same set
-def questions_of(wanted: AnyText) -> Mapping[str, Retrieval]:
+def questions_of(text: AnyText) -> Mapping[str, Retrieval]:
     """Return the questions about a text, by name; the same in every run."""
-    rows = rows_of(wanted)
-    return probes(rows[_PART], rows.get(_TRIPS), questions=wanted.questions, seed=wanted.seed)
+    rows = rows_of(text)
+    return probes(rows[_PART], rows.get(_TRIPS), questions=text.questions, seed=text.seed)
 
 
-def _texts_of(wanted: AnyText) -> pl.Series:
+def _texts_of(own_text: AnyText) -> pl.Series:
     """Return the queries and targets of all questions about a text."""
-    texts = [text for probe in questions_of(wanted).values() for text in (*probe.queries, *probe.targets)]
+    texts = [text for probe in questions_of(own_text).values() for text in (*probe.queries, *probe.targets)]
     return pl.Series("text", texts, dtype=pl.String)
 
 
@@ -175,7 +175,7 @@ class OwnTextKind(FrozenKind[AnyText]):
         from models.evaluation.significance.bootstrap import percentile_interval
 
         rows = []
-        for found in (found for wanted in sets for found in self.draws(wanted, [[vectors]], config.bootstrap)):
+        for found in (found for own_text in sets for found in self.draws(own_text, [[vectors]], config.bootstrap)):
             (own,) = found.systems
             low, high = percentile_interval(own.draws[:, 0])
             place = {"dataset": found.dataset, "split": found.split, "subset": "all", "metric": found.metric}
@@ -184,16 +184,16 @@ class OwnTextKind(FrozenKind[AnyText]):
         figures = pl.DataFrame(rows)
         return signed(figures, digests(figures, sets), vectors.computation, by="cosine")
 
-    def draws(self, wanted: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
+    def draws(self, text: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the draws of each question on the same resamples of documents, and of labels.
 
         In means, a named text is one group; for held-out text, questions are one group and labels another.
         """
-        found = list(question_draws(questions_of(wanted), systems, config))
-        if isinstance(wanted, OwnTextSet):
-            return [replace(one, dataset=wanted.dataset, split=one.dataset, group=wanted.dataset) for one in found]
-        labels = wanted.labels
-        return [*found, *([] if labels is None else [_label_draws(rows_of(wanted)[_LABELS], labels, systems, config)])]
+        found = list(question_draws(questions_of(text), systems, config))
+        if isinstance(text, OwnTextSet):
+            return [replace(one, dataset=text.dataset, split=one.dataset, group=text.dataset) for one in found]
+        labels = text.labels
+        return [*found, *([] if labels is None else [_label_draws(rows_of(text)[_LABELS], labels, systems, config)])]
 
 
 @stage(ref=ScoresRef, version=3)

@@ -79,10 +79,10 @@ def evaluate(
 
 def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet], computation: Mapping[str, JsonValue]) -> Vectors:
     places: dict[str, str] = {}
-    for wanted in sets:
-        for number, text in enumerate(wanted.sentences()):
+    for evaluation_set in sets:
+        for number, text in enumerate(evaluation_set.sentences()):
             if text not in places:
-                places[text] = wanted.place(number)
+                places[text] = evaluation_set.place(number)
     ids = pl.DataFrame({"text": list(places)}).select(sentence_ids(pl.col("text"))).to_series().to_list()
     rows = dict(zip(ids, range(len(ids)), strict=True))
     return Vectors("the object's vectors", rows, computation, embed_texts(encoder, list(places), list(places.values())))

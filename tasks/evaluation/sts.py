@@ -100,19 +100,19 @@ class StsKind(FrozenKind[ScoredSet]):
         table = pl.DataFrame([asdict(figure) for figure in figures], schema=[field.name for field in fields(ScoreRow)])
         return signed(table, digests(table, sets), vectors.computation, by="cosine")
 
-    def draws(self, wanted: ScoredSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
+    def draws(self, scored: ScoredSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return Spearman's ρ of each system on the same draws of the pairs."""
         import numpy as np
 
         from models.evaluation.significance.hierarchical import draws_of
         from models.evaluation.sweep import SetDraws
 
-        gold, drawn = read_scored_set(wanted)["score"].to_numpy(), []
+        gold, drawn = read_scored_set(scored)["score"].to_numpy(), []
         for seeds in systems:
-            cosines_SN = np.stack([cosines_of(encoder, wanted) for encoder in seeds])
-            with _named(f"{wanted.name}, {seeds[0].name} (first scores = gold, second = cosine)"):
+            cosines_SN = np.stack([cosines_of(encoder, scored) for encoder in seeds])
+            with _named(f"{scored.name}, {seeds[0].name} (first scores = gold, second = cosine)"):
                 drawn.append(draws_of(gold, cosines_SN, resamples=config.resamples, seed=config.seed))
-        return [SetDraws(wanted.dataset, "spearman", wanted.name, tuple(drawn), split=wanted.split, n=len(gold))]
+        return [SetDraws(scored.dataset, "spearman", scored.name, tuple(drawn), split=scored.split, n=len(gold))]
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:

@@ -59,7 +59,11 @@ class System:
 
     def of(self, sets: tuple[EvaluationSet, ...]) -> tuple[EvaluationSet, ...]:
         """Return the sets that the vectors cover."""
-        return tuple(wanted for wanted in sets if self.datasets is None or wanted.dataset in self.datasets)
+        return tuple(
+            evaluation_set
+            for evaluation_set in sets
+            if self.datasets is None or evaluation_set.dataset in self.datasets
+        )
 
 
 _LOOKUP: Final = ("revision", "words")  # they select the encoder, and its import into the store

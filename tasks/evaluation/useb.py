@@ -98,12 +98,12 @@ class UsebKind(FrozenKind[UsebSet]):
         """Return the average precision of each set, and the other metrics of its script."""
         from models.evaluation.useb import useb_rows
 
-        parts = [(wanted, _parts(wanted, vectors, config.bootstrap)) for wanted in sets]
-        found = [row for wanted, own in parts for row in useb_rows(wanted.dataset, wanted.split, own)]
+        parts = [(useb, _parts(useb, vectors, config.bootstrap)) for useb in sets]
+        found = [row for useb, own in parts for row in useb_rows(useb.dataset, useb.split, own)]
         table = pl.DataFrame([asdict(row) for row in found])
         return signed(table, digests(table, sets), vectors.computation, by="cosine")
 
-    def draws(self, wanted: UsebSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
+    def draws(self, useb: UsebSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the average precision of each system on the same draws of queries and pairs."""
         import numpy as np
 
@@ -111,11 +111,11 @@ class UsebKind(FrozenKind[UsebSet]):
         from models.evaluation.sweep import SetDraws
         from models.evaluation.useb import PRECISION, whole
 
-        found = [[whole(_parts(wanted, encoder, config)[PRECISION]) for encoder in seeds] for seeds in systems]
+        found = [[whole(_parts(useb, encoder, config)[PRECISION]) for encoder in seeds] for seeds in systems]
         values = [np.array([score.value for score in seeds]) for seeds in found]
         draws = [np.stack([score.draws for score in seeds], axis=1) for seeds in found]
         drawn = tuple(map(BootstrapDraws, values, draws))
-        return [SetDraws(wanted.dataset, PRECISION, wanted.name, drawn, wanted.split, "useb", found[0][0].n)]
+        return [SetDraws(useb.dataset, PRECISION, useb.name, drawn, useb.split, "useb", found[0][0].n)]
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -138,16 +138,16 @@ def score_useb(
     publish_scores(context, figures, model, checkpoint, config.seed, f"USEB of {model}")
 
 
-def _parts(wanted: UsebSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, dict[str, DrawnScore]]:
+def _parts(useb: UsebSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, dict[str, DrawnScore]]:
     """Return metric → part of a set → score."""
     from models.evaluation.useb import MEASURES, paraphrase_parts, ranking_parts
 
-    table = rows_of(wanted)[wanted.split]
+    table = rows_of(useb)[useb.split]
     parts = {str(name): rows for (name,), rows in table.group_by("subset", maintain_order=True)}
-    if wanted.dataset in MEASURES:
-        rankings = {name: _rankings(rows, vectors, wanted.name) for name, rows in parts.items()}
-        return ranking_parts(wanted.dataset, rankings, config)
-    pairs = {name: (vectors.cosines(rows, wanted.name), rows["votes"].to_numpy()) for name, rows in parts.items()}
+    if useb.dataset in MEASURES:
+        rankings = {name: _rankings(rows, vectors, useb.name) for name, rows in parts.items()}
+        return ranking_parts(useb.dataset, rankings, config)
+    pairs = {name: (vectors.cosines(rows, useb.name), rows["votes"].to_numpy()) for name, rows in parts.items()}
     return paraphrase_parts(pairs, config)
 
 

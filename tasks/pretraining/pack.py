@@ -33,8 +33,8 @@ def pack(store: Store, ref: ArtifactRef, name: str, root: Path, seed: int) -> Pa
     Returns:
         The asset's folder. Its figures are added by `record`.
     """
-    made = store.manifest(ref)
-    training: dict[str, JsonValue] = {**made.provenance.config, "run": made.figures, "artifact": ref.key}
+    artifact = store.manifest(ref)
+    training: dict[str, JsonValue] = {**artifact.provenance.config, "run": artifact.figures, "artifact": ref.key}
     target = root / name
     with whole(target) as fresh:
         shutil.copytree(store.fetch(ref) / MODEL, fresh)

@@ -109,8 +109,8 @@ def split_parallel(context: StageContext, sources: tuple[ResolvedSource, ...], r
     frames = read_collections(sources)
     pairs = {code: frames[f"tatoeba_en_{code}/all"].select("en", pl.col(code).alias("other")) for code in LANGUAGES}
     captions = pl.concat([frames[NLI[0]]["premise"], frames[NLI[0]]["hypothesis"]])
-    train, held = split_pairs(pairs, recipe.held_out, recipe.learning.seed)
-    for part, by_language in (("train", train), ("held", held)):
+    train, held_out = split_pairs(pairs, recipe.held_out, recipe.learning.seed)
+    for part, by_language in (("train", train), ("held", held_out)):
         for code, frame in by_language.items():
             scores = closeness(frame["en"].to_list(), captions.unique(maintain_order=True), frame["en"])
             marked = frame.with_columns(near=pl.Series(nearest(scores, NEAR)))

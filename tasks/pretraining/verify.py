@@ -137,8 +137,10 @@ def _encoder_figures(name: str, texts: pl.Series, pairs: str, root: Path | None)
 
     folder = embedded_path(name, root)
     tokenizer, config = PreTrainedTokenizerFast.from_pretrained(folder), EncoderShape()
-    held = MaskedSentences(encode_wordpieces(tokenizer, texts.to_list(), config.max_tokens), tokenizer, config, seed=1)
-    found = evaluate_masked_lm(AutoModelForMaskedLM.from_pretrained(folder), held, seed=1)
+    held_out = MaskedSentences(
+        encode_wordpieces(tokenizer, texts.to_list(), config.max_tokens), tokenizer, config, seed=1
+    )
+    found = evaluate_masked_lm(AutoModelForMaskedLM.from_pretrained(folder), held_out, seed=1)
     pooled = {f"{pairs} dev {pooling} spearman": _sts_spearman(folder, pairs, pooling) for pooling in ("mean", "cls")}
     return {**{f"masked-LM {figure}": round(found[figure], 4) for figure in ("loss", "accuracy")}, **pooled}
 

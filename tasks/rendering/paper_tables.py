@@ -80,9 +80,9 @@ def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) 
 
 def paper_lines(table: PaperTable, scores: pl.DataFrame) -> Iterator[tuple[tuple[str, str], dict[str, dict[str, Any]]]]:
     """Yield for each row of a table the system and `metric, protocol`, and column → row of `scores`."""
-    wanted = _COLUMN.is_in(table.sets) & pl.col("metric").is_in(table.metrics)
+    is_of_table = _COLUMN.is_in(table.sets) & pl.col("metric").is_in(table.metrics)
     # The papers' tables have no dev and train splits.
-    chosen = scores.filter(wanted & ~pl.col("split").is_in(["dev", "train"])).with_columns(column=_COLUMN)
+    chosen = scores.filter(is_of_table & ~pl.col("split").is_in(["dev", "train"])).with_columns(column=_COLUMN)
     for model, metric in chosen.select("model", "metric").unique(maintain_order=True).rows():
         figures = chosen.filter(model=model, metric=metric)
         for protocol in figures["protocol"].unique(maintain_order=True):

@@ -84,7 +84,7 @@ class CompressionConfig(Record):
 
 
 def export_variants(
-    site: RunContext, name: str, revision: str | None, target: Path, wanted: CompressionConfig
+    site: RunContext, name: str, revision: str | None, target: Path, config: CompressionConfig
 ) -> list[dict[str, str]]:
     """Write an encoder's forms to a new folder; return the rows of its table.
 
@@ -93,7 +93,7 @@ def export_variants(
         name: `checkpoint/<key>`, `report/<key>`, a folder, `embedded:<name>` or a Hub id.
         revision: Commit of a Hub model.
         target: A new folder.
-        wanted: The forms.
+        config: The forms.
 
     Raises:
         StoreWriteError: The target exists.
@@ -110,12 +110,12 @@ def export_variants(
     found = find_encoder(site, name, revision)
     folder = encoder_folder(site.open_store(), found)
     encoder = SentenceEncoder.load(folder, saved_config(folder, name) or EncoderConfig(model=name))
-    _check(encoder, wanted)
-    with whole(target) as made:
-        made.mkdir()
-        forms = _Makers(made, encoder, wanted, site).make()
+    _check(encoder, config)
+    with whole(target) as output:
+        output.mkdir()
+        forms = _Makers(output, encoder, config, site).make()
         rows = variant_rows(forms, stsb("test")["score"].to_numpy())
-        write_cards(made, rows, card_of(site, name, found, folder))
+        write_cards(output, rows, card_of(site, name, found, folder))
     return rows
 
 
@@ -125,7 +125,7 @@ class _Makers:
 
     folder: Path
     encoder: SentenceEncoder
-    wanted: CompressionConfig
+    config: CompressionConfig
     site: RunContext
 
     def make(self) -> list[Variant]:
@@ -135,21 +135,21 @@ class _Makers:
 
         self.encoder.save(self.folder)
         forms = [self._measured("fp32", "")]
-        wanted = self.wanted
-        if wanted.onnx or wanted.int8:
+        config = self.config
+        if config.onnx or config.int8:
             (self.folder / GRAPH_FOLDER).mkdir()
             graph_fp32 = self.folder / GRAPH_FOLDER / DEFAULT_GRAPH
             export_onnx(self.encoder.network, graph_fp32)
-            int8 = GRAPHS[wanted.target or target_here()]
-            if wanted.int8:
+            int8 = GRAPHS[config.target or target_here()]
+            if config.int8:
                 self._quantise(graph_fp32, self.folder / GRAPH_FOLDER / int8)
-            if wanted.onnx:
+            if config.onnx:
                 forms.append(self._measured("ONNX, fp32", f"{GRAPH_FOLDER}/{DEFAULT_GRAPH}"))
             else:
                 graph_fp32.unlink()
-            if wanted.int8:
+            if config.int8:
                 forms.append(self._measured("ONNX, int8", f"{GRAPH_FOLDER}/{int8}"))
-        if wanted.dims or wanted.static:
+        if config.dims or config.static:
             forms += self._from_text()
         return forms
 
@@ -162,23 +162,23 @@ class _Makers:
         from models.evaluation.correlation import cosine_scores
         from models.serving.onnx_export import quantise_onnx
 
-        target = self.wanted.target or target_here()
+        target = self.config.target or target_here()
         quantise_onnx(graph_fp32, graph, self._batches(), target)
         texts, score = dev_scorer()
         near, exact = (encoder.encode(texts) for encoder in (self._load(graph), self.encoder))
         loss, cosine = 100 * (score(exact) - score(near)), float(cosine_scores(near, exact).mean())
         logger.info("int8 for %s: %.2f points lost on STS-B dev, mean cosine with fp32 %.4f", target, loss, cosine)
-        if loss > self.wanted.max_loss or cosine < self.wanted.min_cosine:
+        if loss > self.config.max_loss or cosine < self.config.min_cosine:
             raise EncoderError(
-                f"int8 loses {loss:.2f} points of Spearman on STS-B dev (expected at most {self.wanted.max_loss}), and "
-                f"the mean cosine of its vectors with fp32 is {cosine:.4f} (expected at least {self.wanted.min_cosine})"
+                f"int8 loses {loss:.2f} points of Spearman on STS-B dev (expected at most {self.config.max_loss}), and "
+                f"the mean cosine of its vectors with fp32 is {cosine:.4f} (expected at least {self.config.min_cosine})"
                 f"{SATURATES if saturates_here(target) else ''}. Remove --int8, or allow more with --max-loss and "
                 "--min-cosine."
             )
 
     @cached_property
     def _some_text(self) -> list[str]:
-        return _texts(self.site, self.wanted)
+        return _texts(self.site, self.config)
 
     def _batches(self) -> list[dict[str, NDArray[np.int64]]]:
         """Return batches of tokenized text as inputs of a graph."""
@@ -198,13 +198,13 @@ class _Makers:
         vectors = self.encoder.encode(self._some_text)
         forms, dev = [], dev_scorer()
         axes = {"first": np.eye(self.encoder.width), "rotated": principal_axes(vectors)}
-        for width in sorted(set(self.wanted.dims), reverse=True):
+        for width in sorted(set(self.config.dims), reverse=True):
             candidates = [(name, shortened(self.encoder.network, axes[name], width)) for name in axes]
             name, short = _better(candidates, self, dev)
             self.encoder.with_network(short).save(self.folder / f"dims-{width}")
             forms.append(self._measured(f"{width} dimensions, {name}", f"dims-{width}"))
-        if self.wanted.static:
-            table = tabulate(self.encoder, self._some_text, vectors, self.wanted.static_dims)
+        if self.config.static:
+            table = tabulate(self.encoder, self._some_text, vectors, self.config.static_dims)
             table.save(self.folder / "static")
             forms.append(self._measured("static table", "static"))
         return forms
@@ -222,7 +222,7 @@ class _Makers:
         return measured(name, place or ".", self.folder / place, self._load(self.folder / place))
 
 
-def _check(encoder: SentenceEncoder, wanted: CompressionConfig) -> None:
+def _check(encoder: SentenceEncoder, config: CompressionConfig) -> None:
     """Check that all forms can be made, before any is.
 
     Raises:
@@ -232,14 +232,14 @@ def _check(encoder: SentenceEncoder, wanted: CompressionConfig) -> None:
     from models.serving.dimension_reduction import check_fewer
     from models.serving.static_distillation import check_transformer
 
-    for width in wanted.dims:
+    for width in config.dims:
         check_fewer(encoder.network, width)
-    if (wanted.onnx or wanted.int8) and isinstance(encoder.network.backbone, StaticTable):
+    if (config.onnx or config.int8) and isinstance(encoder.network.backbone, StaticTable):
         raise EncoderError(
             f"{encoder.config.model}: a static table cannot be exported as a graph (expected a transformer). Remove "
             "--onnx and --int8."
         )
-    if wanted.static:
+    if config.static:
         check_transformer(encoder)
 
 
@@ -263,13 +263,13 @@ def _last_heads(short: Encoder, full_ND: Vectors) -> Vectors:
     return x_BD.numpy()
 
 
-def _texts(site: RunContext, wanted: CompressionConfig) -> list[str]:
+def _texts(site: RunContext, config: CompressionConfig) -> list[str]:
     """Return unique sentences in random order, drawn with a fixed seed."""
-    specs = [SourceSpec(path=path) for path in wanted.text] or _SOURCES
+    specs = [SourceSpec(path=path) for path in config.text] or _SOURCES
     columns = []
     for source in (found for spec in specs for found in resolve_sources(spec, site.mirror)):
         for frame in read_source(source, ReadReport(source.name), _MAX_BAD_SHARE):
             columns += frame.get_columns()
     texts = pl.concat([column.cast(pl.String).alias("text") for column in columns]).drop_nulls().str.strip_chars()
     unique = texts.filter(texts.str.len_chars() > 0).unique(maintain_order=True)
-    return unique.sample(min(wanted.sentences, len(unique)), shuffle=True, seed=0).to_list()
+    return unique.sample(min(config.sentences, len(unique)), shuffle=True, seed=0).to_list()

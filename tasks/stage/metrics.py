@@ -167,11 +167,11 @@ def _configured() -> Any:  # noqa: ANN401
     """Return the provider already set, else one configured by the environment."""
     if hasattr(metrics.get_meter_provider(), "force_flush"):
         return metrics.get_meter_provider()
-    wanted = os.environ.get("OTEL_METRICS_EXPORTER", "otlp" if any(map(os.environ.get, _ENDPOINTS)) else "none")
-    if wanted == "none" or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+    exporter = os.environ.get("OTEL_METRICS_EXPORTER", "otlp" if any(map(os.environ.get, _ENDPOINTS)) else "none")
+    if exporter == "none" or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     try:
-        provider = _new_provider(wanted)
+        provider = _new_provider(exporter)
     except ImportError as error:
         logger.warning("OTEL_* requests metrics, but %s, so none are sent. Install bsl-pipeline[metrics]", error)
         return None
@@ -179,13 +179,13 @@ def _configured() -> Any:  # noqa: ANN401
     return provider
 
 
-def _new_provider(wanted: str) -> MeterProvider:
+def _new_provider(exporter: str) -> MeterProvider:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
     protocol = os.environ.get("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
-    name = f"otlp_proto_{(protocol or 'http').partition('/')[0]}" if wanted == "otlp" else wanted
+    name = f"otlp_proto_{(protocol or 'http').partition('/')[0]}" if exporter == "otlp" else exporter
     exporters = entry_points(group="opentelemetry_metrics_exporter", name=name)
     if not exporters:
         raise ImportError(f"no exporter {name} is installed")

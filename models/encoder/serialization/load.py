@@ -339,11 +339,11 @@ def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
     # An encoder of `cls-pooler` is saved as pooling `cls` with a dense layer after it.
     has_pooler = saved.pooling == "cls" and [head.kind for head in saved.sentence_heads][:1] == ["Dense"]
     for name in ("pooling", "normalize", "lower_case"):
-        found, wanted = getattr(saved, name), getattr(config, name)
-        if found is not None and found != wanted and not (wanted == POOLER and has_pooler):
+        found, configured = getattr(saved, name), getattr(config, name)
+        if found is not None and found != configured and not (configured == POOLER and has_pooler):
             raise EncoderError(
-                f"{saved.backbone.folder}: encoder.{name} is {wanted!r}, but the encoder was saved with {found!r}. Set "
-                f"encoder.{name}={json.dumps(found)}."
+                f"{saved.backbone.folder}: encoder.{name} is {configured!r}, but the encoder was saved with {found!r}. "
+                f"Set encoder.{name}={json.dumps(found)}."
             )
 
 

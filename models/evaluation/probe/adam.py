@@ -88,14 +88,14 @@ def hold_out(rows: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDA
     Raises:
         EvaluationError: 5 % of the rows are less than one row.
     """
-    held = int(HELD_OUT * len(rows))
-    if held == 0:
+    held_out = int(HELD_OUT * len(rows))
+    if held_out == 0:
         raise EvaluationError(
             f"{len(rows)} training rows, expected at least {math.ceil(1 / HELD_OUT)} so that {HELD_OUT:.0%} can be "
             "held out. Give a larger set, or run only the protocol `fast`."
         )
     order = np.random.RandomState(seed).permutation(len(rows))
-    return rows[order[held:]], rows[order[:held]]
+    return rows[order[held_out:]], rows[order[:held_out]]
 
 
 class _Orders:

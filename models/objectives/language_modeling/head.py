@@ -66,10 +66,13 @@ class LinearCrossEntropy(torch.autograd.Function):
         for first in range(0, count, block):
             end = min(first + block, count)
             for start in range(first, end, ROWS):
-                rows, kept = slice(start, min(start + ROWS, end)), slice(start - first, min(start + ROWS, end) - first)
+                rows, in_block = (
+                    slice(start, min(start + ROWS, end)),
+                    slice(start - first, min(start + ROWS, end) - first),
+                )
                 losses[rows], found = _slice(states[rows], weight, labels_N[rows, None], smoothing, mean_D, bias_V)
-                slopes[kept] = found
-                states_grad[rows] = slopes[kept] @ weight
+                slopes[in_block] = found
+                states_grad[rows] = slopes[in_block] @ weight
                 if bias_grad is not None:
                     bias_grad += found.sum(0)
             part = (slopes[: end - first].T @ states[first:end]).to(wide)

@@ -44,9 +44,9 @@ def parity(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
     pairs, weights_file = fixtures.scratch / "pairs.parquet", fixtures.scratch / "shared.safetensors"
     fixtures.pairs.head(256).write_parquet(pairs)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={COUNT}"]
-    wanted = [str(fixtures.encoder), str(pairs), device.type, str(weights_file)]
+    arguments = [str(fixtures.encoder), str(pairs), device.type, str(weights_file)]
     log = fixtures.scratch / "shared.log"
-    if finished([*launcher, "-m", __name__, *wanted], log):
+    if finished([*launcher, "-m", __name__, *arguments], log):
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         yield holds(name, False, lines[-1] if lines else "no message")
         return

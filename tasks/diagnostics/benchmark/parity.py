@@ -87,10 +87,10 @@ def _gradient_difference(fixtures: Fixtures, device: torch.device) -> float:
     packed = encoder.embed_rows(tokens, np.arange(64), 1 << 20)
     padded = encoder(*(x.to(device) for x in tokens.padded(np.arange(64))))
     direction = torch.randn_like(padded)
-    found, wanted = (
+    found, expected = (
         torch.autograd.grad((vectors * direction).sum(), weights, allow_unused=True) for vectors in (packed, padded)
     )
-    known = [(a, b) for a, b in zip(found, wanted, strict=True) if a is not None and b is not None]
+    known = [(a, b) for a, b in zip(found, expected, strict=True) if a is not None and b is not None]
     return float(max((a - b).abs().max() for a, b in known) / max(b.abs().max() for _, b in known))
 
 

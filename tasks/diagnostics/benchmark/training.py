@@ -40,8 +40,8 @@ def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (
         plain = _plain(fixtures, card, config, steps, **shape)
         yield plain
         for precision, static in itertools.product(card.precisions, _ways(card.device)):
-            wanted = config.model_copy(update={"precision": precision})
-            yield _timed(fixtures, card, wanted, steps, plain.rate, static=static, **shape)
+            own_config = config.model_copy(update={"precision": precision})
+            yield _timed(fixtures, card, own_config, steps, plain.rate, static=static, **shape)
 
 
 def _ways(device: torch.device) -> tuple[bool, ...]:

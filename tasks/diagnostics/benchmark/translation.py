@@ -38,34 +38,34 @@ DECODER: Final = 6 * (8 * 512 * 512 + 2 * 512 * 2048) + 512 * PIECES  # and per 
 def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Check]:
     """Compare translations of a small trained model: device and CPU, both engines, several precisions."""
     texts, place = fixtures.texts[:count], str(device)
-    wanted = _translated(fixtures, "cpu", texts, "transformers", "fp32")
-    here = wanted
+    expected = _translated(fixtures, "cpu", texts, "transformers", "fp32")
+    here = expected
     if device.type == "cuda":
         here = _translated(fixtures, place, texts, "transformers", "fp32")
-        yield at_least("equal translations on the device and on the CPU, fp32", _equal_share(wanted, here), ALIKE)
+        yield at_least("equal translations on the device and on the CPU, fp32", _equal_share(expected, here), ALIKE)
         rounded = _translated(fixtures, place, texts, "transformers", "fp16")
-        yield at_least("equal translations in fp16 and fp32", _equal_share(wanted, rounded), ALIKE_ROUNDED)
+        yield at_least("equal translations in fp16 and fp32", _equal_share(expected, rounded), ALIKE_ROUNDED)
     name = "equal translations by CTranslate2 and transformers, fp32"
     try:
         other = _translated(fixtures, place, texts, "ctranslate2", "fp32")
     except (RuntimeError, ValueError) as error:
         yield not_run(name, f"CTranslate2 does not run here: {error}")
     else:
-        yield at_least(name, _equal_share(wanted, other), ALIKE)
+        yield at_least(name, _equal_share(expected, other), ALIKE)
         for precision in FAST[device.type]:
             yield _rounded(fixtures, place, texts, other, precision)
     if device.type == "cuda":
         yield _without_memory(fixtures, device, texts, here)
 
 
-def _rounded(fixtures: Fixtures, place: str, texts: list[str], wanted: list[str], precision: str) -> Check:
+def _rounded(fixtures: Fixtures, place: str, texts: list[str], expected: list[str], precision: str) -> Check:
     """Compare CTranslate2 in a precision with itself in fp32."""
     name = f"equal translations by CTranslate2 in {precision} and in fp32"
     try:
         found = _translated(fixtures, place, texts, "ctranslate2", precision)
     except ValueError as error:
         return not_run(name, str(error))
-    return at_least(name, _equal_share(wanted, found), ALIKE_INT8 if precision == "int8" else ALIKE_ROUNDED)
+    return at_least(name, _equal_share(expected, found), ALIKE_INT8 if precision == "int8" else ALIKE_ROUNDED)
 
 
 def _translated(fixtures: Fixtures, device: str, texts: list[str], backend: str, precision: str) -> list[str]:
@@ -105,7 +105,7 @@ class _Warnings(logging.Handler):
         self.seen += "out of memory" in record.getMessage()
 
 
-def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], wanted: list[str]) -> Check:
+def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], expected: list[str]) -> Check:
     """Translate the same sentences many times in one batch, with too little memory for it."""
     name = "a batch that does not fit the memory is halved, and nothing is lost"
     repeats = 20_000 // len(texts)
@@ -121,7 +121,7 @@ def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], 
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0)
             log.removeHandler(listener)
-    same = _equal_share(found, wanted * repeats)
+    same = _equal_share(found, expected * repeats)
     return holds(name, listener.seen > 0 and same >= ALIKE, f"{listener.seen} times, {same:.2%} equal")
 
 

@@ -114,8 +114,8 @@ def tunes_cross_encoder(config: TrainingConfig) -> bool:
 def tuned_computation(context: StageContext, tuning: FineTuning, training_data: str) -> dict[str, JsonValue]:
     """Return the signature fields of a fine-tuned encoder; without the seed, because a score combines several seeds."""
     settings = tuning.config.model_dump_json(exclude={"seed"})
-    made = encoder_computation(encoder_folder(context.store, tuning.encoder), tuning.network, "fp32")
+    computation = encoder_computation(encoder_folder(context.store, tuning.encoder), tuning.network, "fp32")
     tuned = f"{training_data}@{rows_digest([(settings, ())])}"
     if tunes_cross_encoder(tuning.config):
-        return made | {"vectors": CROSS, "pool": "cls", "norm": False, "tuned": tuned}
-    return made | {"vectors": "tuned", "tuned": tuned}
+        return computation | {"vectors": CROSS, "pool": "cls", "norm": False, "tuned": tuned}
+    return computation | {"vectors": "tuned", "tuned": tuned}

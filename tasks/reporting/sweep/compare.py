@@ -144,10 +144,10 @@ def _draws_note(draws: int, comparisons: int) -> str:
 
 
 def _other_figures(
-    context: StageContext, systems: Sequence[SweepSystem], wanted: Mapping[str, tuple[str, ...]]
+    context: StageContext, systems: Sequence[SweepSystem], others: Mapping[str, tuple[str, ...]]
 ) -> Iterator[dict[str, object]]:
     """Yield figures over seeds of sets without draws, such as accuracies; they are not compared."""
-    headlines = [pl.col("dataset").eq(name) & pl.col("metric").is_in(metrics) for name, metrics in wanted.items()]
+    headlines = [pl.col("dataset").eq(name) & pl.col("metric").is_in(metrics) for name, metrics in others.items()]
     for system in systems:
         if not system.scores:
             continue

@@ -76,7 +76,7 @@ class SweepSettings(StageInputs):
         """Name, set and seed offset of each comparison; sets have independent draws, since figures are averaged."""
         if self.own_text is not None:
             return self.own_text.compared
-        return [(name, wanted, number) for number, (name, wanted) in enumerate(self.sets.items())]
+        return [(name, evaluation_set, number) for number, (name, evaluation_set) in enumerate(self.sets.items())]
 
     def resamples(self, comparisons: int) -> int:
         """Return the number of draws; the settings of own text have enough for all pairs of systems."""

@@ -157,16 +157,16 @@ def fault_lines(faults: Mapping[str, str]) -> list[str]:
     return [f"{label}: {reason}" for label, reason in faults.items()]
 
 
-def shown_set(table: pl.DataFrame, wanted: str | None) -> str:
-    """Return the set to draw: the wanted one, else the mean of all, else the last one that most systems have.
+def shown_set(table: pl.DataFrame, declared: str | None) -> str:
+    """Return the set to draw: the declared one, else the mean of all, else the last one that most systems have.
 
     Args:
         table: the table `sweep`.
-        wanted: a declared name without its split; its last split is drawn, as test sets follow dev sets.
+        declared: a declared name without its split; its last split is drawn, as test sets follow dev sets.
     """
     counts = dict(table.group_by("dataset", maintain_order=True).agg(pl.col("label").n_unique()).rows())
     names = [name for name, count in counts.items() if count == max(counts.values())]
-    own = [name for name in names if wanted is not None and name.split(" ")[0] == wanted]
+    own = [name for name in names if declared is not None and name.split(" ")[0] == declared]
     own = own or [name for name in names if name == MEAN]
     tests = [name for name in names if not name.endswith(" dev")] or names
     compared = set(table.filter("decides")["dataset"])

@@ -61,7 +61,7 @@ def store(tmp_path, monkeypatch):
             ["sweep", "tiny", "--over", "training.precision=bf16", "--precision", "fp32"],
             "training.precision: --over varies the field",
         ),
-        (["field", "own.txt", "--set", "helt=300"], "helt: unknown field. Did you mean 'held'?"),
+        (["field", "own.txt", "--set", "held_uot=300"], "held_uot: unknown field. Did you mean 'held_out'?"),
         (["sweep", "tiny", "--over", "training.epoch=1"], "training.epoch: unknown field. Did you mean 'epochs'?"),
         (
             ["export", "embedded:bert-mini", "out", "--static", "--static-dims", "3"],

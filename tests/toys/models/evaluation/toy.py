@@ -2,11 +2,11 @@
 
 import polars as pl
 
-from models.evaluation.questions import Asked, HeldText
+from models.evaluation.questions import HeldOutText, QuestionSet
 
 
-def toy_question(held: HeldText) -> Asked:
+def toy_question(held: HeldOutText) -> QuestionSet:
     """Ask for the whole sentence."""
     unique = held.sentences.unique("sentence_id").sort("sentence_id")
     asks = pl.col("text").str.replace(r"^\S+ ", "")
-    return Asked(unique.with_columns(asks=asks, answer="text"), unique["text"])
+    return QuestionSet(unique.with_columns(asks=asks, answer="text"), unique["text"])

@@ -112,7 +112,7 @@ def test_one_setting_of_a_section_leaves_the_others():
         ("2m", "budget.steps=100", Budget(steps=100)),
         ("300steps", "budget.seconds=60", Budget(seconds=60)),
         ("300steps", "budget.seconds=null", Budget(steps=300)),
-        ("300steps", "held=300", Budget(steps=300)),
+        ("300steps", "held_out=300", Budget(steps=300)),
     ],
 )
 def test_one_field_of_the_budget_takes_the_place_of_the_other(given, setting, budget):

@@ -50,7 +50,7 @@ def reproduced(tmp_path):
         asked = RowComparison(
             row=row, cells=cells, system="after BSL", records=SNLI, deviations=deviations, margin=margin, draws=draws
         )
-        ref = reproduce.run(site, {"reports": reports, "asked": asked})
+        ref = reproduce.run(site, {"reports": reports, "comparison": asked})
         table = store.scan(ref).collect()
         return dict(table.select("dataset", "verdict").rows()), (store.fetch(ref) / f"{PAGE}.md").read_text(), table
 

@@ -60,7 +60,7 @@ def studied(tmp_path):
             why = (faults or {}).get(name, ())
             systems.append(SweepSystem(label=name, embeddings=vectors, scores=scores, faults=why))
         asked = SweepSettings(title="t", others=OTHERS, config=BootstrapConfig(resamples=100))
-        ref = compare_systems.run(site, {"systems": tuple(systems), "asked": asked, "told": RunCommand()})
+        ref = compare_systems.run(site, {"systems": tuple(systems), "settings": asked, "command": RunCommand()})
         return store.scan(ref).collect(), (store.fetch(ref) / f"{PAGE}.md").read_text()
 
     return call
