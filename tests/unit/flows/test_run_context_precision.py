@@ -134,18 +134,18 @@ def test_settings_take_a_precision_by_its_option_and_by_set(given):
         Settings(settings=both, precision="auto"),
     ):
         assert set(override(tiny, settings.changes(tiny.precisions)).precisions.values()) == {given}
-        config = Adaptation(settings=settings).wanted(Reading())
+        config = Adaptation(settings=settings).configured(Reading())
         assert (config.training.precision, config.evaluation.precision) == (given, given)
     assert Settings(settings=("a=1",)).changes(tiny.precisions) == {"a": 1}
     for settings in (Settings(precision=given), Settings(settings=(f"precision={given}",), precision="auto")):
-        assert Trial(settings=settings).wanted(Reading()).precision == given
+        assert Trial(settings=settings).configured(Reading()).precision == given
 
 
 def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp_path):
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"training": {"lr": 1e-5, "max_steps": 7, "precision": "bf16"}, "views": "crops"}))
     settings = Settings(settings=("training.lr=3e-5",), precision="fp32")
-    config = Adaptation(views="both", suite=("sts",), config=path, settings=settings).wanted(Reading())
+    config = Adaptation(views="both", suite=("sts",), config=path, settings=settings).configured(Reading())
     assert (config.training.lr, config.training.max_steps, config.training.precision) == (3e-5, 7, "fp32")
     assert (config.views, config.lang, config.evaluation.sets) == ("both", "en", ("sts",))
 

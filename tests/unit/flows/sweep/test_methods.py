@@ -102,7 +102,7 @@ def test_an_encoder_that_keeps_the_first_dimensions_is_not_offered_to_isbert(tmp
 
 
 def test_one_setting_of_a_section_leaves_the_others():
-    settings = Trial(seeds=3, settings=Settings(settings=("bootstrap.seed=1",))).wanted(Reading())
+    settings = Trial(seeds=3, settings=Settings(settings=("bootstrap.seed=1",))).configured(Reading())
     assert (settings.seeds, settings.bootstrap) == (3, BootstrapConfig(resamples=10_000, seed=1))
 
 
@@ -116,13 +116,13 @@ def test_one_setting_of_a_section_leaves_the_others():
     ],
 )
 def test_one_field_of_the_budget_takes_the_place_of_the_other(given, setting, budget):
-    assert Trial(budget=given, settings=Settings(settings=(setting,))).wanted(Reading()).budget == budget
+    assert Trial(budget=given, settings=Settings(settings=(setting,))).configured(Reading()).budget == budget
 
 
 def test_a_budget_of_both_is_refused():
     both = Settings(settings=("budget.steps=100", "budget.seconds=60"))
     with pytest.raises(ValueError, match=r"seconds 60\.0 and steps 100: expected exactly one"):
-        Trial(settings=both).wanted(Reading())
+        Trial(settings=both).configured(Reading())
 
 
 def test_files_are_read_as_the_settings_say(tmp_path):
