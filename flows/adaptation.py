@@ -131,10 +131,10 @@ def run_adapt(
         )
     found = general_sets(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
-    own = config.sources(texts, site.mirror)
+    sources = config.sources(texts, site.mirror)
     labelled = label_source(labels) if labels else None
 
-    passages = read_passages(site, own, config.hold_out)
+    passages = read_passages(site, sources, config.hold_out)
     held_out = HeldOutSet(
         passages=passages,
         trips=None,
@@ -174,7 +174,7 @@ def run_adapt(
     )
     described = AdaptationContent(
         encoder=encoder,
-        sources=own,
+        sources=sources,
         labels=labelled,
         views=data.names,
         missing=tuple(found.missing),
@@ -217,7 +217,7 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
     sets = frozen_names(names)
     has_stsb = STSB.removeprefix(EMBEDDED) in {name.removeprefix(EMBEDDED) for name in sets}
     found = available(site, sets if has_stsb else (*sets, STSB))
-    missing = [name for name in names if not any(own in found.sets for own in frozen_names((name,)))]
+    missing = [name for name in names if not any(set_name in found.sets for set_name in frozen_names((name,)))]
     if missing:
         reason = found.missing[frozen_names((missing[0],))[0]]
         raise SourceError(

@@ -49,18 +49,20 @@ def compared(site: RunContext, reports: tuple[ReportRef, ...], command: str = ""
     store = site.open_store()
     systems = run_systems(store, reports)
     settings = [settings_of(store.manifest(ref)) for ref in reports]
-    sets = [names_of(own["evaluation"]["sets"]) for own in settings]
+    sets = [names_of(run_settings["evaluation"]["sets"]) for run_settings in settings]
     names = [name for name in shared_names(sets) if kind_of(name).is_drawn]
     others = undrawn(sets)
     if not names and not others:
-        scored = "; ".join(f"{system.label} on {', '.join(own)}" for system, own in zip(systems, sets, strict=True))
+        scored = "; ".join(
+            f"{system.label} on {', '.join(run_settings)}" for system, run_settings in zip(systems, sets, strict=True)
+        )
         raise EvaluationError(
             f"the runs share no set that all of them were scored on ({scored}). Score their encoders on the same sets: "
             f"bsl evaluate {' '.join(str(ref) for ref in reports)} --suite sts"
         )
     found = available(site, names).drawn if names else {}
     # A set that selected one of the encoders counts only if there is no other set.
-    dev_sets = {dev_of(own) for own in settings}
+    dev_sets = {dev_of(run_settings) for run_settings in settings}
     fair = {name: drawn for name, drawn in found.items() if name not in dev_sets}
     selected = [name.replace("/", " ") for name in found if name in dev_sets]
     optimistic = f"{', '.join(selected)} selected an encoder's checkpoint, so differences on it are optimistic."

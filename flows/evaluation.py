@@ -92,8 +92,8 @@ def frozen_scores(site: RunContext, system: System, found: FoundSets, config: Sc
     return [
         scores
         for kind, sets in found.frozen()
-        if (own := system.of(sets))
-        for scores in kind.scores(site, system, own, config)
+        if (covered := system.of(sets))
+        for scores in kind.scores(site, system, covered, config)
     ]
 
 
@@ -103,9 +103,9 @@ def differences(
     """Compare each other system with the first (other minus first), on the sets of all kinds with draws."""
     sets = {other: {name: drawn for name, drawn in found.drawn.items() if other.of((drawn,))} for other in others}
     return tuple(
-        compare(site, first.embeddings, other.embeddings, (first.label, other.label), own, config.bootstrap)
-        for other, own in sets.items()
-        if own
+        compare(site, first.embeddings, other.embeddings, (first.label, other.label), compared_sets, config.bootstrap)
+        for other, compared_sets in sets.items()
+        if compared_sets
     )
 
 
@@ -141,8 +141,8 @@ def _on_corpus(
     config: RunSettings,
 ) -> System:
     """Fit one transform on the corpus and apply it to all sets; a linear transform is also folded into the encoder."""
-    own = embed(site, candidate.encoder, corpus, candidate.config, computed(config.evaluation.precision, site))
-    fitted = fit_transform(site, own, posthoc)
+    embeddings = embed(site, candidate.encoder, corpus, candidate.config, computed(config.evaluation.precision, site))
+    fitted = fit_transform(site, embeddings, posthoc)
     folded = fold_transform(site, candidate.encoder, candidate.config, fitted) if posthoc.folds else None
     return System(
         candidate.label + config.after_transform,

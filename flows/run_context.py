@@ -106,7 +106,7 @@ def announce_precision(site: RunContext, precisions: Mapping[str, Precision]) ->
         site: Store and device of the run.
         precisions: Phase (`training`, `evaluation`) → configured precision.
     """
-    explanations = {phase: precision.explained(own, device_of(site)) for phase, own in precisions.items()}
+    explanations = {phase: precision.explained(requested, device_of(site)) for phase, requested in precisions.items()}
     if len(set(explanations.values())) == 1:
         announce(f"precision: {next(iter(explanations.values()))}")
     elif explanations:

@@ -74,18 +74,18 @@ def migration_lock() -> Iterator[Callable[[], None]]:
     """
     home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     home.mkdir(parents=True, exist_ok=True)
-    own = version("prefect")
+    installed = version("prefect")
     with (home / "server-start.lock").open("a+") as file:
 
         def note_migrated() -> None:
             file.truncate(0)
-            file.write(own)
+            file.write(installed)
             file.flush()
 
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
-            if file.read() == own and (home / "prefect.db").exists():
+            if file.read() == installed and (home / "prefect.db").exists():
                 fcntl.flock(file, fcntl.LOCK_UN)
         yield note_migrated
 

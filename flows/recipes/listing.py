@@ -132,8 +132,8 @@ def _marked(name: str) -> str:
     declared = DATASETS.get(name.partition("/")[0])
     if declared is not None:
         return name if _is_public(declared) else f"{name} (your files)"
-    own = [dataset.name for dataset in suites_of(DATASETS.values()).get(name, ()) if not _is_public(dataset)]
-    return f"{name} ({', '.join(own)}: your files)" if own else name
+    not_public = [dataset.name for dataset in suites_of(DATASETS.values()).get(name, ()) if not _is_public(dataset)]
+    return f"{name} ({', '.join(not_public)}: your files)" if not_public else name
 
 
 def _is_public(dataset: Dataset) -> bool:

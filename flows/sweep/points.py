@@ -106,7 +106,7 @@ def jobs_of(recipe: str, config: PipelineConfig, seeds: int, site: RunContext) -
         seeds: Number of seeds, if the configuration depends on the seed.
         site: Runtime settings with the device that resolves `auto`.
     """
-    return [Job(recipe, own) for own in fix_precision(config, site).runs(seeds)]
+    return [Job(recipe, seeded) for seeded in fix_precision(config, site).runs(seeds)]
 
 
 def is_fault(error: BaseException) -> bool:

@@ -68,7 +68,9 @@ def ablation(
     points = grid(name, over or {}, overrides or {}, against or ())
     names = [frozen_names(config.evaluation.sets) for config in points.configs]
     drawn = available(context, _shared_names(points, names)).drawn  # raises before any training if no set is found
-    tests = {name: own for name, own in drawn.items() if getattr(own, "split", "") != "dev"}  # dev selects encoders
+    tests = {
+        name: evaluation_set for name, evaluation_set in drawn.items() if getattr(evaluation_set, "split", "") != "dev"
+    }  # dev selects encoders
     announce_precision(context, points.configs[0].precisions)
     rows = zip(points.points, points.recipes, points.configs, strict=True)
     jobs = {point.label: jobs_of(recipe_name, config, seeds, context) for point, recipe_name, config in rows}

@@ -129,15 +129,15 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
                 f"each class, {_OR_ELSE[use]}."
             )
     for part, need in needs.items():
-        own = usable.filter(part=part)
-        if own.height < need.rows:
+        used = usable.filter(part=part)
+        if used.height < need.rows:
             raise EvaluationError(
-                f"{found}: {own.height} usable {_NAMES[part]}, expected at least {need.rows}. {_selection(use)} Label "
+                f"{found}: {used.height} usable {_NAMES[part]}, expected at least {need.rows}. {_selection(use)} Label "
                 f"at least {_ROWS[use]} rows on other text, {_OR_ELSE[use]}."
             )
-        if kind == "pairs" and need.rows and own["label"].cast(pl.Float64).n_unique() == 1:
+        if kind == "pairs" and need.rows and used["label"].cast(pl.Float64).n_unique() == 1:
             raise EvaluationError(
-                f"{found}: all {_NAMES[part]} have the score {own['label'][0]}, expected different scores. Label more "
+                f"{found}: all {_NAMES[part]} have the score {used['label'][0]}, expected different scores. Label more "
                 f"pairs, {_OR_ELSE[use]}."
             )
     return usable
@@ -176,10 +176,10 @@ def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFram
     strangers = [np.flatnonzero(classes != number) for number in range(len(sizes))]
     rows = []
     for place, number in enumerate(classes):
-        own = members[number][members[number] != place]
-        if len(own) == 0:
+        same_class = members[number][members[number] != place]
+        if len(same_class) == 0:
             continue
-        rows += [(place, int(other), 1.0) for other in generator.choice(own, PARTNERS)]
+        rows += [(place, int(other), 1.0) for other in generator.choice(same_class, PARTNERS)]
         rows += [(place, int(other), 0.0) for other in generator.choice(strangers[number], PARTNERS)]
     first, second, scores = zip(*rows, strict=True)
     return pl.DataFrame(

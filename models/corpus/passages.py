@@ -209,10 +209,10 @@ def _bounds(config: HoldOutConfig) -> tuple[tuple[Part, int], ...]:
 
 def _drawn(named: pl.DataFrame, part: Part, most: int, seed: int) -> pl.DataFrame:
     """Sample runs of a part until there are enough sentences."""
-    own = named.filter(part=part)
-    sizes = own.group_by("run").len().sort(scattered(pl.col("run"), seed), "run")
+    rows = named.filter(part=part)
+    sizes = rows.group_by("run").len().sort(scattered(pl.col("run"), seed), "run")
     enough = sizes.filter(pl.col("len").cum_sum() - pl.col("len") < most)
-    return own.join(enough.select("run"), on="run", how="semi", maintain_order="left")
+    return rows.join(enough.select("run"), on="run", how="semi", maintain_order="left")
 
 
 _TITLE: Final = r"^\s*(?:#|=)\s+([^#=].*?)[\s#=]*$"
@@ -236,8 +236,8 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
     again = (pl.col("record") == pl.col("record").shift(1)).fill_null(value=False)  # another column of the same record
     if records["document"].is_not_null().any():
         # A record without a name is a separate document, since unnamed records need not belong together.
-        own = pl.concat_str(pl.lit("r"), pl.col("record").cast(pl.String))
-        named = pl.coalesce(pl.lit("d") + pl.col("document"), own).rank("dense") - 1
+        record_id = pl.concat_str(pl.lit("r"), pl.col("record").cast(pl.String))
+        named = pl.coalesce(pl.lit("d") + pl.col("document"), record_id).rank("dense") - 1
         goes_on = pl.col("document").is_not_null() | again
         return _numbered(records, named, first, goes_on).sort("document", maintain_order=True)
     if int(records.select(title.is_not_null().sum()).item()) >= _ARE_USUAL:

@@ -225,8 +225,8 @@ def position_limit_of(folder: Path, length: int) -> int | None:
 
 def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
     core = tokenizer.backend_tokenizer
-    own = json.loads(core.to_str())["normalizer"] or {}
-    if "Lowercase" in {own.get("type"), *(step["type"] for step in own.get("normalizers", [])[:1])}:
+    normalizer = json.loads(core.to_str())["normalizer"] or {}
+    if "Lowercase" in {normalizer.get("type"), *(step["type"] for step in normalizer.get("normalizers", [])[:1])}:
         return  # an earlier load has added it
     steps = [normalizers.Lowercase(), *([core.normalizer] if core.normalizer is not None else [])]
     core.normalizer = normalizers.Sequence(steps)

@@ -239,7 +239,7 @@ def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
     return bool(torch.allclose(found_ND, torch.cat(separate), rtol=TOLERANCE, atol=TOLERANCE))
 
 
-def _attention_over(own: str) -> Callable[..., Any]:
+def _attention_over(name: str) -> Callable[..., Any]:
     """Return the attention that accepts layouts, and calls a model's own attention without one."""
 
     def attend(
@@ -254,7 +254,7 @@ def _attention_over(own: str) -> Callable[..., Any]:
         if layout is not None:
             dropout, scaling = options.get("dropout", 0.0), options.get("scaling")
             return packed_attention(query, key, value, layout, dropout, scaling), None
-        plain = _eager_of(module) if own == "eager" else ALL_ATTENTION_FUNCTIONS[own]
+        plain = _eager_of(module) if name == "eager" else ALL_ATTENTION_FUNCTIONS[name]
         found: tuple[torch.Tensor, torch.Tensor | None] = plain(module, query, key, value, attention_mask, **options)
         return found
 

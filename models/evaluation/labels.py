@@ -96,7 +96,7 @@ def _probe_accuracy(vectors_ND: Features, labelled: Labelled) -> NDArray[np.floa
 def neighbour_accuracy(vectors_ND: Features, gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return 1 for each row whose nearest other row by cosine has the same class: (N,)."""
     neighbours = enumerate(nearest(vectors_ND, vectors_ND, 2))
-    found = [next(row for row in rows if row != own) for own, (rows, _) in neighbours]
+    found = [next(row for row in rows if row != query) for query, (rows, _) in neighbours]
     right_N: NDArray[np.bool_] = gold_N[found] == gold_N
     return right_N.astype(np.float64)
 
@@ -112,8 +112,12 @@ def centroid_accuracy(vectors_ND: Features, gold_N: NDArray[np.int64]) -> NDArra
     right_N, drawn_N = np.zeros(len(gold_N)), np.zeros(len(gold_N))
     for _ in range(DRAWS):
         shuffled = generator.permutation(rows_N)
-        examples = [_examples(shuffled[gold_N[shuffled] == own]) for own in np.unique(gold_N)]
-        centroids_CD = normalize([np.asarray(units_ND[own].mean(axis=0)).ravel() for own in examples])
+        examples = [
+            _examples(shuffled[gold_N[shuffled] == examples_of_class]) for examples_of_class in np.unique(gold_N)
+        ]
+        centroids_CD = normalize(
+            [np.asarray(units_ND[examples_of_class].mean(axis=0)).ravel() for examples_of_class in examples]
+        )
         others = np.setdiff1d(rows_N, np.concatenate(examples))
         right_N[others] += (units_ND[others] @ centroids_CD.T).argmax(axis=1) == gold_N[others]
         drawn_N[others] += 1

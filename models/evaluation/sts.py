@@ -51,8 +51,8 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
         out.append(ScoreRow(dataset, WHOLE, split, metric, "all", *overall.figures))
         if len(subsets) > 1:
             parts = {
-                name: _correlation(part, metric, f"{dataset} {split} {name}", resamples, own)
-                for (name, part), own in zip(subsets.items(), seeds, strict=True)
+                name: _correlation(part, metric, f"{dataset} {split} {name}", resamples, subset_seed)
+                for (name, part), subset_seed in zip(subsets.items(), seeds, strict=True)
             }
             out += [ScoreRow(dataset, name, split, metric, "all", *part.figures) for name, part in parts.items()]
             out += _over_subsets(list(parts.values()), dataset, split, metric)
@@ -74,6 +74,6 @@ def _over_subsets(parts: list[DrawnScore], dataset: str, split: str, metric: Met
     shares = {"mean": np.full(len(parts), 1.0 / len(parts)), "wmean": np.array([part.n / n for part in parts])}
     values, draws = np.array([part.value for part in parts]), np.stack([part.draws for part in parts])
     return [
-        ScoreRow(dataset, WHOLE, split, metric, name, float(own @ values), n, *percentile_interval(own @ draws))
-        for name, own in shares.items()
+        ScoreRow(dataset, WHOLE, split, metric, name, float(weights @ values), n, *percentile_interval(weights @ draws))
+        for name, weights in shares.items()
     ]

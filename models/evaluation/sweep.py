@@ -108,19 +108,19 @@ class SweepResult:
         """
         if unknown := [label for label in references if label not in self.labels]:
             raise EvaluationError(f"unknown reference {', '.join(unknown)}. Choose from {', '.join(self.labels)}.")
-        for reference, own in itertools.product(references or self.labels[:1], self.sets):
-            gains = self._gains(own, reference)
-            for label, draws in zip(self.labels, own.systems, strict=True):
+        for reference, one_set in itertools.product(references or self.labels[:1], self.sets):
+            gains = self._gains(one_set, reference)
+            for label, draws in zip(self.labels, one_set.systems, strict=True):
                 gain = gains.get(label)
                 yield {
                     "label": label,
-                    "dataset": own.name,
-                    "metric": own.metric,
-                    "protocol": own.protocol,
+                    "dataset": one_set.name,
+                    "metric": one_set.metric,
+                    "protocol": one_set.protocol,
                     **asdict(figure_of([draws], seed=self.seed)),
                     "reference": reference,
                     **{column: gain and getattr(gain, name) for column, name in _GAIN.items()},
-                    "decides": bool(own.group),
+                    "decides": bool(one_set.group),
                 }
 
     def ranking(self, name: str, checks: Collection[str] = (), allowed: float = 0.0) -> Ranking:
@@ -134,7 +134,7 @@ class SweepResult:
             checks: Names of the sets on which a system must not lose more than allowed, compared with the first.
             allowed: Largest allowed loss.
         """
-        by_name, first = {own.name: own for own in self.sets}, self.labels[0]
+        by_name, first = {one_set.name: one_set for one_set in self.sets}, self.labels[0]
         systems = dict(zip(self.labels, by_name[name].systems, strict=True))
         lost: dict[str, float] = {}
         for check in checks:
@@ -155,9 +155,9 @@ class SweepResult:
         }
         return Ranking(best, behind, lost)
 
-    def _gains(self, own: SetDraws, reference: str) -> dict[str, Difference]:
+    def _gains(self, one_set: SetDraws, reference: str) -> dict[str, Difference]:
         """Return label → difference from the reference, with corrected p, for all other systems."""
-        systems = dict(zip(self.labels, own.systems, strict=True))
+        systems = dict(zip(self.labels, one_set.systems, strict=True))
         gains = {label: self._gain(systems, reference, label) for label in systems if label != reference}
         corrected = holm([gain.p_value for gain in gains.values()])
         return {
@@ -177,9 +177,9 @@ def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") ->
         name: Name of the mean.
         metric: Metric of the mean.
     """
-    groups = dict.fromkeys(own.group for own in sets if own.group)
-    means = [_mean([own.systems for own in sets if own.group == group]) for group in groups]
-    return SetDraws(name, metric, name, _mean(means), n=sum(own.n for own in sets if own.group))
+    groups = dict.fromkeys(one_set.group for one_set in sets if one_set.group)
+    means = [_mean([one_set.systems for one_set in sets if one_set.group == group]) for group in groups]
+    return SetDraws(name, metric, name, _mean(means), n=sum(one_set.n for one_set in sets if one_set.group))
 
 
 def outcome_draws(

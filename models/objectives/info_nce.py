@@ -49,9 +49,9 @@ def info_nce(
         empty_Q = (queue_QD == 0).all(dim=1)
         cosines_BN = torch.cat([cosines_BN, (u_BD @ queue_QD.T).masked_fill(empty_Q, float("-inf"))], dim=1)
     logits_BN = cosines_BN / temperature
-    own = torch.arange(len(u_BD), device=u_BD.device)
-    loss = functional.cross_entropy(logits_BN, own)
-    return 0.5 * (loss + functional.cross_entropy(logits_BN.T, own)) if symmetric else loss
+    positives = torch.arange(len(u_BD), device=u_BD.device)
+    loss = functional.cross_entropy(logits_BN, positives)
+    return 0.5 * (loss + functional.cross_entropy(logits_BN.T, positives)) if symmetric else loss
 
 
 @full_precision

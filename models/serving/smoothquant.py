@@ -52,9 +52,9 @@ def smooth(graph: ModelProto, batches: Sequence[Mapping[str, NDArray[np.int64]]]
         s_D = np.maximum(largest[value], _LEAST) ** ALPHA / np.maximum(rows_D, _LEAST) ** (1 - ALPHA)
         for node in products:
             _scale(weights[node.input[1]], s_D[:, None])
-        own = [weights[name] for name in norms[value].input[1:] if name in weights]
-        if len(products) == len(users[value]) and len(own) == len(norms[value].input) - 1:
-            for weight in own:
+        norm_weights = [weights[name] for name in norms[value].input[1:] if name in weights]
+        if len(products) == len(users[value]) and len(norm_weights) == len(norms[value].input) - 1:
+            for weight in norm_weights:
                 _scale(weight, 1 / s_D)
         else:
             _divide(graph, value, s_D, products)

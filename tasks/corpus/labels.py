@@ -34,25 +34,27 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
         EvaluationError: too few rows remain for an evaluation.
     """
     parts = store.scan(passages).select("sentence_id", "part").collect()
-    held_out, training = (parts.filter((pl.col("part") == TRAIN) == own)["sentence_id"] for own in (False, True))
+    held_out, training = (
+        parts.filter((pl.col("part") == TRAIN) == is_training)["sentence_id"] for is_training in (False, True)
+    )
     rows = read_labels(labels).sort(*sides_of(labels), "label")
     divided = rows.with_columns(part=parts_of(rows, sides_of(labels), held_out, training, use=use, seed=seed))
     return enough(divided, labels.kind, use)
 
 
-def without_test_labels(own: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
-    """Return the rows of `own` (with `sentence_id`) whose sentences do not occur in labelled rows for evaluation.
+def without_test_labels(sentences: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
+    """Return the rows of `sentences` (with `sentence_id`) whose sentences do not occur in labelled rows for evaluation.
 
     Raises:
         EmptyCorpusError: no sentence remains for training.
     """
     test = rows.filter(pl.col("part") != TEACH)
     excluded = pl.concat([sentences_of(test[side]) for side in sides_of(labels)])
-    remaining = own.filter(~pl.col("sentence_id").is_in(excluded.implode()))
+    remaining = sentences.filter(~pl.col("sentence_id").is_in(excluded.implode()))
     if remaining.is_empty():
         raise EmptyCorpusError(
-            f"all {own.height:,} training sentences occur in test labels, so none remains for training. Give text in "
-            "addition to the labels."
+            f"all {sentences.height:,} training sentences occur in test labels, so none remains for training. Give text "
+            "in addition to the labels."
         )
     return remaining
 

@@ -82,12 +82,14 @@ def training_corpus(
         EmptyCorpusError: all training candidates occur in test labels.
     """
     table = context.store.scan(passages).collect()
-    own, counts = _corpus(table.filter(part=TRAIN)), {}
+    sentences, counts = _corpus(table.filter(part=TRAIN)), {}
     if labels is not None:
         rows = labelled_rows(context.store, passages, labels, use=use, seed=seed)
-        own, counts = without_test_labels(own, rows, labels), unused_rows(rows, labels) | rows_by_part(rows)
-    context.draft.write(own)
-    context.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **counts})
+        sentences, counts = without_test_labels(sentences, rows, labels), unused_rows(rows, labels) | rows_by_part(rows)
+    context.draft.write(sentences)
+    context.draft.note(
+        {"sentences": sentences.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **counts}
+    )
 
 
 @stage(ref=CorpusRef, version=1)

@@ -162,11 +162,11 @@ class ReusableVectors:
 
     Args:
         store: The store; listed once, so later artifacts are not found.
-        own: Provenance of the artifact that reuses the vectors.
+        requested: Provenance of the artifact that reuses the vectors.
     """
 
-    def __init__(self, store: Store, own: Provenance) -> None:
-        self._tables = list(_tables(store, own))
+    def __init__(self, store: Store, requested: Provenance) -> None:
+        self._tables = list(_tables(store, requested))
 
     def of(self, sentences: pl.DataFrame) -> pl.DataFrame:
         """Return `sentence_id` and `embedding` of the sentences with an existing vector, each once, in any order."""
@@ -184,12 +184,12 @@ class ReusableVectors:
         return pl.concat(found).unique("sentence_id", keep="first", maintain_order=True).collect()
 
 
-def _tables(store: Store, own: Provenance) -> Iterator[tuple[pl.LazyFrame, int, int]]:
+def _tables(store: Store, requested: Provenance) -> Iterator[tuple[pl.LazyFrame, int, int]]:
     """Yield each reusable table with its lowest and highest id."""
     for ref in store.refs(EmbeddingsRef.model_fields["kind"].default):
         try:
             provenance = store.manifest(ref).provenance
-            if provenance.stage in STAGES and _space(provenance) == _space(own):
+            if provenance.stage in STAGES and _space(provenance) == _space(requested):
                 table = store.scan(ref)
                 first, last = table.select(pl.min("sentence_id"), pl.max("sentence_id").alias("last")).collect().row(0)
                 if first is not None:

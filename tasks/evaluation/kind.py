@@ -211,5 +211,5 @@ def digest_of(evaluation_set: EvaluationSet) -> str:
 
 
 def _set_of(dataset: str, split: str, sets: Sequence[EvaluationSet]) -> EvaluationSet:
-    own = [evaluation_set for evaluation_set in sets if evaluation_set.dataset == dataset]
-    return next((evaluation_set for evaluation_set in own if split in rows_of(evaluation_set)), own[0])
+    candidates = [evaluation_set for evaluation_set in sets if evaluation_set.dataset == dataset]
+    return next((evaluation_set for evaluation_set in candidates if split in rows_of(evaluation_set)), candidates[0])

@@ -94,8 +94,8 @@ class FoundSets:
         return self._by_kind([kind for kind in KINDS if isinstance(kind, TunedKind)])
 
     def _by_kind(self, kinds: list[K]) -> list[tuple[K, tuple[EvaluationSet, ...]]]:
-        own = {kind: tuple(found for name, found in self.sets.items() if kind_of(name) is kind) for kind in kinds}
-        return [(kind, sets) for kind, sets in own.items() if sets]
+        by_kind = {kind: tuple(found for name, found in self.sets.items() if kind_of(name) is kind) for kind in kinds}
+        return [(kind, sets) for kind, sets in by_kind.items() if sets]
 
 
 def suites() -> dict[str, tuple[str, ...]]:

@@ -176,10 +176,10 @@ class OwnTextKind(FrozenKind[AnyText]):
 
         rows = []
         for found in (found for own_text in sets for found in self.draws(own_text, [[vectors]], config.bootstrap)):
-            (own,) = found.systems
-            low, high = percentile_interval(own.draws[:, 0])
+            (system,) = found.systems
+            low, high = percentile_interval(system.draws[:, 0])
             place = {"dataset": found.dataset, "split": found.split, "subset": "all", "metric": found.metric}
-            figure = {"value": float(own.figures[0]), "n": found.n, "ci_low": low, "ci_high": high}
+            figure = {"value": float(system.figures[0]), "n": found.n, "ci_low": low, "ci_high": high}
             rows.append(place | {"protocol": found.protocol} | figure)
         figures = pl.DataFrame(rows)
         return signed(figures, digests(figures, sets), vectors.computation, by="cosine")

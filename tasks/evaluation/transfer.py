@@ -68,8 +68,8 @@ class TransferKind(FrozenKind[TransferSet]):
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
         """Suites of the declared transfer datasets."""
-        own = suites_of(DATASETS[name] for name in TRANSFER_SETS)
-        return {suite: tuple(dataset.name for dataset in members) for suite, members in own.items()}
+        members_of = suites_of(DATASETS[name] for name in TRANSFER_SETS)
+        return {suite: tuple(dataset.name for dataset in members) for suite, members in members_of.items()}
 
     def find(self, site: RunContext, name: str) -> TransferSet:
         """Find a transfer set.

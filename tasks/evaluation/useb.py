@@ -99,7 +99,7 @@ class UsebKind(FrozenKind[UsebSet]):
         from models.evaluation.useb import useb_rows
 
         parts = [(useb, _parts(useb, vectors, config.bootstrap)) for useb in sets]
-        found = [row for useb, own in parts for row in useb_rows(useb.dataset, useb.split, own)]
+        found = [row for useb, scores in parts for row in useb_rows(useb.dataset, useb.split, scores)]
         table = pl.DataFrame([asdict(row) for row in found])
         return signed(table, digests(table, sets), vectors.computation, by="cosine")
 

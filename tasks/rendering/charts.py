@@ -125,13 +125,13 @@ def setting_chart(marks: Sequence[Mark], axis: str, name: str) -> Chart:
         figure = new_figure(3.2)
         axes = figure.add_subplot()
         for line, colour in zip(lines, cycled(len(lines)), strict=True):
-            own = [(places.index(mark.place), mark) for mark in marks if mark.line == line]
-            at, values = zip(*((spot, mark.value) for spot, mark in own), strict=True)
+            on_line = [(places.index(mark.place), mark) for mark in marks if mark.line == line]
+            at, values = zip(*((spot, mark.value) for spot, mark in on_line), strict=True)
             axes.plot(at, values, marker="o", markersize=4, color=colour, label=line or "measured")
-            for spot, mark in own:
+            for spot, mark in on_line:
                 if mark.low is not None and mark.high is not None:
                     axes.vlines(spot, mark.low, mark.high, color=colour, linewidth=1.5)
-            if printed := [(spot, mark.published) for spot, mark in own if mark.published]:
+            if printed := [(spot, mark.published) for spot, mark in on_line if mark.published]:
                 label = f"{line} published".strip()
                 axes.plot(
                     *zip(*printed, strict=True), marker="x", linestyle="--", linewidth=1, color=colour, label=label
@@ -169,10 +169,10 @@ def figure_chart(
         roles: System → its role.
         others: Further marks, such as published scores.
     """
-    own = scores.filter(**{name: place[name] for name in (*PLACE, "subset")}).unique("model", maintain_order=True)
+    rows = scores.filter(**{name: place[name] for name in (*PLACE, "subset")}).unique("model", maintain_order=True)
     marks = [
         mark_of(model, roles[model], value, *ends)
-        for model, value, *ends in own.select("model", "value", "ci_low", "ci_high").rows()
+        for model, value, *ends in rows.select("model", "value", "ci_low", "ci_high").rows()
     ]
     axis = f"{place['metric'].capitalize()} × 100 on {place['dataset']} {place['split']}, with 95 % interval"
     return score_chart([*marks, *others], axis)

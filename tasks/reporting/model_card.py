@@ -154,9 +154,9 @@ def _hub_sets(settings: RunSettings) -> list[str]:
 def _languages(settings: RunSettings) -> list[str]:
     """Return the languages of the sentences and of views that remain in another language."""
     sets = [(source, DATASETS.get(source.dataset or "")) for source in settings.ingest.sources]
-    own = [source.lang or (known.lang if known else "en") for source, known in sets]
+    languages = [source.lang or (known.lang if known else "en") for source, known in sets]
     views = settings.augment.translations if settings.phases else ()
-    return sorted({*own, *(view.lang for view in views)})
+    return sorted({*languages, *(view.lang for view in views)})
 
 
 def _materials(settings: RunSettings) -> Iterator[Material]:

@@ -111,9 +111,9 @@ def _lines(
 ) -> pl.DataFrame:
     """Return a row of `reproduction` per requested cell; the average is measured only if all its sets are."""
     values = {name: value for name, value in published.values.items() if not cells or name in cells}
-    own = [name for name in values if name != AVERAGE]
+    sets = [name for name in values if name != AVERAGE]
     # If only the average is printed, it is over all sets of the table.
-    names = own or [name for name in columns_of(published.suite) if name != AVERAGE]
+    names = sets or [name for name in columns_of(published.suite) if name != AVERAGE]
     seeds = {name: cell for name in names if (cell := _seeds(scores, published, name)) is not None}
     measured = {name: (estimate_over_seeds([rows]), line) for name, (rows, line) in seeds.items()}
     if len(seeds) == len(names) > 1:

@@ -117,9 +117,9 @@ _TARGETS: Final[Mapping[Target, str]] = {
 
 def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, folder: Path) -> str:
     """Return the card of the full encoder: from its report, from its folder, or one with name and licence."""
-    own = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else folder / README
-    if own is not None and own.is_file():
-        return own.read_text(encoding="utf-8")
+    card_file = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else folder / README
+    if card_file is not None and card_file.is_file():
+        return card_file.read_text(encoding="utf-8")
     return card(Page(name, "", "", [], []), [model_material("encoder", name)], Header(hub_id(name)))
 
 

@@ -65,8 +65,8 @@ class Index:
 
         scores, rows = nearest(self.encode(queries), self.vectors, k)
         return [
-            list(zip(own.tolist(), self.texts[places.tolist()], strict=True))
-            for own, places in zip(scores, rows, strict=True)
+            list(zip(similarities.tolist(), self.texts[places.tolist()], strict=True))
+            for similarities, places in zip(scores, rows, strict=True)
         ]
 
     def pairs(self, count: int, above: float) -> list[tuple[float, str, str]]:

@@ -65,9 +65,9 @@ def cores() -> int:
 
     OMP_NUM_THREADS, which users and clusters set to share a machine, is an upper limit.
     """
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # the value of the outermost level
-    return min(own, int(limit)) if limit.isdecimal() and int(limit) > 0 else own
+    return min(available, int(limit)) if limit.isdecimal() and int(limit) > 0 else available
 
 
 def limit_threads(site: RunContext) -> None:

@@ -106,15 +106,15 @@ def metrics_of(step: StageRun) -> Iterator[StageMetrics]:
     if outer is not None and outer.step == step:
         yield outer
         return
-    own = StageMetrics(step)
-    token = _current.set(own)
+    stage_metrics = StageMetrics(step)
+    token = _current.set(stage_metrics)
     try:
-        yield own
+        yield stage_metrics
     except BaseException as error:
-        own.close(type(error).__name__)
+        stage_metrics.close(type(error).__name__)
         raise
     else:
-        own.close()
+        stage_metrics.close()
     finally:
         _current.reset(token)
         if outer is None:  # a shard's metrics are sent with the surrounding stage's, or by the periodic export
@@ -190,7 +190,7 @@ def _new_provider(exporter: str) -> MeterProvider:
     if not exporters:
         raise ImportError(f"no exporter {name} is installed")
     # Parallel workers need distinct instance ids, so that a receiver can add up their counts.
-    own = {"service.name": "bsl-pipeline", "service.instance.id": str(uuid.uuid4())}
+    attributes = {"service.name": "bsl-pipeline", "service.instance.id": str(uuid.uuid4())}
     given = OTELResourceDetector().detect().attributes
-    resource = Resource.create({key: value for key, value in own.items() if key not in given})
+    resource = Resource.create({key: value for key, value in attributes.items() if key not in given})
     return MeterProvider([PeriodicExportingMetricReader(next(iter(exporters)).load()())], resource)

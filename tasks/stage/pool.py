@@ -144,9 +144,9 @@ async def _check_deployment(client: PrefectClient) -> None:
         raise PoolError(f"{DEPLOYMENT}: the server has no such deployment. {deploy}") from error
     if pool is None:
         raise PoolError(f"{DEPLOYMENT}: its work pool was deleted. Make one with `prefect work-pool create`. {deploy}")
-    own = (await client.read_flow_run(UUID(flow_run.id))).work_pool_name if flow_run.id else None
+    pool_of_run = (await client.read_flow_run(UUID(flow_run.id))).work_pool_name if flow_run.id else None
     limit = (await client.read_work_pool(pool)).concurrency_limit
-    if limit is not None and limit <= (own == pool):
+    if limit is not None and limit <= (pool_of_run == pool):
         raise PoolError(
             f"{DEPLOYMENT}: pool {pool} allows {limit} runs at a time, and this run is one of them. Raise the limit: "
             f"`prefect work-pool set-concurrency-limit {pool} N`"

@@ -72,12 +72,12 @@ def lease(store: Store, refs: Iterable[ArtifactRef], *, begin: bool = True) -> N
         refs: the artifacts; they need not exist yet.
         begin: if False, only extend an existing lease: a worker of a cluster lives longer than the run.
     """
-    own = (os.getpid(), store.url)  # a forked process gets its own lease
+    process = (os.getpid(), store.url)  # a forked process gets its own lease
     with _opening:
-        if begin and own not in _leases:
-            _leases[own] = _RenewedLease(store)
-    if own in _leases:
-        _leases[own].add(refs)
+        if begin and process not in _leases:
+            _leases[process] = _RenewedLease(store)
+    if process in _leases:
+        _leases[process].add(refs)
 
 
 class _RenewedLease:

@@ -119,7 +119,9 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
             if len(numbers) > most // 2:
                 return  # send many calls at a time: each graph costs milliseconds
             some = list(islice(to_send, most - len(numbers)))
-            sent = client.map(_call, [cloudpickle.dumps((function, shared, own)) for _, own in some], pure=False)
+            sent = client.map(
+                _call, [cloudpickle.dumps((function, shared, arguments)) for _, arguments in some], pure=False
+            )
             numbers.update(zip(sent, (number for number, _ in some), strict=True))
             futures.update(sent)
 
@@ -191,7 +193,11 @@ def found_here(site: RunContext, value: T) -> T:
         return cast("T", _model_here(site, value))
     if isinstance(value, BaseModel):
         fields = {name: getattr(value, name) for name in type(value).model_fields}
-        changed = {name: here for name, own in fields.items() if (here := found_here(site, own)) is not own}
+        changed = {
+            name: here
+            for name, field_value in fields.items()
+            if (here := found_here(site, field_value)) is not field_value
+        }
         return value.model_copy(update=changed) if changed else value
     return value
 

@@ -77,8 +77,8 @@ class StagePage:
         size = plain(f"{_size(manifest)} · {manifest.ref}")  # the list of artifacts cuts the end
         shown(f"page of {ref}", lambda: create_markdown_artifact(markdown=text, key=key, description=size))
         for name, url, description in self.pictures:
-            own, caption = f"{key}-{_slug(name)}", plain(description)
-            shown(f"picture of {ref}", partial(create_image_artifact, image_url=url, key=own, description=caption))
+            picture, caption = f"{key}-{_slug(name)}", plain(description)
+            shown(f"picture of {ref}", partial(create_image_artifact, image_url=url, key=picture, description=caption))
 
 
 def shown(what: str, act: Callable[[], T]) -> T | None:

@@ -151,8 +151,8 @@ def synonym(
     synonyms = wordnet_synonyms(wordnet.folder, view.senses, inflect=view.inflect)
     rewrite_corpus(context, corpus, "synonym", LANG, view.seed, partial(replace_synonyms, synonyms=synonyms, view=view))
     # Counted over the complete corpus, because a resumed run does not recompute the first slices.
-    own = context.store.scan(corpus).filter(pl.col("lang") == LANG).select("text")
-    texts = (text for batch in own.collect_batches(chunk_size=SLICE_ROWS) for text in batch["text"])
+    english = context.store.scan(corpus).filter(pl.col("lang") == LANG).select("text")
+    texts = (text for batch in english.collect_batches(chunk_size=SLICE_ROWS) for text in batch["text"])
     context.draft.note({**count_replacements(texts, synonyms, view)})
 
 

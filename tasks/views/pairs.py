@@ -50,11 +50,11 @@ def pair(context: StageContext, views: ViewsRef, config: PairConfig) -> None:
 @stage(ref=PairsRef, version=1)
 def pair_own(context: StageContext, views: ViewsRef, trips: ViewsRef | None, config: PairConfig) -> None:
     """Pair views and round trips of the user's sentences; skip round trips of sentences without views."""
-    own, bits = context.store.scan(views), bits_for(context.store.manifest(views).rows)
+    sentences, bits = context.store.scan(views), bits_for(context.store.manifest(views).rows)
     more = None if trips is None else context.store.scan(trips)
 
     def of_range(number: int) -> pl.LazyFrame:
-        here = in_range(own, number, bits)
+        here = in_range(sentences, number, bits)
         if more is None:
             return here
         return pl.concat(

@@ -123,8 +123,8 @@ class Terminal:
 
     def _left(self, progress: Progress) -> str:
         """Return the remaining time of the stage and of the run, in words."""
-        own = "" if progress.left is None else f"{spelled(progress.left)} left"
-        return " · ".join(filter(None, [own, time_left(self._remaining.seconds(time.monotonic()))]))
+        stage_left = "" if progress.left is None else f"{spelled(progress.left)} left"
+        return " · ".join(filter(None, [stage_left, time_left(self._remaining.seconds(time.monotonic()))]))
 
     def _began(self) -> dict[str, float]:
         """Return the start times of the current stages of this thread, the outermost stage first."""

@@ -314,20 +314,22 @@ def completed(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
 
     The length of a bare transformer is `DEFAULT_LENGTH`. A prompt is the name of a prompt of the folder, or a text.
     """
-    own = None if saved.pooling is None else _own_length(saved)
-    if own is not None and config.max_length not in (None, own):
+    saved_length = None if saved.pooling is None else _own_length(saved)
+    if saved_length is not None and config.max_length not in (None, saved_length):
         logger.warning(
             "%s: saved with a maximal length of %d tokens, but encoder.max_length is %d. Unset it to use the saved "
             "length.",
             saved.backbone.folder,
-            own,
+            saved_length,
             config.max_length,
         )
     prompt = saved.prompts.get(saved.default_prompt or "", "") if config.prompt is None else config.prompt
     prompt = saved.prompts.get(prompt, prompt)
     if prompt:
         logger.info("%s: every text gets the prompt %r", saved.backbone.folder, prompt)
-    return config.model_copy(update={"max_length": config.max_length or own or DEFAULT_LENGTH, "prompt": prompt})
+    return config.model_copy(
+        update={"max_length": config.max_length or saved_length or DEFAULT_LENGTH, "prompt": prompt}
+    )
 
 
 def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:

@@ -78,15 +78,15 @@ class VectorAttention(nn.Module):
     def __init__(self, width: int, backbone: PreTrainedModel, form: _Form) -> None:
         super().__init__()
         config: Any = backbone.config
-        own = int(config.hidden_size)
+        hidden = int(config.hidden_size)
         self.heads = int(config.num_attention_heads)
         bias = bool(getattr(config, "attention_bias", True))
-        self.value, self.output = nn.Linear(width, own, bias=bias), nn.Linear(own, own, bias=bias)
+        self.value, self.output = nn.Linear(width, hidden, bias=bias), nn.Linear(hidden, hidden, bias=bias)
         for linear in (self.value, self.output):
             nn.init.normal_(linear.weight, std=float(getattr(config, "initializer_range", 0.02)))
             if bias:
                 nn.init.zeros_(linear.bias)
-        self.norm = nn.Identity() if form.norm is None else nn.LayerNorm(own, eps=float(getattr(config, form.norm)))
+        self.norm = nn.Identity() if form.norm is None else nn.LayerNorm(hidden, eps=float(getattr(config, form.norm)))
         self.dropout = float(getattr(config, form.dropout))
         self.attention_dropout = float(getattr(config, form.attention_dropout))
 

@@ -140,7 +140,7 @@ def compared_sets(
     opened = {name: open_vectors(context.store, ref) for name, ref in vectors.items()}
     compared = []
     for scored in sets:
-        cosines = {name: cosines_of(own, scored) for name, own in opened.items()}
+        cosines = {name: cosines_of(vectors_of, scored) for name, vectors_of in opened.items()}
         known = {name: values for name, values in cosines.items() if values.any() or not opened[name].is_sparse}
         pairs = read_scored_set(scored).select("sentence1", "sentence2", "score")
         compared.append(ComparedSet(scored, pairs, known))

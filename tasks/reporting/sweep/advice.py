@@ -112,10 +112,10 @@ def _significance(ranking: Ranking) -> str:
 
 def _cost(choice: Choice, best: str) -> str:
     row = choice.costs.filter(label=best).row(0, named=True)
-    own, translation = row["seconds"] or 0.0, row["translation_seconds"] or 0.0
+    training, translation = row["seconds"] or 0.0, row["translation_seconds"] or 0.0
     steps = f" ({row['steps']:,} steps)" if row["steps"] else ""
     shared = f", and {translation:.0f} s of translation" if translation else ""
-    cost = f"It took {own:.0f} s of training{steps}{shared}"
+    cost = f"It took {training:.0f} s of training{steps}{shared}"
     folder = choice.folders.get(best)
     if folder is None:
         return f"{cost}. It has no encoder folder for other programs; only this pipeline can compute its vectors."

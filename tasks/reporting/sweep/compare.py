@@ -55,7 +55,7 @@ def compare_systems(
         EvaluationError: vectors cannot be scored on a set.
     """
     limit_threads(context.site)
-    own = settings.own_text
+    own_text = settings.own_text
     vectors = {
         system.label: [open_vectors(context.store, ref) for ref in system.embeddings]
         for system in systems
@@ -67,8 +67,8 @@ def compare_systems(
     references = tuple(label for label in settings.references if label in vectors)
     figures = pl.DataFrame([*result.rows(references), *_other_figures(context, systems, settings.others)], schema=SWEEP)
     table = pl.concat([figures, _without(figures, [one.label for one in systems if one.label not in vectors])])
-    choice = _choice(context, systems, result, own) if own is not None else None
-    shown = TEXT if own is not None else shown_set(table, settings.shown)
+    choice = _choice(context, systems, result, own_text) if own_text is not None else None
+    shown = TEXT if own_text is not None else shown_set(table, settings.shown)
     notes = [*settings.notes, *(note for system in systems for note in system.notes)]
     if drawn and len(vectors) > 1:
         notes.append(_draws_note(resamples, len(vectors) - 1))
@@ -104,16 +104,16 @@ def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamp
 
 
 def _choice(
-    context: StageContext, systems: Sequence[SweepSystem], result: SweepResult, own: OwnTextComparison
+    context: StageContext, systems: Sequence[SweepSystem], result: SweepResult, own_text: OwnTextComparison
 ) -> Choice:
     """Return the best system on the user's text, and the cost of each system."""
-    ranked = result.ranking(TEXT, [check.name for check in own.checks], own.may_forget)
+    ranked = result.ranking(TEXT, [check.name for check in own_text.checks], own_text.may_forget)
     folders = {
         system.label: f"{context.store.url}/{system.checkpoints[0].path}/{ENCODER}"
         for system in systems
         if system.checkpoints
     }
-    return Choice(ranked, folders, cost_table(context.store, systems, own.corpus, ranked))
+    return Choice(ranked, folders, cost_table(context.store, systems, own_text.corpus, ranked))
 
 
 def _run_parts(context: StageContext, names: Sequence[str], settings: SweepSettings) -> list[Part]:
@@ -152,8 +152,8 @@ def _other_figures(
         if not system.scores:
             continue
         rows = pl.concat([context.store.scan(ref).collect() for ref in system.scores])
-        own = rows.filter(pl.any_horizontal(*headlines, False), pl.col("subset").is_in(["all", "mean"]))
-        for (dataset, split, metric, protocol), seeds in own.group_by(PLACE, maintain_order=True):
+        figures = rows.filter(pl.any_horizontal(*headlines, False), pl.col("subset").is_in(["all", "mean"]))
+        for (dataset, split, metric, protocol), seeds in figures.group_by(PLACE, maintain_order=True):
             ends = [pl.col(end).fill_null(pl.col("value")) for end in ("ci_low", "ci_high")]
             figure = asdict(estimate_over_seeds([seeds.select("value", *ends).rows()]))
             if seeds["ci_low"].null_count() and seeds.height == 1:

@@ -70,8 +70,8 @@ class SweepContent:
     choice: Choice | None = None
 
 
-def sweep_page(content: SweepContent, sentences: Sequence[str], own: Sequence[Part]) -> Page:
-    """Return the page; `own` are the sections on the text, the settings and how to reproduce the page."""
+def sweep_page(content: SweepContent, sentences: Sequence[str], more_parts: Sequence[Part]) -> Page:
+    """Return the page; `more_parts` are the sections on the text, the settings and how to reproduce the page."""
     table = content.table
     notes = [*content.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
     costs = Part("Cost")
@@ -84,15 +84,15 @@ def sweep_page(content: SweepContent, sentences: Sequence[str], own: Sequence[Pa
         Part("All sets", _all_sets(content) if table["dataset"].n_unique() > 1 else []),
         Part("Errors", [Prose(line) for line in fault_lines(content.faults)]),
         Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
-        *own,
+        *more_parts,
     ]
     return Page.of_result(content.title, sentences, sweep_chart(content), parts)
 
 
 def _all_sets(content: SweepContent) -> list[Table | Folded]:
     """Return every system on every set, and differences on the sets that have no section of their own."""
-    own = {name.partition(" by ")[0] for name in headline_sets(content.table, content.shown)}
-    others = content.table.filter(~pl.col("dataset").is_in(list(own)))
+    shown_above = {name.partition(" by ")[0] for name in headline_sets(content.table, content.shown)}
+    others = content.table.filter(~pl.col("dataset").is_in(list(shown_above)))
     tables = [Table.of(heading, figure_rows(rows)) for heading, rows in _headed(_by_figure(others))]
     means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(content.table))
     return [means, *([Folded("Differences on all other sets", tables)] if tables else [])]
@@ -104,9 +104,13 @@ def finding(table: pl.DataFrame, shown: str) -> str:
     return " ".join(line for name, rows in sets.items() for line in _findings(rows, name))
 
 
-def _findings(own: pl.DataFrame, shown: str) -> Iterator[str]:
-    for reference in own["reference"].drop_nulls().unique(maintain_order=True):
-        rows = [row for row in own.filter(reference=reference).iter_rows(named=True) if row["difference"] is not None]
+def _findings(rows_of_set: pl.DataFrame, shown: str) -> Iterator[str]:
+    for reference in rows_of_set["reference"].drop_nulls().unique(maintain_order=True):
+        rows = [
+            row
+            for row in rows_of_set.filter(reference=reference).iter_rows(named=True)
+            if row["difference"] is not None
+        ]
         named = {word: [_gap(row) for row in rows if row["verdict"] == word] for word in ("above", "below")}
         sentences = [f"{word} {reference}: {', '.join(labels)}" for word, labels in named.items() if labels]
         same = [row["label"] for row in rows if row["verdict"] == "no"]
@@ -130,8 +134,10 @@ def sweep_chart(content: SweepContent) -> Chart | None:
     """
     from tasks.rendering.charts import Mark, mark_of, score_chart, setting_chart  # matplotlib
 
-    own = shown_rows(content.table, content.shown).drop_nulls("mean")
-    rows = {row["label"]: row for row in own.unique("label", keep="first", maintain_order=True).iter_rows(named=True)}
+    figures = shown_rows(content.table, content.shown).drop_nulls("mean")
+    rows = {
+        row["label"]: row for row in figures.unique("label", keep="first", maintain_order=True).iter_rows(named=True)
+    }
     known = [system for system in content.systems if system.label in rows]
     if not known:
         return None
@@ -166,30 +172,30 @@ def shown_set(table: pl.DataFrame, declared: str | None) -> str:
     """
     counts = dict(table.group_by("dataset", maintain_order=True).agg(pl.col("label").n_unique()).rows())
     names = [name for name, count in counts.items() if count == max(counts.values())]
-    own = [name for name in names if declared is not None and name.split(" ")[0] == declared]
-    own = own or [name for name in names if name == MEAN]
+    preferred = [name for name in names if declared is not None and name.split(" ")[0] == declared]
+    preferred = preferred or [name for name in names if name == MEAN]
     tests = [name for name in names if not name.endswith(" dev")] or names
     compared = set(table.filter("decides")["dataset"])
-    return str((own or [name for name in tests if name in compared] or tests)[-1])
+    return str((preferred or [name for name in tests if name in compared] or tests)[-1])
 
 
 def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
     """Return the rows of one metric of a set: Spearman if it has it, else its first (such as accuracy before F1)."""
-    own = table.filter(dataset=shown)
-    preferred = own.filter(metric=_PREFERRED)
-    first = (preferred if preferred.height else own).row(0, named=True)
-    return own.filter(metric=first["metric"], protocol=first["protocol"])
+    of_set = table.filter(dataset=shown)
+    preferred = of_set.filter(metric=_PREFERRED)
+    first = (preferred if preferred.height else of_set).row(0, named=True)
+    return of_set.filter(metric=first["metric"], protocol=first["protocol"])
 
 
 def headline_sets(table: pl.DataFrame, shown: str) -> dict[str, pl.DataFrame]:
     """Return name → rows of the shown set, and of one set for each other metric with comparisons."""
-    own = shown_rows(table, shown)
-    drawn = table.drop_nulls("reference").filter(pl.col("metric") != own["metric"][0])
+    shown_table = shown_rows(table, shown)
+    drawn = table.drop_nulls("reference").filter(pl.col("metric") != shown_table["metric"][0])
     others = {}
     for rows in drawn.partition_by("metric", maintain_order=True):
         name = shown_set(rows, None)
         others[name if name != shown else f"{name} by {rows['metric'][0]}"] = rows.filter(dataset=name)
-    return {shown: own, **others}
+    return {shown: shown_table, **others}
 
 
 def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
@@ -217,13 +223,13 @@ def _by_figure(table: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 def _headed(sets: Iterable[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, pl.DataFrame]]:
     """Return a heading and the rows for each set and reference."""
-    for name, own in sets:
-        head = f"{name} ({own['metric'][0]}, {own['protocol'][0]})"
-        references = own["reference"].drop_nulls().unique(maintain_order=True).to_list()
+    for name, rows in sets:
+        head = f"{name} ({rows['metric'][0]}, {rows['protocol'][0]})"
+        references = rows["reference"].drop_nulls().unique(maintain_order=True).to_list()
         for reference in references:
-            yield f"{head}, compared with {reference}", own.filter(reference=reference)
+            yield f"{head}, compared with {reference}", rows.filter(reference=reference)
         if not references:
-            yield head, own
+            yield head, rows
 
 
 def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:

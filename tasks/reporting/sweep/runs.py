@@ -44,7 +44,7 @@ def run_parts(store: Store, names: Sequence[str], reports: Sequence[ReportRef], 
     manifests = dict(zip(names, map(store.manifest, reports), strict=True))
     settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
     return [
-        Part("Runs", [Table.of("Runs", [_row(store, name, own) for name, own in manifests.items()])]),
+        Part("Runs", [Table.of("Runs", [_row(store, name, run_manifest) for name, run_manifest in manifests.items()])]),
         Part("Different settings", [_setting_table(differing(settings))]),
         Part("Training", _curves(store, manifests)),
         Part("Scores", [*tables_of(scores, tables(), [], ""), all_scores(scores)]),
@@ -122,9 +122,9 @@ def _own_scores(store: Store, report: ReportRef) -> tuple[ScoresRef, ...]:
 
 def differing(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return a row per field that differs between runs, a column per run; empty and missing fields are dashes."""
-    flat = {name: dict(_fields(own, "")) for name, own in settings.items()}
-    fields = dict.fromkeys(field for own in flat.values() for field in own)
-    rows = [{"field": field, **{name: own.get(field, "–") for name, own in flat.items()}} for field in fields]
+    flat = {name: dict(_fields(values, "")) for name, values in settings.items()}
+    fields = dict.fromkeys(field for values in flat.values() for field in values)
+    rows = [{"field": field, **{name: values.get(field, "–") for name, values in flat.items()}} for field in fields]
     return [row for row in rows if len({value for name, value in row.items() if name != "field"}) > 1]
 
 
