@@ -53,7 +53,7 @@ def choose_share(
     descending, scores = sorted(shares, reverse=True), dict[float, float]()
     chosen = descending[0]
     if dev is not None and len(descending) > 1:
-        progress = progress_of("weighing, shares")
+        progress = progress_of("choosing the share, shares")
         first, last = (_loaded(context, ref, encoder) for ref in (start, trained))
         for done, share in enumerate([0.0, *descending]):
             scores[share] = _spearman(_cached(context, merged(first, last, share)), dev)

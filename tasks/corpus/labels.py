@@ -53,8 +53,8 @@ def without_test_labels(sentences: pl.DataFrame, rows: pl.DataFrame, labels: Lab
     remaining = sentences.filter(~pl.col("sentence_id").is_in(excluded.implode()))
     if remaining.is_empty():
         raise EmptyCorpusError(
-            f"all {sentences.height:,} training sentences occur in test labels, so none remains for training. Give text "
-            "in addition to the labels."
+            f"all {sentences.height:,} training sentences occur in test labels, so none remains for training. Give "
+            "text in addition to the labels."
         )
     return remaining
 

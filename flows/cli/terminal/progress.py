@@ -92,7 +92,7 @@ class Terminal:
         self._ended.add(step.ref.path)
         rows = self._rows(step) if made else ""
         title = f"{'  ' * len(began)}{_title(step)}"
-        line = f"{self._number(step.ref.path)}{title:<14} {'made' if made else 'cached':<6} {rows:>17} "
+        line = f"{self._number(step.ref.path)}{title:<19} {'made' if made else 'cached':<6} {rows:>17} "
         line += f"{seconds:>7.1f} s" if made else " " * 9
         if len(with_ref := f"{line}  {step.ref}") <= self.console.width or not self.console.is_terminal:
             line = with_ref
