@@ -15,8 +15,8 @@ FOLDER: Final = "artifacts"
 _INDEX: Final = """\
 # Artifacts
 
-An artifact is a folder `<store>/<kind>/<key>/` of Parquet parts and other files; `manifest.json` says what it was made
-of. The store is `.bsl/store` in the folder where `bsl` runs, unless `BSL_STORE` names another.
+An artifact is a folder `<store>/<kind>/<key>/` of Parquet parts and other files; `manifest.json` names its inputs
+and settings. The store is `.bsl/store` in the current folder, or the value of `BSL_STORE`.
 
 ```sh
 bsl artifacts ls
@@ -24,7 +24,7 @@ bsl artifacts show views
 bsl artifacts verify
 ```
 
-| kind | a row |
+| kind | content of a row |
 |---|---|
 """
 STORE: Final = ".bsl/store"
@@ -36,17 +36,17 @@ class Kind:
 
     Attributes:
         name: Folder in the store.
-        what: Description of a row, or of the artifact.
+        content: Description of a row, or of the artifact.
         tables: Names in `TABLES`; empty if the artifact has only other files.
         use: Polars expression on `table`, a lazy frame of the first table of all artifacts of the kind.
-        beside: Description of the other files.
+        files: Description of the other files.
     """
 
     name: str
-    what: str
+    content: str
     tables: tuple[str, ...]
     use: str
-    beside: str = ""
+    files: str = ""
 
     @property
     def pattern(self) -> str:
@@ -63,117 +63,117 @@ class Kind:
 KINDS: Final = (
     Kind(
         "corpus",
-        "A unique normalised sentence, sorted by its id: XXH64 of its UTF-8.",
+        "A unique normalised sentence. Rows are sorted by sentence id, the XXH64 of the UTF-8 text.",
         ("corpus",),
         'table.group_by("source", "lang").len()',
     ),
     Kind(
         "nli",
-        "A labelled pair, by the ids of its sentences: 0 entailment, 1 neutral, 2 contradiction.",
+        "The ids of a labelled pair of sentences, and the label: 0 entailment, 1 neutral, 2 contradiction.",
         ("nli",),
         'table.group_by("label").len()',
     ),
     Kind(
         "translations",
-        "A translated sentence. One folder a translator, one artifact a shard: the translation memory.",
+        "A translated sentence of the translation memory, which has a folder for each translator and an artifact for each shard.",
         ("translations",),
         'table.group_by("translator", "lang").agg(pl.len(), pl.col("n_tokens").sum())',
     ),
     Kind(
         "views",
-        "A sentence under one method: itself, a round trip, replaced words, an entailed sentence.",
+        "A view of a sentence by one method: the sentence itself, a round trip, replaced words, an entailed sentence.",
         ("views",),
         'table.group_by("method").agg(pl.len(), pl.col("text").first())',
     ),
     Kind(
         "pairs",
-        "A training pair. Label, score and group are null where nothing says them.",
+        "A training pair. Label, score and group are null if the pair has none.",
         ("pairs",),
         'table.group_by("source").agg(pl.len(), (pl.col("text_1") == pl.col("text_2")).mean().alias("equal"))',
     ),
     Kind(
         "checkpoint",
-        "A trained encoder, and a row for each logged step.",
+        "A logged training step of the encoder.",
         ("training_log",),
         'table.filter(pl.col("dev_spearman").is_not_null()).select("step", "loss", "dev_spearman", "effective_rank")',
-        "`encoder/` loads with sentence-transformers; `state/` holds target, predictor, optimizer, random streams and "
-        "the place in the data, as safetensors and JSON",
+        "`encoder/`, which opens with sentence-transformers; `state/` with target, predictor, optimizer, random states "
+        "and the position in the data, as safetensors and JSON",
     ),
     Kind(
         "embeddings",
-        "A sentence's vector. Table `sparse_embeddings` takes its place where vectors are words. `embeddings/shards` "
-        "are pieces of a large corpus.",
+        "The vector of a sentence. TF-IDF vectors are in the table `sparse_embeddings` instead. `embeddings/shards` "
+        "contains the shards of a large corpus.",
         ("embeddings",),
         'table.select("sentence_id", pl.col("embedding").arr.get(0))',
     ),
     Kind(
         "transform",
-        "What whitening or a flow learnt of a corpus's vectors.",
+        "The parameters of whitening or a flow, fitted on the vectors of a corpus.",
         (),
         "",
         "`transform.safetensors` and its settings",
     ),
     Kind(
         "scores",
-        "One figure with its 95 % interval and signature, in [-1, 1] or [0, 1].",
+        "A score with its 95 % interval and signature, in [-1, 1] or [0, 1].",
         ("scores",),
         'table.select("model", "dataset", "split", "metric", "protocol", "value", "ci_low", "ci_high")',
     ),
     Kind(
         "comparison",
-        "A difference of two systems on the same pairs, with interval and p.",
+        "The difference of two systems on the same pairs, with interval and p-value.",
         ("comparison",),
         'table.filter(pl.col("p_value") < 0.05).select("model", "reference", "dataset", "value")',
     ),
     Kind(
         "predictions",
-        "A test pair's cosine after fine-tuning, one artifact a fold.",
+        "The cosine of a test pair after fine-tuning. Each fold has an artifact.",
         ("predictions",),
         'table.group_by("topic").agg(pl.corr("gold", "cosine", method="spearman"))',
     ),
     Kind(
         "report",
-        "What a run ends with: the figures of all its systems.",
+        "A score of one of the systems of a run.",
         ("scores",),
         'table.filter(pl.col("dataset").str.starts_with("stsb")).select("model", "split", "value")',
         "`report.html`, the page; `report.md` with its charts, the model card",
     ),
     Kind(
         "evaluation",
-        "What `bsl evaluate` ends with: figures and comparisons of all encoders.",
+        "A score, or a comparison, of the encoders of `bsl evaluate`.",
         ("scores", "comparison"),
         'table.select("model", "dataset", "value").sort("dataset", "value", descending=True)',
         "`evaluation.html`, the page; `evaluation.md`",
     ),
     Kind(
         "reproduction",
-        "A figure of a published row beside what its recipe measured over seeds, × 100.",
+        "A published figure, and the figure measured by its recipe over seeds, × 100.",
         ("reproduction",),
         'table.select("row", "dataset", "published", "value", "sd", "verdict")',
         "`reproduction.html`, the page; `reproduction.md`",
     ),
     Kind(
         "sweep",
-        "A figure over seeds of a point, a method or a run, its interval and its difference to a reference.",
+        "The figure of a point, method or run over seeds, its interval, and its difference from a reference.",
         ("sweep", "costs"),
         'table.select("label", "dataset", "mean", "difference", "verdict")',
         "`sweep.html`, the page; `sweep.md`",
     ),
     Kind(
         "passages",
-        "A sentence of a document, in its order, its part (`train`, `report`), what it is drawn with.",
+        "A sentence of a document, with its position, its part (`train`, `report`) and its bootstrap unit.",
         ("passages",),
         'table.group_by("source", "part").agg(pl.col("document").n_unique(), pl.len())',
     ),
     Kind(
         "weighing",
-        "A share's score on a general dev set: how much of an adaptation is taken.",
+        "The score of a share of the trained weights on a general dev set.",
         ("weighing",),
         'table.sort("share")',
     ),
     Kind(
         "proof",
-        "A piece of evidence for or against an adapted encoder, before and after.",
+        "A score before and after an adaptation, and the difference.",
         ("proof",),
         'table.select("evidence", "role", "before", "after", "ci_low", "ci_high")',
     ),
@@ -188,17 +188,17 @@ def kind_pages() -> dict[str, str]:
 
 
 def _index() -> str:
-    rows = "\n".join(f"| [{kind.name}]({kind.name}.md) | {kind.what} |" for kind in KINDS)
+    rows = "\n".join(f"| [{kind.name}]({kind.name}.md) | {kind.content} |" for kind in KINDS)
     return _INDEX + rows + "\n" + contents(kind.name for kind in KINDS)
 
 
 def _page(kind: Kind) -> Iterator[str]:
-    yield from (f"# {kind.name}", "", kind.what, "")
+    yield from (f"# {kind.name}", "", kind.content, "")
     for table in kind.tables:
         yield from (f"Table `{table}`, in files `{table}-00000.parquet`, …", "", "| column | type |", "|---|---|")
         yield from (f"| `{name}` | {dtype} |" for name, dtype in TABLES[table].items())
         yield ""
-    if kind.beside:
-        yield from (f"Beside it: {kind.beside}.", "")
+    if kind.files:
+        yield from (f"Other files: {kind.files}.", "")
     if kind.tables:
         yield from ("```python", kind.snippet, "```")

@@ -66,7 +66,7 @@ def _pipeline(config: PipelineConfig) -> Iterator[str]:
     yield f"- corpus: {sources}"
     if config.augment.methods:
         yield f"- views: {', '.join(f'`{name}`' for name in config.augment.methods)}"
-    yield f"- start: `{config.encoder.model}`"
+    yield f"- original encoder: `{config.encoder.model}`"
     for phase in config.phases:
         training = phase.training
         steps = f", at most {training.max_steps:,} steps" if training.max_steps else ""
@@ -74,7 +74,7 @@ def _pipeline(config: PipelineConfig) -> Iterator[str]:
         yield f"- training: `{objective}`, batches of {training.batch_size}, learning rate {training.lr:g}{steps}"
     if config.transform:
         yield f"- then `{config.transform.name}`, fitted on the {config.transform_on}"
-    yield f"- scored on: {', '.join(f'`{name}`' for name in config.evaluation.sets)}"
+    yield f"- evaluated on: {', '.join(f'`{name}`' for name in config.evaluation.sets)}"
 
 
 def _published(listing: Listing) -> Iterator[str]:
