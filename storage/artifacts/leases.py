@@ -95,7 +95,7 @@ def expired_leases(store: Store, now: datetime) -> list[str]:
 def _leases(store: Store) -> Iterator[tuple[str, datetime]]:
     with reading(store.url):
         try:
-            found = list(files_below(store.fs, f"{store.root}/{_FOLDER}", depth=1))
+            found = list(files_below(store.fs, f"{store.root}/{_FOLDER}"))
         except FileNotFoundError:
             return
         for path in found:

@@ -27,7 +27,7 @@ from storage.artifacts.listing import artifact_refs
 from storage.artifacts.manifest import Manifest, Provenance, parse_manifest
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.schemas import check_schema
-from storage.artifacts.verification import fault_of, local_copy, local_manifest, put
+from storage.artifacts.verification import fault_of, local_folder, local_manifest, put
 from storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
@@ -74,6 +74,10 @@ class Store:
         """Local folder for unpublished files: the store itself, or its cache."""
         return self.local if self.local is not None else self.cache
 
+    def path(self, ref: ArtifactRef) -> str:
+        """Return the path of an artifact's folder in `fs`."""
+        return f"{self.root}/{ref.path}"
+
     def manifest(self, ref: ArtifactRef) -> Manifest:
         """Return the manifest of an artifact, without checking its files.
 
@@ -82,7 +86,7 @@ class Store:
             CorruptArtifactError, NewerFormatError: as `parse_manifest`.
             StoreReadError: the store cannot be read.
         """
-        path = f"{self.root}/{ref.path}/{MANIFEST}"
+        path = f"{self.path(ref)}/{MANIFEST}"
         try:
             with reading(path):
                 text = local_manifest(Path(path)) if self.local is not None else self.fs.cat_file(path)
@@ -120,8 +124,7 @@ class Store:
             StoreReadError: the store cannot be read.
         """
         manifest = self.manifest(ref)  # read it once: another publisher may replace it at any time
-        folder = f"{self.root}/{ref.path}"
-        if fault := fault_of(self.fs, folder, manifest, local=self.local is not None, every_byte=every_byte):
+        if fault := fault_of(self, manifest, every_byte=every_byte):
             raise CorruptArtifactError(fault)
         for source in manifest.provenance.inputs.values():
             try:
@@ -138,7 +141,7 @@ class Store:
 
     def fetch(self, ref: ArtifactRef) -> Path:
         """Return a local folder with the artifact's checked files; a remote artifact is copied to the cache first."""
-        return self._folder(self.check(ref))
+        return local_folder(self, self.check(ref))
 
     def scan(self, ref: ArtifactRef, table: str | None = None) -> pl.LazyFrame:
         """Return a table of an artifact as a lazy frame; by default the table of its kind.
@@ -149,7 +152,7 @@ class Store:
         """
         name = table or ref.kind.partition("/")[0]
         manifest = self.check(ref)
-        folder = self._folder(manifest)
+        folder = local_folder(self, manifest)
         parts = [folder / file for file in manifest.parts(name)]
         if not parts:
             raise ArtifactMissingError(f"{ref} has no table {name!r}; it contains {', '.join(sorted(manifest.files))}")
@@ -166,7 +169,7 @@ class Store:
             StoreReadError: a part of the store cannot be listed.
         """
         with reading(self.url):
-            return artifact_refs(self.fs, self.root, kind, local=self.local is not None)
+            return artifact_refs(self, kind)
 
     @contextmanager
     def draft(self, ref: ArtifactRef, provenance: Provenance) -> Iterator[Draft]:
@@ -225,8 +228,8 @@ class Store:
                 shutil.rmtree(trash, ignore_errors=True)
             else:
                 with suppress(FileNotFoundError):  # another collection deleted it
-                    self.fs.rm_file(f"{self.root}/{ref.path}/{MANIFEST}")
-                    self.fs.rm(f"{self.root}/{ref.path}", recursive=True)
+                    self.fs.rm_file(f"{self.path(ref)}/{MANIFEST}")
+                    self.fs.rm(self.path(ref), recursive=True)
                 shutil.rmtree(self.workplace / ref.path, ignore_errors=True)
             with suppress(FileNotFoundError):
                 self.fs.rm_file(self._record(ref))
@@ -234,7 +237,7 @@ class Store:
     def was_published(self, ref: ArtifactRef) -> bool:
         """Return whether this artifact was ever published here, even if it is damaged or deleted."""
         with reading(self.url):
-            return bool(self.fs.exists(f"{self.root}/{ref.path}") or self.fs.exists(self._record(ref)))
+            return bool(self.fs.exists(self.path(ref)) or self.fs.exists(self._record(ref)))
 
     def last_used(self, ref: ArtifactRef) -> datetime | None:
         """Return when `remember` was last called for an artifact; None if never."""
@@ -276,18 +279,13 @@ class Store:
         If two publishers race, the later manifest wins; both artifacts are complete.
         """
         sealed = parse_manifest((folder / MANIFEST).read_bytes(), str(folder), ref)
-        manifest, target = sealed.model_copy(update={"place": uuid.uuid4().hex}), f"{self.root}/{ref.path}"
+        manifest, target = sealed.model_copy(update={"place": uuid.uuid4().hex}), self.path(ref)
         for name, entry in manifest.files.items():
             put(self.fs, folder / name, f"{target}/{manifest.where(name)}", entry)
         if self.defect(ref) is None:
             self.fs.rm(f"{target}/{manifest.place}", recursive=True)
             return  # another run published the same key in the meantime
         self.fs.pipe_file(f"{target}/{MANIFEST}", manifest.model_dump_json(indent=1).encode())
-
-    def _folder(self, manifest: Manifest) -> Path:
-        if self.local is not None:
-            return self.local / manifest.ref.path / manifest.place
-        return local_copy(self.fs, f"{self.root}/{manifest.ref.path}", manifest, self.cache)
 
     def _record(self, ref: ArtifactRef) -> str:
         return f"{self.root}/.records/{ref.path}.json"

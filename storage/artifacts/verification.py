@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import fsspec
 
     from storage.artifacts.manifest import FileEntry, Manifest
+    from storage.artifacts.store import Store
 
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
 
@@ -43,12 +44,8 @@ def put(fs: fsspec.AbstractFileSystem, source: Path, target: str, entry: FileEnt
     fs.put_file(str(source), target, **metadata)
 
 
-def has_checksum(fs: fsspec.AbstractFileSystem, path: str, entry: FileEntry) -> bool:
-    """Return whether the store's checksum of a file equals that of `entry`; the file is not downloaded.
-
-    Raises:
-        FileNotFoundError: the file does not exist.
-    """
+def _has_checksum(fs: fsspec.AbstractFileSystem, path: str, entry: FileEntry) -> bool:
+    """Return whether the store's checksum of a file equals that of `entry`; the file is not downloaded."""
     if not _is_s3(fs):
         return False
     bucket, key, _ = fs.split_path(path)
@@ -63,22 +60,18 @@ def _is_s3(fs: fsspec.AbstractFileSystem) -> bool:
 _REMEDY: Final = "Delete the artifact or run its stage again."
 
 
-def fault_of(
-    fs: fsspec.AbstractFileSystem, folder: str, manifest: Manifest, *, local: bool, every_byte: bool
-) -> str | None:
+def fault_of(store: Store, manifest: Manifest, *, every_byte: bool) -> str | None:
     """Return the fault of the first missing or changed file of an artifact; None if the artifact is intact.
 
     Args:
-        fs: the store's file system.
-        folder: the artifact's folder in it.
+        store: the store of the artifact.
         manifest: its manifest.
-        local: whether it is this machine's file system.
         every_byte: hash files even if the store has a checksum.
 
     Raises:
         StoreReadError: the store cannot be read.
     """
-    expected = tables_of(manifest.kind)
+    folder, expected = store.path(manifest.ref), tables_of(manifest.kind)
     if expected and not any(table in manifest.tables for table in expected):
         return f"{folder}/{MANIFEST}: lists no table {' or '.join(expected)}. {_REMEDY}"
     rows: dict[str, int | None] = {}
@@ -86,7 +79,7 @@ def fault_of(
         path = manifest.where(name)
         try:
             with reading(f"{folder}/{path}"):
-                fault, rows[name] = _file_fault(fs, folder, path, entry, local=local, every_byte=every_byte)
+                fault, rows[name] = _file_fault(store, folder, path, entry, every_byte=every_byte)
         except (FileNotFoundError, NotADirectoryError):
             fault = "missing, although the manifest lists it"
         if fault:
@@ -117,49 +110,46 @@ def local_manifest(path: Path) -> bytes:
 
 
 def _file_fault(
-    fs: fsspec.AbstractFileSystem, folder: str, name: str, entry: FileEntry, *, local: bool, every_byte: bool
+    store: Store, folder: str, name: str, entry: FileEntry, *, every_byte: bool
 ) -> tuple[str | None, int | None]:
     """Return the fault of a file, and its row count if it is a table part; None if it was not read."""
-    if local and (kind := irregular(Path(folder), name)) is not None:
+    if store.local is not None and (kind := irregular(Path(folder), name)) is not None:
         return f"{kind}, expected a regular file", 0
-    if not every_byte and has_checksum(fs, f"{folder}/{name}", entry):
+    if not every_byte and _has_checksum(store.fs, f"{folder}/{name}", entry):
         return None, None
-    content = version_content(fs, f"{folder}/{name}")
+    content = version_content(store.fs, f"{folder}/{name}")
     if content.sha256 != entry.sha256:
         return f"sha256 {content.sha256[:12]}…, expected {entry.sha256[:12]}… from the manifest", 0
     return None, content.rows or 0
 
 
-def local_copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, cache: Path) -> Path:
-    """Return a local folder with an artifact's files; copy them first if necessary.
-
-    Args:
-        fs: the store's file system.
-        source: the artifact's folder in it.
-        manifest: the artifact's manifest.
-        cache: folder of the copies.
+def local_folder(store: Store, manifest: Manifest) -> Path:
+    """Return a local folder with an artifact's files; those of a remote store are copied to its cache first.
 
     Raises:
         CorruptArtifactError: a copied file differs from the manifest.
         StoreReadError: a file cannot be read from the store.
     """
-    folder = cache / manifest.ref.path / manifest.digest[:16]
+    if store.local is not None:
+        return store.local / manifest.ref.path / manifest.place
+    folder = store.cache / manifest.ref.path / manifest.digest[:16]
     if describe_files(folder) != manifest.files:
         shutil.rmtree(folder, ignore_errors=True)
         with whole(folder, first_stays=True) as made:
-            _copy(fs, source, manifest, made)
+            _copy(store, manifest, made)
     with suppress(OSError):  # the copy may belong to another user
         os.utime(folder)  # the time of last use, for garbage collection
     return folder
 
 
-def _copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, folder: Path) -> None:
+def _copy(store: Store, manifest: Manifest, folder: Path) -> None:
     """Copy the files of an artifact to a local folder and verify their hashes."""
+    source = store.path(manifest.ref)
     for name in manifest.files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         try:
             with reading(source):
-                fs.get_file(f"{source}/{manifest.where(name)}", str(folder / name))
+                store.fs.get_file(f"{source}/{manifest.where(name)}", str(folder / name))
         except FileNotFoundError as error:
             raise CorruptArtifactError(
                 f"{source}/{manifest.where(name)}: deleted since it was checked. {_REMEDY}"
