@@ -38,7 +38,8 @@ def artifact_refs(store: Store, kind: str | None) -> list[ArtifactRef]:
     """
     folder = f"{store.root}/{kind}" if kind else store.root
     files = _local_manifests(store.root, folder) if store.local is not None else _remote_files(store, folder)
-    paths = {file[len(store.root) + 1 :].removesuffix(f"/{MANIFEST}") for file in files if file.endswith(f"/{MANIFEST}")}
+    below = (file[len(store.root) + 1 :] for file in files)
+    paths = {path.removesuffix(f"/{MANIFEST}") for path in below if path.endswith(f"/{MANIFEST}")}
     refs = []
     for path in sorted(paths):
         artifact = ADDRESS.match(path)

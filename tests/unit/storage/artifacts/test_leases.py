@@ -53,7 +53,7 @@ def test_what_is_leased_after_it_was_listed_stays(store):
     made_long_ago(store)
     listed = collectable(store, timedelta(0), datetime.now(UTC))
     leasing(store, ref)
-    assert collect(store, listed, []) == []
+    assert collect(store, listed) == []
     assert [left.path for left in store.refs()] == [ref.path]
 
 

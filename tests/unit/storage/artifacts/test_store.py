@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import zipfile
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -201,10 +201,10 @@ def test_kill_while_publishing_leaves_nothing_half_there(store):
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert store.refs() == []
-    assert leftovers(store, timedelta(0)) == []  # the process may still be running
+    assert leftovers(store, timedelta(0), datetime.now(UTC)) == []  # the process may still be running
     for path in (store.local / ".staging").rglob("*"):
         os.utime(path, (0, 0))
-    assert len(leftovers(store, timedelta(0))) == 1
+    assert len(leftovers(store, timedelta(0), datetime.now(UTC))) == 1
     put(store)
     assert store.scan(ViewsRef(key=key(1))).collect().height == 2
 

@@ -13,7 +13,7 @@ import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 from s3fs import S3FileSystem
 
-from storage.artifacts.garbage_collection import collectable, forgotten_loans
+from storage.artifacts.garbage_collection import collectable, leftovers
 from storage.artifacts.leases import Lease, leased
 from storage.artifacts.refs import ViewsRef
 from storage.artifacts.store import Store
@@ -99,7 +99,7 @@ ACTS = {
     "whole": lambda store: (store.defect(REF), damage(store, REF)),
     "list": lambda store: store.refs(),
     "collect": lambda store: ([found.ref for found in collectable(store, timedelta(0), NOW)],
-                              forgotten_loans(store, timedelta(0), datetime.now(UTC))),
+                              leftovers(store, timedelta(0), datetime.now(UTC))),
     "lend": lend,
     "remember": remember,
     "remove": remove,
