@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import uuid
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from storage.artifacts.refs import ArtifactRef
     from storage.artifacts.store import Store
 
 logger = logging.getLogger(__name__)
@@ -31,42 +29,34 @@ EXPIRES: Final = timedelta(hours=1)
 _FOLDER: Final = ".leases"
 
 
-class Lease:
-    """A lease of one process on artifacts of one store."""
+def write_lease(store: Store, name: str, paths: Iterable[str]) -> None:
+    """Write or renew the lease `name`, which protects artifacts for an hour from now; they need not exist yet.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._name = f"{_FOLDER}/{uuid.uuid4().hex}.json"
-        self._paths: set[str] = set()
+    Args:
+        store: the store.
+        name: a name that no other process uses.
+        paths: `ArtifactRef.path` of the artifacts.
 
-    def add(self, refs: Iterable[ArtifactRef]) -> bool:
-        """Add artifacts, which need not exist yet; `renew` protects them. Return False if none is new."""
-        new = {ref.path for ref in refs} - self._paths
-        self._paths = self._paths | new  # a new set: another thread may be writing the old one
-        return bool(new)
+    Raises:
+        StoreWriteError: the store cannot be written.
+    """
+    text = json.dumps(sorted(paths))
+    with writing(store.url):
+        if store.local is None:
+            store.fs.pipe_file(f"{store.root}/{_FOLDER}/{name}.json", text.encode())
+            return
+        with whole(store.local / _FOLDER / f"{name}.json") as path:
+            path.write_text(text)
 
-    def renew(self) -> None:
-        """Write the lease, which protects its artifacts for an hour from now.
 
-        Raises:
-            StoreWriteError: the store cannot be written.
-        """
-        text = json.dumps(sorted(self._paths))
-        with writing(self._store.url):
-            if self._store.local is None:
-                self._store.fs.pipe_file(f"{self._store.root}/{self._name}", text.encode())
-                return
-            with whole(self._store.local / self._name) as path:
-                path.write_text(text)
+def release(store: Store, name: str) -> None:
+    """Delete a lease.
 
-    def release(self) -> None:
-        """Delete the lease.
-
-        Raises:
-            StoreWriteError: the store cannot be written.
-        """
-        with writing(self._store.url), suppress(FileNotFoundError):
-            self._store.fs.rm_file(f"{self._store.root}/{self._name}")
+    Raises:
+        StoreWriteError: the store cannot be written.
+    """
+    with writing(store.url), suppress(FileNotFoundError):
+        store.fs.rm_file(f"{store.root}/{_FOLDER}/{name}.json")
 
 
 def leased(store: Store, now: datetime) -> set[str]:

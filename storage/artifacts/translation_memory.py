@@ -11,16 +11,13 @@ Design choices
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from typing import TYPE_CHECKING
 
-from storage.artifacts.keys import canonical
 from storage.errors import ArtifactMissingError, CorruptArtifactError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator
 
     import polars as pl
 
@@ -28,16 +25,6 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
 
 logger = logging.getLogger(__name__)
-
-
-def translator_fingerprint(identity: Mapping[str, object]) -> str:
-    """Return the name of a translator's memory: 16 hex digits of the sha256 of the translator's settings.
-
-    Args:
-        identity: model digest, backend and its version, precision, search, languages, limits; valid for `canonical`.
-    """
-    text = json.dumps(canonical(identity), sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def whole_parts(
