@@ -17,13 +17,9 @@ if TYPE_CHECKING:
 
 
 def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = None) -> Path:
-    """Copy an intact artifact, manifest included, to a folder or, if the name ends in `.zip`, into an archive.
+    """Copy an intact artifact, manifest included, to a new folder or, if the name ends in `.zip`, into an archive.
 
-    Args:
-        store: the artifact's store.
-        ref: the artifact.
-        target: path that does not exist yet.
-        extra: folder with files to add to the copy; they replace files of the same name and are not in the manifest.
+    Files in the folder `extra` are added to the copy; they replace files of the same name and are not in the manifest.
 
     Raises:
         StoreWriteError: the target exists; nothing is overwritten.

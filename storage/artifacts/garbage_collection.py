@@ -165,17 +165,9 @@ def collect(
     left: Sequence[Path | str] = (),
     used_before: datetime | None = None,
 ) -> list[Manifest]:
-    """Delete the artifacts and the leftovers listed by the functions above.
+    """Delete the artifacts and the leftovers listed by the functions above; return the manifests of the artifacts.
 
-    Args:
-        store: store to delete from.
-        manifests: manifests of the artifacts to delete.
-        left: from `leftovers`.
-        used_before: artifacts used since this time are not deleted, because a run read them after they were listed;
-            neither are leased artifacts.
-
-    Returns:
-        The manifests of the deleted artifacts.
+    Leased artifacts, and artifacts used since `used_before`, are not deleted: a run read them after they were listed.
     """
     for path in left:
         if isinstance(path, str):

@@ -30,12 +30,7 @@ _FOLDER: Final = ".leases"
 
 
 def write_lease(store: Store, name: str, paths: Iterable[str]) -> None:
-    """Write or renew the lease `name`, which protects artifacts for an hour from now; they need not exist yet.
-
-    Args:
-        store: the store.
-        name: a name that no other process uses.
-        paths: `ArtifactRef.path` of the artifacts.
+    """Write or renew the lease `name` of a process, which protects artifacts by their paths for an hour from now.
 
     Raises:
         StoreWriteError: the store cannot be written.

@@ -24,14 +24,10 @@ _DEEPEST = 3  # <kind>/<nested kind>/<key>
 
 
 def artifact_refs(store: Store, kind: str | None) -> list[ArtifactRef]:
-    """Return references to all folders with a manifest, sorted by path; manifests are not read.
+    """Return the artifacts of a kind and of the kinds nested in it, or all, sorted by path; manifests are not read.
 
     A folder with a manifest but without an artifact's name is skipped with a warning. Folders inside an artifact, for
     example a model with a manifest, are skipped silently.
-
-    Args:
-        store: the store.
-        kind: artifacts of this kind and of the kinds nested in it; all if None.
 
     Raises:
         OSError: a folder cannot be listed; an object store's client may raise other errors.

@@ -137,12 +137,7 @@ class Manifest(Record):
 
 
 def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
-    """Parse and validate a manifest.
-
-    Args:
-        text: bytes of the manifest.
-        where: path of the manifest, for messages.
-        ref: the artifact whose folder contains it.
+    """Parse and validate the manifest in the folder of `ref`; `where` is its path, for messages.
 
     Raises:
         NewerFormatError: its format is above `FORMAT`.

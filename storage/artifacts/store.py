@@ -110,12 +110,8 @@ class Store:
     def check(self, ref: ArtifactRef, *, every_byte: bool = False) -> Manifest:
         """Check that an artifact is undamaged and made from the inputs in the store; return its manifest.
 
-        Inputs that are no longer in the store are not compared.
-
-        Args:
-            ref: the artifact.
-            every_byte: hash every file now. By default an object store's checksums are trusted; files are hashed when
-                they are copied from it.
+        Inputs that are no longer in the store are not compared. An object store's checksums are trusted unless
+        `every_byte` is set, because files are hashed when they are copied from it.
 
         Raises:
             ArtifactMissingError: it does not exist.
@@ -161,9 +157,7 @@ class Store:
         return frame
 
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:
-        """Return all artifacts, or those of one kind and the kinds nested in it, sorted by path; none is checked.
-
-        A folder with a manifest but without an artifact's name is skipped with a warning.
+        """Return all artifacts, or those of a kind; see `artifact_refs`.
 
         Raises:
             StoreReadError: a part of the store cannot be listed.

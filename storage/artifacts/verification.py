@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
 
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
+_REMEDY: Final = "Delete the artifact or run its stage again."
 
 
 def put(fs: fsspec.AbstractFileSystem, source: Path, target: str, entry: FileEntry) -> None:
@@ -57,16 +58,10 @@ def _is_s3(fs: fsspec.AbstractFileSystem) -> bool:
     return "s3" in fs.protocol
 
 
-_REMEDY: Final = "Delete the artifact or run its stage again."
-
-
 def fault_of(store: Store, manifest: Manifest, *, every_byte: bool) -> str | None:
     """Return the fault of the first missing or changed file of an artifact; None if the artifact is intact.
 
-    Args:
-        store: the store of the artifact.
-        manifest: its manifest.
-        every_byte: hash files even if the store has a checksum.
+    With `every_byte`, files are hashed even if the store has a checksum.
 
     Raises:
         StoreReadError: the store cannot be read.
