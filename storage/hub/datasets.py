@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shutil
 import tarfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
@@ -104,29 +105,24 @@ def _prepare(table: HubTable) -> Path:
     marker = f"{table.hub_id}@{listed.commit}/"
     paths = [str(file).removeprefix(_AT).removeprefix(marker) for files in splits.values() for file in files]
     _sources(table).fetch(listed, [path for path in dict.fromkeys(paths) if path in listed.files])
-    retried(f"{table.hub_id}@{listed.commit[:12]}", lambda: _explained(table, builder.download_and_prepare))
+    _asked(table, listed, builder.download_and_prepare)
     return Path(builder.cache_dir)
 
 
 def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
-    """Return the builder of a configuration at the table's commit, after reading the README but no data.
-
-    Raises:
-        HubError: the configuration does not exist, has no files, or has files of an unsupported format.
-    """
+    """Return the builder of a configuration at the table's commit, after reading the README but no data."""
     # Ask even if the listing is cached: without a Hub this fails within a second, `datasets` only after minutes.
     listed = _sources(table).ask(str(table.revision))
-    address = f"{table.hub_id}@{listed.commit[:12]}"
     # Fetch first, because `datasets` does not report why a repository was refused.
     _sources(table).fetch(listed, [name for name in ("README.md",) if name in listed.files])
-    builder = retried(address, lambda: _explained(table, lambda: _load(table, listed.commit)))
+    builder = _asked(table, listed, partial(_load, table, listed.commit))
     if builder.name not in _FORMATS:
         raise HubError(
             f"{table.address}: its files have the format {builder.name}, expected one of {', '.join(_FORMATS)}",
             "convert them and set `path`",
         )
     if builder.name == "csv":
-        builder = retried(address, lambda: _explained(table, lambda: _load(table, listed.commit, **_AS_WRITTEN)))
+        builder = _asked(table, listed, partial(_load, table, listed.commit, **_AS_WRITTEN))
     return builder, listed
 
 
@@ -140,12 +136,12 @@ def _load(table: HubTable, commit: str, **settings: object) -> DatasetBuilder:
     )
 
 
-def _explained(table: HubTable, call: Callable[[], T]) -> T:
-    """Return the result of a call of `datasets`, with its errors explained.
+def _asked(table: HubTable, listed: Listing, call: Callable[[], T]) -> T:
+    """Return the result of a call of `datasets`, retried as requests to the Hub are, with its own errors explained."""
+    return retried(f"{table.hub_id}@{listed.commit[:12]}", lambda: _explained(table, call))
 
-    Raises:
-        HubError: `datasets` cannot read the repository. Errors of the Hub itself pass unchanged.
-    """
+
+def _explained(table: HubTable, call: Callable[[], T]) -> T:
     from datasets.exceptions import DatasetGenerationError, DatasetsError
 
     try:

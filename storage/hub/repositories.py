@@ -13,7 +13,7 @@ import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.filesystem.atomic import whole
@@ -97,7 +97,7 @@ class Repository:
         return commit
 
     def listing(self, revision: str | None) -> Listing:
-        """Return the files at a revision; errors as for `pinned`. A known commit needs no Hub."""
+        """Return the files at a revision, as `pinned`; a known commit needs no Hub."""
         from huggingface_hub._tree_cache import read_tree_cache
 
         commit = self.pinned(revision)
@@ -149,18 +149,16 @@ class Repository:
         return folder
 
     def _download(self, listed: Listing, wanted: Sequence[str]) -> None:
-        from huggingface_hub import hf_hub_download, snapshot_download  # slow to import, and most runs do not need it
+        from huggingface_hub import snapshot_download  # slow to import, and most runs do not need it
 
-        settings: dict[str, Any] = {
-            "repo_type": self.kind,
-            "revision": listed.commit,
-            "cache_dir": self.cache,
-            "etag_timeout": SECONDS_TO_ANSWER,
-        }
-        if len(wanted) == 1:
-            hf_hub_download(self.name, wanted[0], **settings)
-        else:
-            snapshot_download(self.name, allow_patterns=[glob.escape(path) for path in wanted], **settings)
+        snapshot_download(
+            self.name,
+            repo_type=self.kind,
+            revision=listed.commit,
+            cache_dir=self.cache,
+            etag_timeout=SECONDS_TO_ANSWER,
+            allow_patterns=[glob.escape(path) for path in wanted],
+        )
         folder = self.snapshot(listed.commit)
         broken = [path for path in wanted if not _matches(listed.files[path], folder / path)]
         for path in broken:
