@@ -16,10 +16,7 @@ def files_below(fs: fsspec.AbstractFileSystem, folder: str) -> Iterator[str]:
     """Yield the files below a folder, except hidden files and the contents of hidden folders.
 
     fsspec's own `walk` and `find` silently skip subfolders that cannot be listed. Links to folders are not followed.
-
-    Args:
-        fs: the file system.
-        folder: path in it, without a slash at the end.
+    The folder's path has no slash at the end.
 
     Raises:
         OSError: a folder cannot be listed; an object store's client may raise other errors.

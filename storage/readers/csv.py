@@ -37,11 +37,7 @@ _QUOTED: Final = re.compile('"[^"]*"')
 
 
 def columns(path: str, *, quoted: bool) -> tuple[str, ...]:
-    """Return the names in the header line.
-
-    Args:
-        path: the file.
-        quoted: read CSV (`"` encloses fields, the header determines the separator); otherwise TSV.
+    """Return the names in the header line of TSV, or if `quoted` of CSV, whose header determines the separator.
 
     Raises:
         SourceError: the file is empty, or its header is not UTF-8, blank, badly quoted or has duplicate names.

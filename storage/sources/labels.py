@@ -150,8 +150,6 @@ def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
 def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
     report = ReadReport(path)
     frames = list(read_table(path, kind, Columns((), tuple(columns)), report))
-    if not frames:
-        raise SourceError(f"{path} contains no records, expected labelled text. Correct the file, or remove --labels.")
     report.check(_MAX_BAD_SHARE)
     # CSV has no null, so a blank cell counts as missing, like null in other formats.
     table = pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))
@@ -172,11 +170,7 @@ def _non_number(values: pl.Series) -> str | None:
 
 
 def _require_scores(path: str, values: pl.Series) -> None:
-    """Check that scores are finite and within a plausible scale.
-
-    Raises:
-        SourceError: names the first bad score and its row.
-    """
+    """Refuse scores that are not finite or outside a plausible scale."""
     wrong = (~(values.cast(pl.Float64).abs() <= _LARGEST_SCORE)).fill_null(value=False).arg_true()
     if len(wrong):
         row = int(wrong[0])

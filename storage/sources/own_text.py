@@ -138,11 +138,7 @@ class ReadingConfig(Record):
 
 
 def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield a source's records in reading order, file by file.
-
-    Args:
-        source: from `ReadingConfig.sources`.
-        report: counts what is read and rejected.
+    """Yield a source's records in reading order, file by file; `report` counts what is read and rejected.
 
     Yields:
         For each file, `text`, `title` and `document` (strings; title and document may be null), `file` and `record`
@@ -169,15 +165,10 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
 
 
 def check_named(path: str, mirror: str | None = None) -> None:
-    """Check that a file, folder or dataset of this name exists, without reading or fetching it.
-
-    Args:
-        path: as for `ReadingConfig.sources`.
-        mirror: folder that may contain datasets.
+    """Check that a file, folder or dataset exists, without reading or fetching it; see `ReadingConfig.sources`.
 
     Raises:
-        SourceError: nothing has this name; the message suggests the nearest.
-        AssetError: no such embedded asset.
+        SourceError, AssetError: nothing has this name; the message suggests the nearest.
         ValueError: an address contains a password.
     """
     spec = _dataset_of(without_password(path), mirror)

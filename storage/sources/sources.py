@@ -137,10 +137,7 @@ def resolve_sources(
 ) -> tuple[ResolvedSource, ...]:
     """Find a source and fingerprint it; each file format becomes a source, all with the same name.
 
-    Args:
-        spec: the source to find.
-        mirror: folder or fsspec address with `<name>/<split>.parquet`.
-        home: folder to use instead of HF_HOME; HF_HOME if None.
+    A `mirror` (folder or fsspec address) may contain `<name>/<split>.parquet`; `home` replaces HF_HOME.
 
     Raises:
         SourceError: it was found nowhere; the message lists the locations tried.
@@ -203,11 +200,7 @@ def mirrored_path(spec: SourceSpec) -> str:
 
 
 def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
-    """Return the files of the original distribution on a mirror; empty if it has none.
-
-    Raises:
-        SourceError: some files are missing, or a file is there twice.
-    """
+    """Return the files of the original distribution on a mirror; empty if it has none, an error if some are missing."""
     if mirror is None or declared is None:
         return ()
     fs, root = fsspec.url_to_fs(mirror)
