@@ -1,11 +1,9 @@
 """The artifact store: folders `<store>/<kind>/<key>/` that are complete or absent.
 
 Design choices
-- Without a manifest there is no artifact: `manifest.json` is written last, and a local folder appears by one rename
-  after fsync. An object store has no rename, so the manifest is uploaded last and names the folder of its publisher's
-  files; no upload changes a file that a manifest names.
+- Without a manifest there is no artifact: a local folder appears by one rename, and an object store's manifest is
+  uploaded last. It names the folder of its publisher's files, which no upload changes.
 - Publishing is idempotent: the second publisher of a key finds an intact artifact and drops its own copy.
-- Reading is checked (`verification`): manifests are validated, and files are hashed before use.
 - An artifact may be missing; a store that cannot be read is an error (`StoreReadError`).
 """
 

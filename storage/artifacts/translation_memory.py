@@ -1,12 +1,10 @@
 """Translation memory: stored translations, so that no translator translates a sentence twice.
 
 Design choices
-- One memory per translator. Its fingerprint covers everything that can change a translation and is part of the artifact
-  kind, `translations/<fingerprint>`.
-- A memory is a growing set of ordinary artifacts (parts). Each is published atomically, so the finished parts of a
-  killed run remain. Workers need no lock: in the worst case a sentence is published twice.
-- If a sentence is in several parts, the first part by name wins, so all readers of the same parts agree.
-- A damaged part is skipped with a warning; its sentences count as missing and are translated again.
+- One memory per translator: a growing set of artifacts (parts) of the kind `translations/<fingerprint>`, whose fingerprint
+  covers everything that can change a translation.
+- Each part is published atomically, so the finished parts of a killed run remain. Workers need no lock: in the worst
+  case a sentence is published twice. The first part by name then wins, so all readers of the same parts agree.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ def whole_parts(
 ) -> Iterator[tuple[ArtifactRef, pl.LazyFrame]]:
     """Yield the intact parts of a translator's memory by name with their rows, except those whose keys are in `seen`.
 
-    A sentence may appear twice.
+    A damaged part is skipped with a warning, so that its sentences are translated again.
     """
     for part in store.refs(f"translations/{fingerprint}"):
         if part.key in seen:

@@ -3,13 +3,8 @@
 Design choices
 - An artifact is intact if its manifest belongs to its folder, its tables have all parts and rows, and every listed file
   is a regular file in its folder with the published bytes.
-- Bytes are hashed once per process and file version. To look up a cached result, an object store's checksums suffice;
-  files read from it are hashed on this machine. Local files are always hashed: bit rot changes neither size nor time.
-- On S3, the publisher's SHA-256 is stored as the object's metadata, so a check costs a request and not a download. S3
-  itself computes the SHA-256 of a complete object only for single-part uploads, below some hundred megabytes. Bytes and
-  metadata are uploaded in one request (as rclone does with MD5), which the client guards by its own checksum. A
-  rewritten object loses the metadata and is hashed; a copy to another bucket retains it.
-- Files of other object stores are always hashed.
+- Bytes are hashed once per process and file version. On S3 the publisher's SHA-256 is the object's metadata, which
+  suffices to look up a cached result (docs/decisions.md); files are hashed when they are read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Read Hub datasets by `datasets.load_dataset`, as memory-mapped Arrow files in its cache, or from an archive.
 
 Design choices
-- A prepared configuration at a commit is complete or absent. So the cache is searched first, without a request to the
-  Hub, also for copies that other programs prepared. Raw files are fetched and checked before `datasets` reads them.
+- A prepared configuration at a commit is complete or absent, so the cache is searched first, without a request to the
+  Hub. Raw files are fetched and checked before `datasets` reads them.
 - No code of a repository runs: only the formats below are read.
 - An archive is fetched once, and the required files are unpacked into the same cache. A file gets the requested name,
   never the archive's, so no archive can write elsewhere.

@@ -1,8 +1,7 @@
 """Read CSV and TSV files with a header line, by Python's csv module.
 
 Design choices
-- Fields may be quoted in CSV; in TSV a quote is an ordinary character. A CSV's header determines the separator: in much
-  of Europe Excel writes semicolons, and other programs write tabs or bars. `csv.Sniffer` is wrong more often.
+- Fields may be quoted in CSV, whose header determines the separator; in TSV a quote is an ordinary character.
 - The csv module accepts a quote inside an unquoted field and knows line numbers. Polars' parser is five times as fast,
   but refuses such files without a line number. Both parsers could be combined only if they agreed on every file.
 """

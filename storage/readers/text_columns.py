@@ -9,7 +9,7 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.columns import Columns
-from storage.readers.formats import FORMATS, read_table, readable_columns
+from storage.readers.formats import FORMATS, columns_of, read_table
 from storage.readers.read_report import NAME_COLUMNS, ReadReport
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def first_records(path: str, kind: Format) -> pl.DataFrame:
     Raises:
         SourceError: the file has no records, or cannot be read.
     """
-    columns, report = readable_columns(path, kind), ReadReport(path)
+    columns, report = columns_of(path, kind, readable=True), ReadReport(path)
     if not columns:  # no column can be text, and the caller's error names all columns
         return pl.DataFrame()
     first = next(read_table(path, kind, Columns((), columns), report), pl.DataFrame())

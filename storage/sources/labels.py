@@ -11,7 +11,7 @@ from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
 from storage.readers.columns import Columns, known_shape
-from storage.readers.formats import Format, columns_of, format_of, read_table, readable_columns
+from storage.readers.formats import Format, columns_of, format_of, read_table
 from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import SAMPLE, is_prose, require_header
 from storage.record import Record
@@ -70,7 +70,7 @@ def label_source(path: str) -> LabelSource:
     """
     form = format_of(path)
     columns = columns_of(path, form)
-    table = _table(path, form, readable_columns(path, form))
+    table = _table(path, form, columns_of(path, form, readable=True))
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
     # Also consider unique values: 300 questions may share 15 answers.
     prose_once = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
