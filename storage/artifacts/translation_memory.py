@@ -1,8 +1,8 @@
 """Translation memory: stored translations, so that no translator translates a sentence twice.
 
 Design choices
-- One memory per translator: a growing set of artifacts (parts) of the kind `translations/<fingerprint>`, whose fingerprint
-  covers everything that can change a translation.
+- One memory per translator: a growing set of artifacts (parts) of the kind `translations/<fingerprint>`. All that can
+  change a translation changes the fingerprint.
 - Each part is published atomically, so the finished parts of a killed run remain. Workers need no lock: in the worst
   case a sentence is published twice. The first part by name then wins, so all readers of the same parts agree.
 """

@@ -69,7 +69,7 @@ class HubTable(Record):
     @property
     def repository(self) -> Repository:
         """The repository, with the cache in `home`."""
-        return Repository("dataset", self.hub_id, self.home / "hub" if self.home else None)
+        return Repository(kind="dataset", name=self.hub_id, cache=self.home / "hub" if self.home else None)
 
 
 def table_files(table: HubTable) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
 
 def _sources(table: HubTable) -> Repository:
     """Return the repository for raw files: `datasets` reads them from HF_HUB_CACHE, also if it writes into `home`."""
-    return Repository("dataset", table.hub_id)
+    return Repository(kind="dataset", name=table.hub_id)
 
 
 def _cache(table: HubTable) -> str | None:

@@ -11,14 +11,15 @@ from __future__ import annotations
 import glob
 import logging
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
+from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.filesystem.atomic import whole
 from storage.filesystem.digests import file_sha256
 from storage.hub.faults import CHANGED, retried
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,30 +34,20 @@ SECONDS_TO_ANSWER: Final = 10.0
 
 
 class Listing(NamedTuple):
-    """A repository at a commit.
-
-    Attributes:
-        commit: Full commit.
-        files: Path → size and digests, as in the Hub client's cache.
-    """
+    """A repository at a commit: path → size and digests, as in the Hub client's cache."""
 
     commit: str
     files: dict[str, TreeCacheEntry]
 
 
-@dataclass(frozen=True)
-class Repository:
-    """A repository on the Hub, and its folder in the Hub's cache.
-
-    Attributes:
-        kind: `model` or `dataset`.
-        name: `organisation/name`.
-        cache: The Hub's cache; HF_HUB_CACHE if None.
-    """
+class Repository(Record):
+    """A repository on the Hub, and its folder in the Hub's cache."""
 
     kind: Kind
     name: str
-    cache: Path | None = None
+    """`organisation/name`."""
+    cache: Annotated[Path | None, NotInKey] = None
+    """The Hub's cache; HF_HUB_CACHE if None."""
 
     @property
     def folder(self) -> Path:

@@ -61,7 +61,8 @@ def _model(cache: Path, wanted: str, own: str | None) -> Outcome:
     if own and (found := find_mirrored(own, hub_id, revision or None)) is not None:
         place = found.location
         return place.address if isinstance(place, MirroredModel) else str(place), "folder"
-    model = HubModel(hub_id=hub_id, commit=Repository("model", hub_id, cache).pinned(revision or None), cache=cache)
+    repository = Repository(kind="model", name=hub_id, cache=cache)
+    model = HubModel(name=hub_id, cache=cache, commit=repository.pinned(revision or None))
     known = model.check()
     model.fetched()
     return f"{MODEL}{hub_id}@{model.commit}", "kept" if known else "written"

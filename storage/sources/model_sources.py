@@ -107,7 +107,7 @@ def resolve_model(
     """
     if (found := _without_hub(spec, revision, mirror, cache)) is not None:
         return found
-    model = HubModel(hub_id=spec, commit=Repository("model", spec).pinned(revision))
+    model = HubModel(name=spec, commit=Repository(kind="model", name=spec).pinned(revision))
     try:
         model.check()
     except SourceError as error:
