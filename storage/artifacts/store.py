@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import shutil
 import uuid
 from contextlib import contextmanager, suppress
@@ -21,11 +22,10 @@ import fsspec
 import polars as pl
 
 from storage.artifacts.draft import Draft
-from storage.artifacts.listing import artifact_refs
 from storage.artifacts.manifest import Manifest, Provenance, parse_manifest
-from storage.artifacts.refs import ArtifactRef
+from storage.artifacts.refs import ADDRESS, ArtifactRef
 from storage.artifacts.schemas import check_schema
-from storage.artifacts.verification import fault_of, local_folder, local_manifest, put
+from storage.artifacts.verification import fault_of, local_copy, local_manifest, put
 from storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
@@ -35,6 +35,7 @@ from storage.errors import (
     StoreWriteError,
 )
 from storage.filesystem.atomic import renamed, sync
+from storage.filesystem.folders import files_below
 from storage.filesystem.names import MANIFEST
 from storage.filesystem.os_errors import explain_full_disk, reading, writing
 from storage.filesystem.urls import without_password
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 logger = logging.getLogger(__name__)
+
+_DEEPEST = 3  # <kind>/<nested kind>/<key>
 
 
 class Store:
@@ -118,7 +121,8 @@ class Store:
             StoreReadError: the store cannot be read.
         """
         manifest = self.manifest(ref)  # read it once: another publisher may replace it at any time
-        if fault := fault_of(self, manifest, every_byte=every_byte):
+        local = self.local is not None
+        if fault := fault_of(self.fs, self.path(ref), manifest, local=local, every_byte=every_byte):
             raise CorruptArtifactError(fault)
         for source in manifest.provenance.inputs.values():
             try:
@@ -135,7 +139,7 @@ class Store:
 
     def fetch(self, ref: ArtifactRef) -> Path:
         """Return a local folder with the artifact's checked files; a remote artifact is copied to the cache first."""
-        return local_folder(self, self.check(ref))
+        return self._folder(self.check(ref))
 
     def scan(self, ref: ArtifactRef, table: str | None = None) -> pl.LazyFrame:
         """Return a table of an artifact as a lazy frame; by default the table of its kind.
@@ -146,7 +150,7 @@ class Store:
         """
         name = table or ref.kind.partition("/")[0]
         manifest = self.check(ref)
-        folder = local_folder(self, manifest)
+        folder = self._folder(manifest)
         parts = [folder / file for file in manifest.parts(name)]
         if not parts:
             raise ArtifactMissingError(f"{ref} has no table {name!r}; it contains {', '.join(sorted(manifest.files))}")
@@ -155,13 +159,30 @@ class Store:
         return frame
 
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:
-        """Return all artifacts, or those of a kind; see `artifact_refs`.
+        """Return all artifacts, or those of a kind and the kinds nested in it, sorted by path; none is checked.
+
+        A folder with a manifest but without an artifact's name is skipped with a warning. Folders inside an artifact,
+        for example a model with a manifest, are skipped silently.
 
         Raises:
-            StoreReadError: a part of the store cannot be listed.
+            StoreReadError: a folder cannot be listed; garbage collection needs a complete list.
         """
-        with reading(self.url):
-            return artifact_refs(self, kind)
+        folder = f"{self.root}/{kind}" if kind else self.root
+        files: list[str] = []
+        with reading(self.url), suppress(FileNotFoundError):
+            files += list(_manifests(self.root, folder) if self.local is not None else files_below(self.fs, folder))
+        below = (file[len(self.root) + 1 :] for file in files)
+        refs = []
+        for path in sorted({file.removesuffix(f"/{MANIFEST}") for file in below if file.endswith(f"/{MANIFEST}")}):
+            artifact = ADDRESS.match(path)
+            if artifact is not None and artifact.end() == len(path):
+                refs.append(ArtifactRef(kind=artifact["kind"], key=artifact["key"]))
+            elif artifact is None and 1 <= path.count("/") < _DEEPEST:
+                logger.warning(
+                    "%s is not named <kind>/<64 hex digits>, so it is not an artifact. Move it out of the store.",
+                    repr(path)[1:-1],
+                )
+        return refs
 
     @contextmanager
     def draft(self, ref: ArtifactRef, provenance: Provenance) -> Iterator[Draft]:
@@ -279,8 +300,28 @@ class Store:
             return  # another run published the same key in the meantime
         self.fs.pipe_file(f"{target}/{MANIFEST}", manifest.model_dump_json(indent=1).encode())
 
+    def _folder(self, manifest: Manifest) -> Path:
+        """Return a local folder with an artifact's files; those of a remote store are copied to its cache first."""
+        if self.local is not None:
+            return self.local / manifest.ref.path / manifest.place
+        return local_copy(self.fs, self.path(manifest.ref), manifest, self.cache)
+
     def _record(self, ref: ArtifactRef) -> str:
         return f"{self.root}/.records/{ref.path}.json"
+
+
+def _manifests(root: str, below: str) -> Iterator[str]:
+    """Yield the paths of local manifests (files or folders) down to the depth of artifacts; follow links to folders."""
+    for folder, folders, files in os.walk(below, onerror=_refuse, followlinks=True):
+        if MANIFEST in (*folders, *files):
+            yield f"{folder}/{MANIFEST}"
+        depth = folder[len(root) :].count("/")
+        folders[:] = [name for name in folders if not name.startswith(".") and depth < _DEEPEST]
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def _made(folder: Path) -> Path:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import fsspec
 
     from storage.artifacts.manifest import FileEntry, Manifest
-    from storage.artifacts.store import Store
 
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
 _REMEDY: Final = "Delete the artifact or run its stage again."
@@ -53,15 +52,17 @@ def _is_s3(fs: fsspec.AbstractFileSystem) -> bool:
     return "s3" in fs.protocol
 
 
-def fault_of(store: Store, manifest: Manifest, *, every_byte: bool) -> str | None:
-    """Return the fault of the first missing or changed file of an artifact; None if the artifact is intact.
+def fault_of(
+    fs: fsspec.AbstractFileSystem, folder: str, manifest: Manifest, *, local: bool, every_byte: bool
+) -> str | None:
+    """Return the fault of the first missing or changed file in an artifact's folder; None if the artifact is intact.
 
     With `every_byte`, files are hashed even if the store has a checksum.
 
     Raises:
         StoreReadError: the store cannot be read.
     """
-    folder, expected = store.path(manifest.ref), tables_of(manifest.kind)
+    expected = tables_of(manifest.kind)
     if expected and not any(table in manifest.tables for table in expected):
         return f"{folder}/{MANIFEST}: lists no table {' or '.join(expected)}. {_REMEDY}"
     rows: dict[str, int | None] = {}
@@ -69,7 +70,7 @@ def fault_of(store: Store, manifest: Manifest, *, every_byte: bool) -> str | Non
         path = manifest.where(name)
         try:
             with reading(f"{folder}/{path}"):
-                fault, rows[name] = _file_fault(store, folder, path, entry, every_byte=every_byte)
+                fault, rows[name] = _file_fault(fs, folder, path, entry, local=local, every_byte=every_byte)
         except (FileNotFoundError, NotADirectoryError):
             fault = "missing, although the manifest lists it"
         if fault:
@@ -100,46 +101,43 @@ def local_manifest(path: Path) -> bytes:
 
 
 def _file_fault(
-    store: Store, folder: str, name: str, entry: FileEntry, *, every_byte: bool
+    fs: fsspec.AbstractFileSystem, folder: str, name: str, entry: FileEntry, *, local: bool, every_byte: bool
 ) -> tuple[str | None, int | None]:
     """Return the fault of a file, and its row count if it is a table part; None if it was not read."""
-    if store.local is not None and (kind := irregular(Path(folder), name)) is not None:
+    if local and (kind := irregular(Path(folder), name)) is not None:
         return f"{kind}, expected a regular file", 0
-    if not every_byte and _has_checksum(store.fs, f"{folder}/{name}", entry):
+    if not every_byte and _has_checksum(fs, f"{folder}/{name}", entry):
         return None, None
-    content = version_content(store.fs, f"{folder}/{name}")
+    content = version_content(fs, f"{folder}/{name}")
     if content.sha256 != entry.sha256:
         return f"sha256 {content.sha256[:12]}…, expected {entry.sha256[:12]}… from the manifest", 0
     return None, content.rows or 0
 
 
-def local_folder(store: Store, manifest: Manifest) -> Path:
-    """Return a local folder with an artifact's files; those of a remote store are copied to its cache first.
+def local_copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, cache: Path) -> Path:
+    """Return a folder in the cache with an artifact's files, which are copied from its folder `source` if necessary.
 
     Raises:
         CorruptArtifactError: a copied file differs from the manifest.
         StoreReadError: a file cannot be read from the store.
     """
-    if store.local is not None:
-        return store.local / manifest.ref.path / manifest.place
-    folder = store.cache / manifest.ref.path / manifest.digest[:16]
+    folder = cache / manifest.ref.path / manifest.digest[:16]
     if describe_files(folder) != manifest.files:
         shutil.rmtree(folder, ignore_errors=True)
         with whole(folder, first_stays=True) as made:
-            _copy(store, manifest, made)
+            _copy(fs, source, manifest, made)
     with suppress(OSError):  # the copy may belong to another user
         os.utime(folder)  # the time of last use, for garbage collection
     return folder
 
 
-def _copy(store: Store, manifest: Manifest, folder: Path) -> None:
+def _copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, folder: Path) -> None:
     """Copy the files of an artifact to a local folder and verify their hashes."""
-    source = store.path(manifest.ref)
     for name in manifest.files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         try:
             with reading(source):
-                store.fs.get_file(f"{source}/{manifest.where(name)}", str(folder / name))
+                fs.get_file(f"{source}/{manifest.where(name)}", str(folder / name))
         except FileNotFoundError as error:
             raise CorruptArtifactError(
                 f"{source}/{manifest.where(name)}: deleted since it was checked. {_REMEDY}"
