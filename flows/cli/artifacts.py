@@ -16,7 +16,6 @@ from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import Output, StoreUrl
 from flows.cli.terminal.printing import print_json
 from flows.run_context import run_context_of
-from storage.artifacts.export import export as write_copy
 from storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
 from storage.artifacts.lookup import check_kind, find
 from storage.errors import (
@@ -210,7 +209,7 @@ def export(
         written = export_figures(opened, ref, target, form)
     else:
         with additions(opened, ref, onnx=onnx) as extra:
-            written = write_copy(opened, ref, target, extra)
+            written = opened.export(ref, target, extra)
     if output.json:
         print_json({"artifact": ref.path, "written": written})
     else:

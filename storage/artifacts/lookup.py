@@ -51,8 +51,8 @@ def find(store: Store, text: str) -> ArtifactRef:
         check_kind(store, kind)
     if key == LATEST:
         return _latest(store, kind)
-    matching = _exact(kind, [ref for ref in store.refs(kind or None) if key and ref.key.startswith(key)])
-    if not matching and kind and key:
+    matching = _exact(kind, [ref for ref in store.refs(kind or None) if ref.key.startswith(key)])
+    if not matching and kind:
         matching = [made.ref for made in readable_manifests(store, kind) if made.provenance.run.startswith(key)]
     if len(matching) != 1:
         names = ", ".join(map(str, matching[:5])) or "nothing"

@@ -34,7 +34,7 @@ from storage.errors import (
     StoreReadError,
     StoreWriteError,
 )
-from storage.filesystem.atomic import renamed, sync
+from storage.filesystem.atomic import renamed, sync, whole
 from storage.filesystem.folders import files_below
 from storage.filesystem.names import MANIFEST
 from storage.filesystem.os_errors import explain_full_disk, reading, writing
@@ -140,6 +140,32 @@ class Store:
     def fetch(self, ref: ArtifactRef) -> Path:
         """Return a local folder with the artifact's checked files; a remote artifact is copied to the cache first."""
         return self._folder(self.check(ref))
+
+    def export(self, ref: ArtifactRef, target: Path, extra: Path | None = None) -> Path:
+        """Copy an intact artifact, manifest included, to a new folder or, if the name ends in `.zip`, into an archive.
+
+        Files in the folder `extra` are added; they replace files of the same name and are not in the manifest.
+
+        Raises:
+            StoreWriteError: the target exists; nothing is overwritten.
+            ArtifactMissingError, CorruptArtifactError: the artifact is missing or damaged.
+        """
+        if target.exists():
+            raise StoreWriteError(f"{target} already exists. Name a new folder or archive.")
+        manifest = self.check(ref)
+        source, zipped = self._folder(manifest), target.suffix == ".zip"
+        with whole(target) as made:
+            folder = made.with_suffix("") if zipped else made
+            for name in manifest.files:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source / name, folder / name)
+            if extra is not None:
+                shutil.copytree(extra, folder, dirs_exist_ok=True)
+            beside = manifest.model_copy(update={"place": ""})  # in a copy, the files are next to the manifest
+            (folder / MANIFEST).write_text(beside.model_dump_json(indent=1), encoding="utf-8")
+            if zipped:
+                shutil.make_archive(str(folder), "zip", folder)
+        return target
 
     def scan(self, ref: ArtifactRef, table: str | None = None) -> pl.LazyFrame:
         """Return a table of an artifact as a lazy frame; by default the table of its kind.

@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 
 from storage.artifacts import draft as drafts
-from storage.artifacts.export import export
 from storage.artifacts.garbage_collection import leftovers
 from storage.artifacts.refs import ArtifactRef, ViewsRef
 from storage.artifacts.schemas import TRANSLATIONS
@@ -237,13 +236,13 @@ def test_a_draft_that_was_deleted_under_its_stage_is_an_error(store):
 
 def test_export_to_folder_and_zip(store, tmp_path):
     ref = put(store)
-    folder = export(store, ref, tmp_path / "out")
+    folder = store.export(ref, tmp_path / "out")
     assert pl.read_parquet(folder / "views-00000.parquet").equals(VIEWS)
     assert (folder / MANIFEST).exists()
-    archive = export(store, ref, tmp_path / "out.zip")
+    archive = store.export(ref, tmp_path / "out.zip")
     assert sorted(zipfile.ZipFile(archive).namelist()) == [MANIFEST, "views-00000.parquet"]
     with pytest.raises(StoreWriteError, match="already exists"):
-        export(store, ref, folder)
+        store.export(ref, folder)
 
 
 def test_a_manifest_is_utf_8_whatever_the_machine_s_language(store):

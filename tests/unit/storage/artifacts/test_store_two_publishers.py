@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
-from storage.artifacts.export import export
 from storage.artifacts.garbage_collection import collect, leftovers
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ViewsRef
@@ -145,7 +144,7 @@ def test_a_copy_on_a_disk_is_read_and_an_export_has_its_files_beside_the_manifes
     assert [ref.path for ref in copy.refs()] == [REF.path]
     for source in (store, copy):
         made = tmp_path / "store" / REF.path
-        export(source, REF, made)
+        source.export(REF, made)
         assert {path.name for path in made.iterdir()} == {MANIFEST, "log.txt", "views-00000.parquet"}
         again = Store(str(tmp_path / "store"))
         assert damage(again, REF) is None
