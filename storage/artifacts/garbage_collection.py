@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from storage.artifacts.leases import expired_leases, leased
+from storage.artifacts.leases import leases
 from storage.artifacts.refs import ADDRESS, ArtifactRef
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError
 from storage.filesystem.atomic import last_changed
@@ -54,7 +54,7 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
     """
     manifests = _all_manifests(store)
     old = {path for path, manifest in manifests.items() if now - _last_used(store, manifest) > older_than}
-    in_use = leased(store, now)
+    in_use, _ = leases(store, now)
     pending = [
         manifest
         for path, manifest in manifests.items()
@@ -114,10 +114,11 @@ def leftovers(store: Store, older_than: timedelta, now: datetime) -> list[Path |
     limit = now.timestamp() - max(older_than, _MAX_PAUSE).total_seconds()
     unfinished = (path for pattern in _UNFINISHED for path in store.workplace.glob(pattern))
     folders = sorted(folder for folder in unfinished if last_changed(folder) < limit)
+    _, expired = leases(store, now)
     if store.local is None:  # a local folder needs no copy, and appears complete, by a rename
         uploads = _forgotten_uploads(store, now - max(older_than, _MAX_RUN))
-        return [*folders, *sorted(_unused_copies(store, older_than, now)), *uploads, *expired_leases(store, now)]
-    return [*folders, *expired_leases(store, now)]
+        return [*folders, *sorted(_unused_copies(store, older_than, now)), *uploads, *expired]
+    return [*folders, *expired]
 
 
 def _unused_copies(store: Store, older_than: timedelta, now: datetime) -> Iterator[Path]:
@@ -177,7 +178,8 @@ def collect(
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)  # a file or link found at the path of an artifact
-    deleted, in_use = [], leased(store, datetime.now(UTC))
+    deleted = []
+    in_use, _ = leases(store, datetime.now(UTC))
     for manifest in manifests:
         if manifest.ref.path in in_use:
             continue

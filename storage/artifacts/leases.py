@@ -18,7 +18,7 @@ from storage.filesystem.folders import files_below
 from storage.filesystem.os_errors import reading, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from datetime import datetime
 
     from storage.artifacts.store import Store
@@ -54,43 +54,27 @@ def release(store: Store, name: str) -> None:
         store.fs.rm_file(f"{store.root}/{_FOLDER}/{name}.json")
 
 
-def leased(store: Store, now: datetime) -> set[str]:
-    """Return the paths of the artifacts that leases protect.
+def leases(store: Store, now: datetime) -> tuple[set[str], list[str]]:
+    """Return the paths of the artifacts that leases protect, and the names of expired leases, relative to the store.
 
     Raises:
         StoreReadError: a lease cannot be read, so the artifacts that it protects are unknown.
     """
     paths: set[str] = set()
-    for name, modified in _leases(store):
-        if now - modified <= EXPIRES:
+    expired = []
+    with reading(store.url), suppress(FileNotFoundError):
+        for path in sorted(files_below(store.fs, f"{store.root}/{_FOLDER}")):
+            if not path.endswith(".json"):
+                continue
             with suppress(FileNotFoundError):  # released in the meantime
-                paths |= _paths_of(store, name)
-    return paths
+                if now - store.fs.modified(path) > EXPIRES:
+                    expired.append(path.removeprefix(f"{store.root}/"))
+                else:
+                    paths |= _paths_of(store, path)
+    return paths, expired
 
 
-def expired_leases(store: Store, now: datetime) -> list[str]:
-    """Return the names of expired leases, relative to the store.
-
-    Raises:
-        StoreReadError: the store cannot be listed.
-    """
-    return sorted(name for name, modified in _leases(store) if now - modified > EXPIRES)
-
-
-def _leases(store: Store) -> Iterator[tuple[str, datetime]]:
-    with reading(store.url):
-        try:
-            found = list(files_below(store.fs, f"{store.root}/{_FOLDER}"))
-        except FileNotFoundError:
-            return
-        for path in found:
-            if path.endswith(".json"):
-                with suppress(FileNotFoundError):  # released in the meantime
-                    yield f"{_FOLDER}/{path.rpartition('/')[2]}", store.fs.modified(path)
-
-
-def _paths_of(store: Store, name: str) -> set[str]:
-    path = f"{store.root}/{name}"
+def _paths_of(store: Store, path: str) -> set[str]:
     with reading(path):
         text = store.fs.cat_file(path)
     try:

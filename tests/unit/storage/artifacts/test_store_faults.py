@@ -14,7 +14,7 @@ from moto.server import DomainDispatcherApplication, create_backend_app
 from s3fs import S3FileSystem
 
 from storage.artifacts.garbage_collection import collectable, leftovers
-from storage.artifacts.leases import leased, release, write_lease
+from storage.artifacts.leases import leases, release, write_lease
 from storage.artifacts.refs import ViewsRef
 from storage.artifacts.store import Store
 from storage.errors import CorruptArtifactError, StorageError, StoreReadError
@@ -76,7 +76,7 @@ def read(store):
 def lend(store):
     write_lease(store, "process", [ref.path for ref in store.refs()])
     now = datetime.now(UTC)
-    found = leased(store, now)
+    found = leases(store, now)
     release(store, "process")
     return found
 
@@ -121,7 +121,7 @@ def test_leases_that_may_not_be_listed_are_not_none(s3, tmp_path):
     write_lease(store, "process", [REF.path])
     broken.fail(0, "403")
     with pytest.raises(StoreReadError):
-        leased(store, datetime.now(UTC))
+        leases(store, datetime.now(UTC))
 
 
 def test_a_file_that_goes_while_it_is_copied_is_a_damaged_artifact(s3, tmp_path):
