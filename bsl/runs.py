@@ -17,9 +17,9 @@ from flows import adaptation, comparison, pipeline
 from flows.config import PipelineConfig, override
 from flows.recipes.adaptation import AdaptConfig
 from flows.run_context import run_context_of
-from flows.spelling import did_you_mean
 from storage.artifacts.lookup import find_reports
 from storage.artifacts.refs import ReportRef
+from storage.spelling import did_you_mean
 from tasks.embedding import python_encoders
 from tasks.evaluation import python_api
 from tasks.reporting.publish import page_of

@@ -78,7 +78,7 @@ def pins() -> tuple[HubPin, ...]:
 def look(pin: HubPin) -> PinStatus:
     """Compare a pin with the newest commit of its repository."""
     try:
-        repository = Repository(pin.kind, pin.name)
+        repository = Repository(kind=pin.kind, name=pin.name)
         newest = repository.listing(None)
         if pin.revision is None:
             return PinStatus(pin, "unpinned", newest.commit, pin.reason or "no reason is recorded")

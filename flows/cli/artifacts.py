@@ -16,15 +16,7 @@ from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import Output, StoreUrl
 from flows.cli.terminal.printing import print_json
 from flows.run_context import run_context_of
-from storage.artifacts.export import export as write_copy
-from storage.artifacts.garbage_collection import (
-    collect,
-    collectable,
-    forgotten_loans,
-    leftovers,
-    readable_manifests,
-    unused_copies,
-)
+from storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
 from storage.artifacts.lookup import check_kind, find
 from storage.errors import (
     ArtifactMissingError,
@@ -177,19 +169,18 @@ def gc(
     opened = _open(store)
     older, now = age(older_than), datetime.now(UTC)
     manifests = collectable(opened, older, now)
-    folders = [*leftovers(opened, older), *unused_copies(opened, older)]
-    loans = forgotten_loans(opened, older, now)
-    leftover = [*map(str, folders), *(f"{opened.url}/{loan}" for loan in loans)]
+    left = leftovers(opened, older, now)
+    names = [f"{opened.url}/{path}" if isinstance(path, str) else str(path) for path in left]
     if not output.json:
         _print(manifests, opened.url)
-        for name in leftover:
+        for name in names:
             print(f"leftover {name}")
     if delete:
-        manifests = collect(opened, manifests, folders, loans, now - older)
-    counts = f"{len(manifests)} artifacts and {len(leftover)} leftovers"
+        manifests = collect(opened, manifests, left, now - older)
+    counts = f"{len(manifests)} artifacts and {len(names)} leftovers"
     if output.json:
         rows = [_row(manifest) for manifest in manifests]
-        print_json({"artifacts": rows, "leftovers": leftover, "deleted": delete})
+        print_json({"artifacts": rows, "leftovers": names, "deleted": delete})
     else:
         print(f"deleted {counts}" if delete else f"{counts} can be deleted; add --delete")
 
@@ -218,7 +209,7 @@ def export(
         written = export_figures(opened, ref, target, form)
     else:
         with additions(opened, ref, onnx=onnx) as extra:
-            written = write_copy(opened, ref, target, extra)
+            written = opened.export(ref, target, extra)
     if output.json:
         print_json({"artifact": ref.path, "written": written})
     else:

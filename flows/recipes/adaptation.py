@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, changed, trips_of
-from flows.spelling import did_you_mean
 from models.corpus.passages import HoldOutConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -18,6 +17,7 @@ from models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
 from models.views.config import AugmentConfig, CropView, TranslatedView
 from models.views.pairs import PairConfig, ViewPair
 from storage.sources.own_text import ReadingConfig
+from storage.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from models.corpus.labels import Use

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from flows.recipes import RECIPES, recipe
 from flows.recipes.isbert import TASKS
 from flows.recipes.untrained import GLOVE
-from flows.spelling import did_you_mean
 from storage.assets.embedded import EMBEDDED
+from storage.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

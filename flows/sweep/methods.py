@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from flows.recipes.shared import ANCHOR
-from flows.spelling import did_you_mean
 from models.encoder.config import CNNConfig
 from models.objectives.config import (
     BarlowConfig,
@@ -26,6 +25,7 @@ from models.objectives.config import (
 )
 from models.training.config import TrainingConfig
 from models.transforms.config import FlowConfig, WhiteningConfig
+from storage.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

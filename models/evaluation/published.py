@@ -17,12 +17,13 @@ the dev set.
 from __future__ import annotations
 
 import csv
-import difflib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
+
+from storage.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,10 +98,8 @@ def rows_of(system: str) -> list[PublishedRow]:
             rows.setdefault((row.suite, row.metric, row.protocol), row)
     if not rows:
         names = list(dict.fromkeys(row.system for row in published_rows()))
-        near = difflib.get_close_matches(system, names, n=3)
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(
-            f"unknown published system {system!r}.{hint} Column `row` of models/evaluation/published.csv lists all "
-            f"{len(names)}."
+            f"unknown published system {system!r}.{did_you_mean(system, names, most=3)} Column `row` of "
+            f"models/evaluation/published.csv lists all {len(names)}."
         )
     return list(rows.values())

@@ -47,30 +47,24 @@ class Draft:
         self._started = time.monotonic()
 
     def write(self, frame: pl.DataFrame, table: str | None = None) -> None:
-        """Append one Parquet part (zstd) to a table; equal frames give equal bytes.
-
-        Args:
-            frame: columns as declared in `storage.artifacts.schemas`.
-            table: name of the table; the artifact's kind by default.
-
-        Raises:
-            SchemaError: the columns differ from the declared ones.
-            StoreWriteError: the disk is full or read-only.
-        """
-        self._append(frame.lazy(), frame.height, table)
+        """Append a frame as one part; see `write_all`."""
+        self.write_all((frame,), table)
 
     def write_all(self, frames: Iterable[pl.DataFrame], table: str | None = None) -> int:
-        """Append frames as one part, one frame in memory at a time; the bytes equal `write` of their concatenation.
+        """Append frames as one Parquet part (zstd), one frame in memory at a time.
+
+        The bytes depend only on the rows, not on their division into frames.
 
         Args:
-            frames: frames with the same columns; at least one, which may be empty.
-            table: as for `write`.
+            frames: frames with the columns declared in `storage.artifacts.schemas`; at least one, which may be empty.
+            table: name of the table; the artifact's kind by default.
 
         Returns:
             The number of rows of the part.
 
         Raises:
-            SchemaError, StoreWriteError: as `write`.
+            SchemaError: the columns differ from the declared ones.
+            StoreWriteError: the disk is full or read-only.
             ValueError: there are no frames.
         """
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
@@ -86,7 +80,16 @@ class Draft:
                 latest, rows = frame, rows + frame.height
             if latest is None:
                 raise ValueError(f"{self.ref}: no frames, expected at least one, which may be empty")
-            self._append(pl.concat([*parts, latest.lazy()]), rows, table)
+            whole = pl.concat([*parts, latest.lazy()]) if parts else latest.lazy()
+            name, schema = self._name(table), whole.collect_schema()
+            check_schema(name, schema, f"part of {self.ref}")
+            number = self._parts.get(name, 0)
+            with writing(self.folder):
+                path = self.folder / f"{name}-{number:05}.parquet"
+                whole.sink_parquet(path, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+        self._parts[name] = number + 1
+        before = self._tables[name].rows if name in self._tables else 0
+        self._tables[name] = TableEntry(rows=before + rows, columns={key: str(kind) for key, kind in schema.items()})
         return rows
 
     def scan(self, table: str | None = None) -> pl.LazyFrame:
@@ -95,20 +98,6 @@ class Draft:
 
     def _name(self, table: str | None) -> str:
         return table or self.ref.kind.partition("/")[0]
-
-    def _append(self, frame: pl.LazyFrame, rows: int, table: str | None) -> None:
-        name = self._name(table)
-        schema = frame.collect_schema()
-        check_schema(name, schema, f"part of {self.ref}")
-        part = self._parts.get(name, 0)
-        with writing(self.folder):
-            frame.sink_parquet(
-                self.folder / f"{name}-{part:05}.parquet", compression="zstd", row_group_size=ROW_GROUP_ROWS
-            )
-        self._parts[name] = part + 1
-        before = self._tables[name].rows if name in self._tables else 0
-        columns = {column: str(dtype) for column, dtype in schema.items()}
-        self._tables[name] = TableEntry(rows=before + rows, columns=columns)
 
     def note(self, figures: Mapping[str, JsonValue]) -> None:
         """Add measurements to the manifest."""

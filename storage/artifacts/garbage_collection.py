@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import logging
-import re
 import shutil
-import time
 from collections import defaultdict
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from storage.artifacts.leases import expired_leases, leased
-from storage.artifacts.refs import ArtifactRef
+from storage.artifacts.leases import leases
+from storage.artifacts.refs import ADDRESS, ArtifactRef
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError
 from storage.filesystem.atomic import last_changed
 from storage.filesystem.names import MANIFEST
 from storage.filesystem.os_errors import reading, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from storage.artifacts.manifest import Manifest
@@ -27,10 +25,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
+_UNFINISHED = (".staging/*", ".scratch/*/*", ".trash/*")
 _ROOTS = ("report", "evaluation", "reproduction", "sweep", "study", "field")  # earlier versions made the last two
-_ARTIFACT = re.compile(r"[a-z0-9_]+(/[a-z0-9-]+)?/[0-9a-f]{64}")
-_FILE = re.compile(r"(?P<kind>[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})??)/(?P<key>[0-9a-f]{64})/(?P<name>.+)")
 _MAX_PAUSE = timedelta(days=1)  # a stage may compute this long between two files
 _MAX_RUN = timedelta(days=30)  # a run may use an uploaded object until its last shard is done
 
@@ -58,7 +54,7 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
     """
     manifests = _all_manifests(store)
     old = {path for path, manifest in manifests.items() if now - _last_used(store, manifest) > older_than}
-    in_use = leased(store, now)
+    in_use, _ = leases(store, now)
     pending = [
         manifest
         for path, manifest in manifests.items()
@@ -102,61 +98,51 @@ def _last_used(store: Store, manifest: Manifest) -> datetime:
     return max(used, manifest.created_at) if used else manifest.created_at
 
 
-def leftovers(store: Store, older_than: timedelta) -> list[Path]:
-    """Return old folders of killed runs: staging, state of unfinished stages, replaced artifacts.
+def leftovers(store: Store, older_than: timedelta, now: datetime) -> list[Path | str]:
+    """Return what ended processes left: local folders, and the names of files in the store.
 
-    A folder's age is the age of its newest file. Folders younger than a day are excluded: their stage may still run.
-    """
-    limit = time.time() - max(older_than, _MAX_PAUSE).total_seconds()
-    folders = [path for pattern in _LEFTOVERS for path in store.workplace.glob(pattern)]
-    return sorted(folder for folder in folders if last_changed(folder) < limit)
+    The folders are staging, state of unfinished stages, replaced artifacts, and copies of an object store's artifacts
+    that are old or belong to a deleted artifact. A folder's age is the age of its newest file, or of a copy's last
+    read; folders younger than a day are excluded, because their stage may still run.
 
-
-def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
-    """Return local copies of an object store's artifacts that are old or belong to a deleted artifact.
-
-    Age is the time since the last read. Copies read within a day are excluded, because a stage may still use them.
+    The files are expired leases, and object-store files older than 30 days that no manifest lists: from killed uploads,
+    from publishers that lost a race, and from artifacts that were made again.
 
     Raises:
         StoreReadError: the store cannot be listed.
     """
-    if store.local is not None:
-        return []
+    limit = now.timestamp() - max(older_than, _MAX_PAUSE).total_seconds()
+    unfinished = (path for pattern in _UNFINISHED for path in store.workplace.glob(pattern))
+    folders = sorted(folder for folder in unfinished if last_changed(folder) < limit)
+    _, expired = leases(store, now)
+    if store.local is None:  # a local folder needs no copy, and appears complete, by a rename
+        uploads = _forgotten_uploads(store, now - max(older_than, _MAX_RUN))
+        return [*folders, *sorted(_unused_copies(store, older_than, now)), *uploads, *expired]
+    return [*folders, *expired]
+
+
+def _unused_copies(store: Store, older_than: timedelta, now: datetime) -> Iterator[Path]:
     existing = {ref.path for ref in store.refs()}
-    now = time.time()
-    found = []
-    for folder in (path for pattern in ("*/*/*", "*/*/*/*") for path in store.workplace.glob(pattern)):
+    for folder in (*store.workplace.glob("*/*/*"), *store.workplace.glob("*/*/*/*")):
         name = folder.parent.relative_to(store.workplace).as_posix()
-        if _ARTIFACT.fullmatch(name) is None:
-            continue
-        least = max(older_than, _MAX_PAUSE) if name in existing else _MAX_PAUSE
-        with suppress(FileNotFoundError):  # another collection deleted it
-            if now - folder.lstat().st_mtime > least.total_seconds():
-                found.append(folder)
-    return sorted(found)
-
-
-def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
-    """Return the names of expired leases, and of object-store files older than 30 days that no manifest lists.
-
-    Such files come from killed uploads, from publishers that lost a race, and from artifacts that were made again.
-    """
-    limit = now - max(older_than, _MAX_RUN)
-    return [*_forgotten_uploads(store, limit), *expired_leases(store, now)]
+        if ADDRESS.fullmatch(name):
+            least = max(older_than, _MAX_PAUSE) if name in existing else _MAX_PAUSE
+            with suppress(FileNotFoundError):  # another collection deleted it
+                if now.timestamp() - folder.lstat().st_mtime > least.total_seconds():
+                    yield folder
 
 
 def _forgotten_uploads(store: Store, before: datetime) -> list[str]:
     """Return the names of object-store files that no manifest lists and that were uploaded before a time."""
-    if store.local is not None:
-        return []  # a local folder appears complete, by a rename
     folders: defaultdict[ArtifactRef, set[str]] = defaultdict(set)
     with reading(store.url):
         try:
             paths = [path.removeprefix(f"{store.root}/") for path in store.fs.find(store.root)]
         except FileNotFoundError:
             return []
-        for file in filter(None, map(_FILE.fullmatch, paths)):
-            folders[ArtifactRef(kind=file["kind"], key=file["key"])].add(file["name"])
+        for path in paths:
+            if found := ADDRESS.match(path):
+                folders[ArtifactRef(kind=found["kind"], key=found["key"])].add(path[found.end() + 1 :])
         unlisted = (f"{ref.path}/{name}" for ref, names in folders.items() for name in _unlisted(store, ref, names))
         return [name for name in unlisted if store.fs.modified(f"{store.root}/{name}") < before]
 
@@ -177,36 +163,27 @@ def _unlisted(store: Store, ref: ArtifactRef, names: set[str]) -> list[str]:
 def collect(
     store: Store,
     manifests: Sequence[Manifest],
-    folders: Sequence[Path],
-    loans: Sequence[str] = (),
+    left: Sequence[Path | str] = (),
     used_before: datetime | None = None,
 ) -> list[Manifest]:
-    """Delete the artifacts, folders and files listed by the functions above.
+    """Delete the artifacts and the leftovers listed by the functions above; return the manifests of the artifacts.
 
-    Args:
-        store: store to delete from.
-        manifests: manifests of the artifacts to delete.
-        folders: leftover folders and unused copies.
-        loans: names of expired leases and forgotten uploads.
-        used_before: artifacts used since this time are not deleted, because a run read them after they were listed;
-            neither are leased artifacts.
-
-    Returns:
-        The manifests of the deleted artifacts.
+    Leased artifacts, and artifacts used since `used_before`, are not deleted: a run read them after they were listed.
     """
-    for loan in loans:
-        with writing(store.url):
-            store.fs.rm_file(f"{store.root}/{loan}")
-    deleted, in_use = [], leased(store, datetime.now(UTC))
+    for path in left:
+        if isinstance(path, str):
+            with writing(store.url):
+                store.fs.rm_file(f"{store.root}/{path}")
+        elif path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)  # a file or link found at the path of an artifact
+    deleted = []
+    in_use, _ = leases(store, datetime.now(UTC))
     for manifest in manifests:
         if manifest.ref.path in in_use:
             continue
         if used_before is None or _last_used(store, manifest) < used_before:
             store.remove(manifest.ref)
             deleted.append(manifest)
-    for folder in folders:
-        if folder.is_dir() and not folder.is_symlink():
-            shutil.rmtree(folder, ignore_errors=True)
-        else:
-            folder.unlink(missing_ok=True)  # a file or link found at the path of an artifact
     return deleted

@@ -51,6 +51,10 @@ def artifact_key(stage: str, kind: str, stage_version: int, arguments: Mapping[s
 
     The key includes the stage's name, because stages of equal kind, version and configuration make different artifacts.
     """
-    parts = [stage, kind, stage_version, canonical(arguments)]
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return fingerprint([stage, kind, stage_version, arguments])
+
+
+def fingerprint(value: object) -> str:
+    """Return the sha256 of a value's canonical JSON as 64 hex digits."""
+    text = json.dumps(canonical(value), sort_keys=True, ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

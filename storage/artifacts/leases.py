@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import uuid
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -19,10 +18,9 @@ from storage.filesystem.folders import files_below
 from storage.filesystem.os_errors import reading, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from datetime import datetime
 
-    from storage.artifacts.refs import ArtifactRef
     from storage.artifacts.store import Store
 
 logger = logging.getLogger(__name__)
@@ -31,81 +29,52 @@ EXPIRES: Final = timedelta(hours=1)
 _FOLDER: Final = ".leases"
 
 
-class Lease:
-    """A lease of one process on artifacts of one store."""
+def write_lease(store: Store, name: str, paths: Iterable[str]) -> None:
+    """Write or renew the lease `name` of a process, which protects artifacts by their paths for an hour from now.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._name = f"{_FOLDER}/{uuid.uuid4().hex}.json"
-        self._paths: set[str] = set()
-
-    def add(self, refs: Iterable[ArtifactRef]) -> bool:
-        """Add artifacts, which need not exist yet; `renew` protects them. Return False if none is new."""
-        new = {ref.path for ref in refs} - self._paths
-        self._paths = self._paths | new  # a new set: another thread may be writing the old one
-        return bool(new)
-
-    def renew(self) -> None:
-        """Write the lease, which protects its artifacts for an hour from now.
-
-        Raises:
-            StoreWriteError: the store cannot be written.
-        """
-        text = json.dumps(sorted(self._paths))
-        with writing(self._store.url):
-            if self._store.local is None:
-                self._store.fs.pipe_file(f"{self._store.root}/{self._name}", text.encode())
-                return
-            with whole(self._store.local / self._name) as path:
-                path.write_text(text)
-
-    def release(self) -> None:
-        """Delete the lease.
-
-        Raises:
-            StoreWriteError: the store cannot be written.
-        """
-        with writing(self._store.url), suppress(FileNotFoundError):
-            self._store.fs.rm_file(f"{self._store.root}/{self._name}")
+    Raises:
+        StoreWriteError: the store cannot be written.
+    """
+    text = json.dumps(sorted(paths))
+    with writing(store.url):
+        if store.local is None:
+            store.fs.pipe_file(f"{store.root}/{_FOLDER}/{name}.json", text.encode())
+            return
+        with whole(store.local / _FOLDER / f"{name}.json") as path:
+            path.write_text(text)
 
 
-def leased(store: Store, now: datetime) -> set[str]:
-    """Return the paths of the artifacts that leases protect.
+def release(store: Store, name: str) -> None:
+    """Delete a lease.
+
+    Raises:
+        StoreWriteError: the store cannot be written.
+    """
+    with writing(store.url), suppress(FileNotFoundError):
+        store.fs.rm_file(f"{store.root}/{_FOLDER}/{name}.json")
+
+
+def leases(store: Store, now: datetime) -> tuple[set[str], list[str]]:
+    """Return the paths of the artifacts that leases protect, and the names of expired leases, relative to the store.
 
     Raises:
         StoreReadError: a lease cannot be read, so the artifacts that it protects are unknown.
     """
     paths: set[str] = set()
-    for name, modified in _leases(store):
-        if now - modified <= EXPIRES:
+    expired = []
+    with reading(store.url), suppress(FileNotFoundError):
+        for path in sorted(files_below(store.fs, f"{store.root}/{_FOLDER}")):
+            if not path.endswith(".json"):
+                continue
             with suppress(FileNotFoundError):  # released in the meantime
-                paths |= _paths_of(store, name)
-    return paths
+                if now - store.fs.modified(path) > EXPIRES:
+                    expired.append(path.removeprefix(f"{store.root}/"))
+                else:
+                    paths |= _paths_of(store, path)
+    return paths, expired
 
 
-def expired_leases(store: Store, now: datetime) -> list[str]:
-    """Return the names of expired leases, relative to the store.
-
-    Raises:
-        StoreReadError: the store cannot be listed.
-    """
-    return sorted(name for name, modified in _leases(store) if now - modified > EXPIRES)
-
-
-def _leases(store: Store) -> Iterator[tuple[str, datetime]]:
-    with reading(store.url):
-        try:
-            found = list(files_below(store.fs, f"{store.root}/{_FOLDER}", depth=1))
-        except FileNotFoundError:
-            return
-        for path in found:
-            if path.endswith(".json"):
-                with suppress(FileNotFoundError):  # released in the meantime
-                    yield f"{_FOLDER}/{path.rpartition('/')[2]}", store.fs.modified(path)
-
-
-def _paths_of(store: Store, name: str) -> set[str]:
-    path = f"{store.root}/{name}"
+def _paths_of(store: Store, path: str) -> set[str]:
     with reading(path):
         text = store.fs.cat_file(path)
     try:

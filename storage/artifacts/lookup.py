@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING, Final
 
 from storage.artifacts.garbage_collection import readable_manifests
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import ArtifactMissingError
+from storage.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,13 +34,12 @@ def check_kind(store: Store, kind: str) -> None:
     if kind.partition("/")[0] in KINDS or store.refs(kind):
         return
     known = sorted(KINDS | {ref.kind.partition("/")[0] for ref in store.refs()})
-    nearest = difflib.get_close_matches(kind, known, n=1)
-    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    hint = did_you_mean(kind, known)
     raise ArtifactMissingError(f"unknown artifact kind {kind[:80]!r}.{hint} Known kinds: {', '.join(known)}")
 
 
 def find(store: Store, text: str) -> ArtifactRef:
-    """Return the artifact named by `<kind>/<beginning of key>`, or by the beginning of its key alone.
+    """Return the artifact named by `<kind>/<beginning of key>`, by that beginning alone, or by `<kind>/<its run>`.
 
     `<kind>/latest` is the newest artifact of its kind, and `latest` the newest of all.
 
@@ -53,33 +52,23 @@ def find(store: Store, text: str) -> ArtifactRef:
     if key == LATEST:
         return _latest(store, kind)
     matching = _exact(kind, [ref for ref in store.refs(kind or None) if ref.key.startswith(key)])
-    return _only(matching, text, "one artifact. List them with `bsl artifacts ls`.")
-
-
-def find_report(store: Store, text: str) -> ArtifactRef:
-    """Return the report named by `report/<beginning of key>`, by that beginning alone, or by its run.
-
-    Raises:
-        ArtifactMissingError: no report or several match.
-    """
-    name = text.removeprefix("report/")
-    if name == LATEST:
-        return _latest(store, "report")
-    reports = readable_manifests(store, "report")
-    matching = [manifest.ref for manifest in reports if manifest.key.startswith(name)]
-    if not matching and name:
-        matching = [manifest.ref for manifest in reports if manifest.provenance.run.startswith(name)]
-    return _only(matching if name else [], text, "one report's key or run. List them with `bsl artifacts ls report`.")
+    if not matching and kind:
+        matching = [made.ref for made in readable_manifests(store, kind) if made.provenance.run.startswith(key)]
+    if len(matching) != 1:
+        names = ", ".join(map(str, matching[:5])) or "nothing"
+        known = f"List them with `bsl artifacts ls{f' {kind}' if kind else ''}`."
+        raise ArtifactMissingError(f"{text!r} matches {names}, expected the key of one artifact. {known}")
+    return matching[0]
 
 
 def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
-    """Return the reports to compare, each looked up by `find_report`.
+    """Return the reports to compare, each named by the beginning of its key or run, or by `latest`.
 
     Raises:
         ValueError: there are fewer than two or too many, or a report is named twice.
-        ArtifactMissingError: as `find_report`.
+        ArtifactMissingError: no report or several match a name.
     """
-    reports = [find_report(store, text) for text in texts]
+    reports = [find(store, f"report/{text.removeprefix('report/')}") for text in texts]
     if len(set(reports)) < len(reports) or not 2 <= len(reports) <= MOST_COMPARED:
         raise ValueError(
             f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}. Name each once, for example "
@@ -95,13 +84,6 @@ def _latest(store: Store, kind: str) -> ArtifactRef:
             f"{store.url} contains no {kind or 'artifact'}, so there is no latest one. Make one first."
         )
     return max(_exact(kind, [*manifests]), key=manifests.__getitem__)
-
-
-def _only(matching: list[ArtifactRef], text: str, expected: str) -> ArtifactRef:
-    if len(matching) != 1:
-        names = ", ".join(map(str, matching[:5])) or "nothing"
-        raise ArtifactMissingError(f"{text!r} matches {names}, expected {expected}")
-    return matching[0]
 
 
 def _exact(kind: str, refs: list[ArtifactRef]) -> list[ArtifactRef]:

@@ -22,6 +22,7 @@ from storage.filesystem.names import MANIFEST, FileName
 from storage.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 FORMAT = 3  # 2 added the stage's name, 3 the folder of the files; older formats can still be read
@@ -121,9 +122,7 @@ class Manifest(Record):
 
         HTML pages are excluded, because they contain times and durations, as `figures` does.
         """
-        content = sorted((name, entry) for name, entry in self.files.items() if not name.endswith(".html"))
-        lines = "\n".join(f"{name} {entry.sha256}" for name, entry in content)
-        return hashlib.sha256(lines.encode()).hexdigest()
+        return files_digest({name: entry for name, entry in self.files.items() if not name.endswith(".html")})
 
     @property
     def rows(self) -> int:
@@ -137,12 +136,7 @@ class Manifest(Record):
 
 
 def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
-    """Parse and validate a manifest.
-
-    Args:
-        text: bytes of the manifest.
-        where: path of the manifest, for messages.
-        ref: the artifact whose folder contains it.
+    """Parse and validate the manifest in the folder of `ref`; `where` is its path, for messages.
 
     Raises:
         NewerFormatError: its format is above `FORMAT`.
@@ -160,7 +154,7 @@ def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
         raise CorruptArtifactError(
             f"{where}: not a manifest ({_first_fault(error)}). Delete the artifact and run its stage again."
         ) from error
-    if (manifest.kind, manifest.key) != (ref.kind, ref.key):
+    if manifest.ref.path != ref.path:
         raise CorruptArtifactError(
             f"{where}: manifest of {manifest.ref}, expected that of {ref}. Delete the artifact and run its stage again."
         )
@@ -178,6 +172,12 @@ def _first_fault(error: ValueError) -> str:
         field = ".".join(str(part) for part in fault["loc"])
         return f"{json.dumps(field)[1:-1]:.80}: {fault['msg']}"
     return str(error).splitlines()[0]
+
+
+def files_digest(files: Mapping[str, FileEntry]) -> str:
+    """Return the sha256 over the names and hashes of files."""
+    lines = "\n".join(f"{name} {entry.sha256}" for name, entry in sorted(files.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def describe_files(folder: Path) -> dict[str, FileEntry]:

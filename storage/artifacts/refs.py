@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 
 from pydantic import Field
@@ -10,6 +11,8 @@ from storage.record import Record
 
 KIND: Final = r"^[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})?$"
 KEY: Final = r"^[0-9a-f]{64}$"
+ADDRESS: Final = re.compile(r"(?P<kind>[a-z0-9_]{1,64}(?:/[a-z0-9-]{1,64})??)/(?P<key>[0-9a-f]{64})(?=/|\Z)")
+"""The beginning of a path relative to the store: kind and key of the artifact that contains it."""
 ENCODER: Final = "encoder"
 """Folder of a checkpoint with the trained encoder, in the format of sentence-transformers."""
 STATE: Final = "state"

@@ -186,12 +186,9 @@ def tables_of(kind: str) -> tuple[str, ...]:
 
 
 def check_schema(table: str, found: pl.Schema, where: str) -> None:
-    """Refuse a table whose columns, order or types differ from the declared ones.
+    """Refuse a table at `where` whose columns, order or types differ from the declared ones.
 
-    Args:
-        table: name in `TABLES`.
-        found: columns of the table. An `Array` may have any width: the encoder decides it.
-        where: location of the table, for messages.
+    An `Array` may have any width: the encoder decides it.
 
     Raises:
         SchemaError: lists the columns found and the columns declared.

@@ -1,11 +1,9 @@
 """The artifact store: folders `<store>/<kind>/<key>/` that are complete or absent.
 
 Design choices
-- Without a manifest there is no artifact: `manifest.json` is written last, and a local folder appears by one rename
-  after fsync. An object store has no rename, so the manifest is uploaded last and names the folder of its publisher's
-  files; no upload changes a file that a manifest names.
+- Without a manifest there is no artifact: a local folder appears by one rename, and an object store's manifest is
+  uploaded last. It names the folder of its publisher's files, which no upload changes.
 - Publishing is idempotent: the second publisher of a key finds an intact artifact and drops its own copy.
-- Reading is checked (`verification`): manifests are validated, and files are hashed before use.
 - An artifact may be missing; a store that cannot be read is an error (`StoreReadError`).
 """
 
@@ -13,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import shutil
 import uuid
 from contextlib import contextmanager, suppress
@@ -23,9 +22,8 @@ import fsspec
 import polars as pl
 
 from storage.artifacts.draft import Draft
-from storage.artifacts.listing import artifact_refs
 from storage.artifacts.manifest import Manifest, Provenance, parse_manifest
-from storage.artifacts.refs import ArtifactRef
+from storage.artifacts.refs import ADDRESS, ArtifactRef
 from storage.artifacts.schemas import check_schema
 from storage.artifacts.verification import fault_of, local_copy, local_manifest, put
 from storage.errors import (
@@ -36,7 +34,8 @@ from storage.errors import (
     StoreReadError,
     StoreWriteError,
 )
-from storage.filesystem.atomic import renamed, sync
+from storage.filesystem.atomic import renamed, sync, whole
+from storage.filesystem.folders import files_below
 from storage.filesystem.names import MANIFEST
 from storage.filesystem.os_errors import explain_full_disk, reading, writing
 from storage.filesystem.urls import without_password
@@ -46,6 +45,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 logger = logging.getLogger(__name__)
+
+_DEEPEST = 3  # <kind>/<nested kind>/<key>
 
 
 class Store:
@@ -74,6 +75,10 @@ class Store:
         """Local folder for unpublished files: the store itself, or its cache."""
         return self.local if self.local is not None else self.cache
 
+    def path(self, ref: ArtifactRef) -> str:
+        """Return the path of an artifact's folder in `fs`."""
+        return f"{self.root}/{ref.path}"
+
     def manifest(self, ref: ArtifactRef) -> Manifest:
         """Return the manifest of an artifact, without checking its files.
 
@@ -82,7 +87,7 @@ class Store:
             CorruptArtifactError, NewerFormatError: as `parse_manifest`.
             StoreReadError: the store cannot be read.
         """
-        path = f"{self.root}/{ref.path}/{MANIFEST}"
+        path = f"{self.path(ref)}/{MANIFEST}"
         try:
             with reading(path):
                 text = local_manifest(Path(path)) if self.local is not None else self.fs.cat_file(path)
@@ -106,12 +111,8 @@ class Store:
     def check(self, ref: ArtifactRef, *, every_byte: bool = False) -> Manifest:
         """Check that an artifact is undamaged and made from the inputs in the store; return its manifest.
 
-        Inputs that are no longer in the store are not compared.
-
-        Args:
-            ref: the artifact.
-            every_byte: hash every file now. By default an object store's checksums are trusted; files are hashed when
-                they are copied from it.
+        Inputs that are no longer in the store are not compared. An object store's checksums are trusted unless
+        `every_byte` is set, because files are hashed when they are copied from it.
 
         Raises:
             ArtifactMissingError: it does not exist.
@@ -120,8 +121,8 @@ class Store:
             StoreReadError: the store cannot be read.
         """
         manifest = self.manifest(ref)  # read it once: another publisher may replace it at any time
-        folder = f"{self.root}/{ref.path}"
-        if fault := fault_of(self.fs, folder, manifest, local=self.local is not None, every_byte=every_byte):
+        local = self.local is not None
+        if fault := fault_of(self.fs, self.path(ref), manifest, local=local, every_byte=every_byte):
             raise CorruptArtifactError(fault)
         for source in manifest.provenance.inputs.values():
             try:
@@ -139,6 +140,32 @@ class Store:
     def fetch(self, ref: ArtifactRef) -> Path:
         """Return a local folder with the artifact's checked files; a remote artifact is copied to the cache first."""
         return self._folder(self.check(ref))
+
+    def export(self, ref: ArtifactRef, target: Path, extra: Path | None = None) -> Path:
+        """Copy an intact artifact, manifest included, to a new folder or, if the name ends in `.zip`, into an archive.
+
+        Files in the folder `extra` are added; they replace files of the same name and are not in the manifest.
+
+        Raises:
+            StoreWriteError: the target exists; nothing is overwritten.
+            ArtifactMissingError, CorruptArtifactError: the artifact is missing or damaged.
+        """
+        if target.exists():
+            raise StoreWriteError(f"{target} already exists. Name a new folder or archive.")
+        manifest = self.check(ref)
+        source, zipped = self._folder(manifest), target.suffix == ".zip"
+        with whole(target) as made:
+            folder = made.with_suffix("") if zipped else made
+            for name in manifest.files:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source / name, folder / name)
+            if extra is not None:
+                shutil.copytree(extra, folder, dirs_exist_ok=True)
+            beside = manifest.model_copy(update={"place": ""})  # in a copy, the files are next to the manifest
+            (folder / MANIFEST).write_text(beside.model_dump_json(indent=1), encoding="utf-8")
+            if zipped:
+                shutil.make_archive(str(folder), "zip", folder)
+        return target
 
     def scan(self, ref: ArtifactRef, table: str | None = None) -> pl.LazyFrame:
         """Return a table of an artifact as a lazy frame; by default the table of its kind.
@@ -158,15 +185,30 @@ class Store:
         return frame
 
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:
-        """Return all artifacts, or those of one kind and the kinds nested in it, sorted by path; none is checked.
+        """Return all artifacts, or those of a kind and the kinds nested in it, sorted by path; none is checked.
 
-        A folder with a manifest but without an artifact's name is skipped with a warning.
+        A folder with a manifest but without an artifact's name is skipped with a warning. Folders inside an artifact,
+        for example a model with a manifest, are skipped silently.
 
         Raises:
-            StoreReadError: a part of the store cannot be listed.
+            StoreReadError: a folder cannot be listed; garbage collection needs a complete list.
         """
-        with reading(self.url):
-            return artifact_refs(self.fs, self.root, kind, local=self.local is not None)
+        folder = f"{self.root}/{kind}" if kind else self.root
+        files: list[str] = []
+        with reading(self.url), suppress(FileNotFoundError):
+            files += list(_manifests(self.root, folder) if self.local is not None else files_below(self.fs, folder))
+        below = (file[len(self.root) + 1 :] for file in files)
+        refs = []
+        for path in sorted({file.removesuffix(f"/{MANIFEST}") for file in below if file.endswith(f"/{MANIFEST}")}):
+            artifact = ADDRESS.match(path)
+            if artifact is not None and artifact.end() == len(path):
+                refs.append(ArtifactRef(kind=artifact["kind"], key=artifact["key"]))
+            elif artifact is None and 1 <= path.count("/") < _DEEPEST:
+                logger.warning(
+                    "%s is not named <kind>/<64 hex digits>, so it is not an artifact. Move it out of the store.",
+                    repr(path)[1:-1],
+                )
+        return refs
 
     @contextmanager
     def draft(self, ref: ArtifactRef, provenance: Provenance) -> Iterator[Draft]:
@@ -225,8 +267,8 @@ class Store:
                 shutil.rmtree(trash, ignore_errors=True)
             else:
                 with suppress(FileNotFoundError):  # another collection deleted it
-                    self.fs.rm_file(f"{self.root}/{ref.path}/{MANIFEST}")
-                    self.fs.rm(f"{self.root}/{ref.path}", recursive=True)
+                    self.fs.rm_file(f"{self.path(ref)}/{MANIFEST}")
+                    self.fs.rm(self.path(ref), recursive=True)
                 shutil.rmtree(self.workplace / ref.path, ignore_errors=True)
             with suppress(FileNotFoundError):
                 self.fs.rm_file(self._record(ref))
@@ -234,7 +276,7 @@ class Store:
     def was_published(self, ref: ArtifactRef) -> bool:
         """Return whether this artifact was ever published here, even if it is damaged or deleted."""
         with reading(self.url):
-            return bool(self.fs.exists(f"{self.root}/{ref.path}") or self.fs.exists(self._record(ref)))
+            return bool(self.fs.exists(self.path(ref)) or self.fs.exists(self._record(ref)))
 
     def last_used(self, ref: ArtifactRef) -> datetime | None:
         """Return when `remember` was last called for an artifact; None if never."""
@@ -276,7 +318,7 @@ class Store:
         If two publishers race, the later manifest wins; both artifacts are complete.
         """
         sealed = parse_manifest((folder / MANIFEST).read_bytes(), str(folder), ref)
-        manifest, target = sealed.model_copy(update={"place": uuid.uuid4().hex}), f"{self.root}/{ref.path}"
+        manifest, target = sealed.model_copy(update={"place": uuid.uuid4().hex}), self.path(ref)
         for name, entry in manifest.files.items():
             put(self.fs, folder / name, f"{target}/{manifest.where(name)}", entry)
         if self.defect(ref) is None:
@@ -285,12 +327,27 @@ class Store:
         self.fs.pipe_file(f"{target}/{MANIFEST}", manifest.model_dump_json(indent=1).encode())
 
     def _folder(self, manifest: Manifest) -> Path:
+        """Return a local folder with an artifact's files; those of a remote store are copied to its cache first."""
         if self.local is not None:
             return self.local / manifest.ref.path / manifest.place
-        return local_copy(self.fs, f"{self.root}/{manifest.ref.path}", manifest, self.cache)
+        return local_copy(self.fs, self.path(manifest.ref), manifest, self.cache)
 
     def _record(self, ref: ArtifactRef) -> str:
         return f"{self.root}/.records/{ref.path}.json"
+
+
+def _manifests(root: str, below: str) -> Iterator[str]:
+    """Yield the paths of local manifests (files or folders) down to the depth of artifacts; follow links to folders."""
+    for folder, folders, files in os.walk(below, onerror=_refuse, followlinks=True):
+        if MANIFEST in (*folders, *files):
+            yield f"{folder}/{MANIFEST}"
+        depth = folder[len(root) :].count("/")
+        folders[:] = [name for name in folders if not name.startswith(".") and depth < _DEEPEST]
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def _made(folder: Path) -> Path:

@@ -1,26 +1,21 @@
 """Translation memory: stored translations, so that no translator translates a sentence twice.
 
 Design choices
-- One memory per translator. Its fingerprint covers everything that can change a translation and is part of the artifact
-  kind, `translations/<fingerprint>`.
-- A memory is a growing set of ordinary artifacts (parts). Each is published atomically, so the finished parts of a
-  killed run remain. Workers need no lock: in the worst case a sentence is published twice.
-- If a sentence is in several parts, the first part by name wins, so all readers of the same parts agree.
-- A damaged part is skipped with a warning; its sentences count as missing and are translated again.
+- One memory per translator: a growing set of artifacts (parts) of the kind `translations/<fingerprint>`. All that can
+  change a translation changes the fingerprint.
+- Each part is published atomically, so the finished parts of a killed run remain. Workers need no lock: in the worst
+  case a sentence is published twice. The first part by name then wins, so all readers of the same parts agree.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from typing import TYPE_CHECKING
 
-from storage.artifacts.keys import canonical
 from storage.errors import ArtifactMissingError, CorruptArtifactError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator
 
     import polars as pl
 
@@ -30,22 +25,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def translator_fingerprint(identity: Mapping[str, object]) -> str:
-    """Return the name of a translator's memory: 16 hex digits of the sha256 of the translator's settings.
-
-    Args:
-        identity: model digest, backend and its version, precision, search, languages, limits; valid for `canonical`.
-    """
-    text = json.dumps(canonical(identity), sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def whole_parts(
     store: Store, fingerprint: str, seen: Collection[str] = ()
 ) -> Iterator[tuple[ArtifactRef, pl.LazyFrame]]:
     """Yield the intact parts of a translator's memory by name with their rows, except those whose keys are in `seen`.
 
-    A sentence may appear twice.
+    A damaged part is skipped with a warning, so that its sentences are translated again.
     """
     for part in store.refs(f"translations/{fingerprint}"):
         if part.key in seen:

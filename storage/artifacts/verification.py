@@ -3,13 +3,8 @@
 Design choices
 - An artifact is intact if its manifest belongs to its folder, its tables have all parts and rows, and every listed file
   is a regular file in its folder with the published bytes.
-- Bytes are hashed once per process and file version. To look up a cached result, an object store's checksums suffice;
-  files read from it are hashed on this machine. Local files are always hashed: bit rot changes neither size nor time.
-- On S3, the publisher's SHA-256 is stored as the object's metadata, so a check costs a request and not a download. S3
-  itself computes the SHA-256 of a complete object only for single-part uploads, below some hundred megabytes. Bytes and
-  metadata are uploaded in one request (as rclone does with MD5), which the client guards by its own checksum. A
-  rewritten object loses the metadata and is hashed; a copy to another bucket retains it.
-- Files of other object stores are always hashed.
+- Bytes are hashed once per process and file version. On S3 the publisher's SHA-256 is the object's metadata, which
+  suffices to look up a cached result (docs/decisions.md); files are hashed when they are read.
 """
 
 from __future__ import annotations
@@ -35,6 +30,7 @@ if TYPE_CHECKING:
     from storage.artifacts.manifest import FileEntry, Manifest
 
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
+_REMEDY: Final = "Delete the artifact or run its stage again."
 
 
 def put(fs: fsspec.AbstractFileSystem, source: Path, target: str, entry: FileEntry) -> None:
@@ -43,12 +39,8 @@ def put(fs: fsspec.AbstractFileSystem, source: Path, target: str, entry: FileEnt
     fs.put_file(str(source), target, **metadata)
 
 
-def has_checksum(fs: fsspec.AbstractFileSystem, path: str, entry: FileEntry) -> bool:
-    """Return whether the store's checksum of a file equals that of `entry`; the file is not downloaded.
-
-    Raises:
-        FileNotFoundError: the file does not exist.
-    """
+def _has_checksum(fs: fsspec.AbstractFileSystem, path: str, entry: FileEntry) -> bool:
+    """Return whether the store's checksum of a file equals that of `entry`; the file is not downloaded."""
     if not _is_s3(fs):
         return False
     bucket, key, _ = fs.split_path(path)
@@ -60,20 +52,12 @@ def _is_s3(fs: fsspec.AbstractFileSystem) -> bool:
     return "s3" in fs.protocol
 
 
-_REMEDY: Final = "Delete the artifact or run its stage again."
-
-
 def fault_of(
     fs: fsspec.AbstractFileSystem, folder: str, manifest: Manifest, *, local: bool, every_byte: bool
 ) -> str | None:
-    """Return the fault of the first missing or changed file of an artifact; None if the artifact is intact.
+    """Return the fault of the first missing or changed file in an artifact's folder; None if the artifact is intact.
 
-    Args:
-        fs: the store's file system.
-        folder: the artifact's folder in it.
-        manifest: its manifest.
-        local: whether it is this machine's file system.
-        every_byte: hash files even if the store has a checksum.
+    With `every_byte`, files are hashed even if the store has a checksum.
 
     Raises:
         StoreReadError: the store cannot be read.
@@ -122,7 +106,7 @@ def _file_fault(
     """Return the fault of a file, and its row count if it is a table part; None if it was not read."""
     if local and (kind := irregular(Path(folder), name)) is not None:
         return f"{kind}, expected a regular file", 0
-    if not every_byte and has_checksum(fs, f"{folder}/{name}", entry):
+    if not every_byte and _has_checksum(fs, f"{folder}/{name}", entry):
         return None, None
     content = version_content(fs, f"{folder}/{name}")
     if content.sha256 != entry.sha256:
@@ -131,13 +115,7 @@ def _file_fault(
 
 
 def local_copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, cache: Path) -> Path:
-    """Return a local folder with an artifact's files; copy them first if necessary.
-
-    Args:
-        fs: the store's file system.
-        source: the artifact's folder in it.
-        manifest: the artifact's manifest.
-        cache: folder of the copies.
+    """Return a folder in the cache with an artifact's files, which are copied from its folder `source` if necessary.
 
     Raises:
         CorruptArtifactError: a copied file differs from the manifest.

@@ -6,12 +6,11 @@ measured figures and file checksums.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
-from storage.artifacts.manifest import FileEntry
+from storage.artifacts.manifest import FileEntry, files_digest
 from storage.assets.embedded import MANIFEST, embedded_folder
 from storage.errors import AssetError
 from storage.record import Record
@@ -53,8 +52,7 @@ class AssetManifest(Record):
     @property
     def digest(self) -> str:
         """sha256 over the names and hashes of all files; part of artifact keys."""
-        lines = "\n".join(f"{name} {entry.sha256}" for name, entry in sorted(self.files.items()))
-        return hashlib.sha256(lines.encode()).hexdigest()
+        return files_digest(self.files)
 
 
 def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:

@@ -5,7 +5,6 @@ This module suffices to load an embedded encoder; it imports neither pydantic no
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from importlib.resources import files
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from storage.errors import AssetError
+from storage.spelling import did_you_mean
 
 EMBEDDED: Final = "embedded:"  # prefix of an embedded asset's name in recipes
 MANIFEST: Final = "manifest.json"
@@ -37,8 +37,7 @@ def embedded_folder(name: str, root: Path | None = None) -> Path:
     folder = root or assets_root()
     if name in (known := embedded_names(folder)):
         return folder / name
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean '{EMBEDDED}{near[0]}'?" if near else ""
+    hint = did_you_mean(name, known)
     raise AssetError(f"unknown embedded asset {name!r}.{hint} Known assets: {', '.join(known) or 'none'} (in {folder})")
 
 

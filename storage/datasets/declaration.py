@@ -13,14 +13,6 @@ TRAIN_DEV_TEST: Final = {"train": "train", "dev": "validation", "test": "test"}
 """Split → its usual name on the Hub."""
 
 
-class MtebTask(Record):
-    """The MTEB task with exactly the pairs of a set."""
-
-    name: str
-    subset: str = "default"
-    """Subset of the task; subsets other than the default are named after their languages."""
-
-
 class HubArchive(Record):
     """An archive on the Hub with the original files of datasets."""
 
@@ -70,7 +62,10 @@ class Dataset(Record):
     """Suites of the set. Within a suite, sets have the order of their declarations, which is that of the papers."""
     divided: bool = False
     """Whether its rows name subsets, over which some protocols average."""
-    mteb: MtebTask | None = None
+    mteb: str = ""
+    """The MTEB task with exactly the pairs of the set; empty if there is none."""
+    mteb_subset: str = "default"
+    """Subset of the task; subsets other than the default are named after their languages."""
     folder: str | None = None
     """Folder on a mirror; by default the name. Raw and tokenised versions of a set share a folder."""
     originals: dict[str, tuple[str, ...]] = Field({})

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.datasets.declaration import SENTEVAL, TRAIN_DEV_TEST, Dataset, MtebTask
+from storage.datasets.declaration import SENTEVAL, TRAIN_DEV_TEST, Dataset
 
 _STS = "Agirre et al., SemEval-{year} task on semantic textual similarity."
-_TRACKS: Final = {  # STS 2017 and its extension (Reimers and Gurevych, 2020): name → heading
-    "en-en": "EN-EN",
-    "es-es": "ES-ES",
-    "ar-ar": "AR-AR",
-    "en-ar": "EN-AR",
-    "en-de": "EN-DE",
-    "en-tr": "EN-TR",
+# STS 2017 and its extension (Reimers and Gurevych, 2020): track → heading
+_TRACKS: Final = {name: name.upper() for name in ("en-en", "es-es", "ar-ar", "en-ar", "en-de", "en-tr")} | {
     "es-en": "EN-ES",
     "fr-en": "EN-FR",
 }
-_OTHER_TRACKS: Final = {  # tracks without figures in BSL's paper
-    "it-en": "IT-EN",
-    "nl-en": "NL-EN",
-    "ko-ko": "KO-KO",
-}
+_OTHER_TRACKS: Final = ("it-en", "nl-en", "ko-ko")  # without figures in BSL's paper
 _STS_LICENCE = "scores CC BY-SA 4.0; each text part has terms of its own"
 _SUBSETS: Final = {  # of the yearly tasks; SMT of 2013 is not free, and no paper includes it
     2012: ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
@@ -49,7 +40,7 @@ def _sts(year: int, pairs: int, revision: str) -> tuple[Dataset, Dataset]:
         divided=True,
         heading=name.upper(),
         suites=("sts",),
-        mteb=MtebTask(name=name.upper()),
+        mteb=name.upper(),
     )
     unpacked = tuple(f"STS/STS{year % 100}-en-test/STS.input.{subset}.txt" for subset in _SUBSETS[year])
     return raw, _tokenised(raw, "sts-task", {"test": unpacked})
@@ -61,7 +52,7 @@ def _tokenised(raw: Dataset, original_format: str, originals: dict[str, tuple[st
         update={
             "name": f"{raw.name}-tok",
             "suites": ("sts-tok",),
-            "mteb": None,
+            "mteb": "",
             "hub_id": None,
             "revision": None,
             "texts": _TOKENISED,
@@ -90,7 +81,8 @@ def _track(name: str, heading: str, suite: str) -> Dataset:
         rows={"test": 2846 if name == "ko-ko" else 250},
         heading=heading,
         suites=("sts17", suite),
-        mteb=MtebTask(name="STS17", subset=name),
+        mteb="STS17",
+        mteb_subset=name,
     )
 
 
@@ -106,7 +98,7 @@ _STSB: Final = Dataset(
     rows={"train": 5749, "dev": 1500, "test": 1379},
     heading="STS-B",
     suites=("sts",),
-    mteb=MtebTask(name="STSBenchmark"),
+    mteb="STSBenchmark",
 )
 
 _SICKR: Final = Dataset(
@@ -132,7 +124,7 @@ _STSB_MT: Final = _STSB.model_copy(
         "revision": None,
         "heading": "",
         "suites": (),
-        "mteb": None,
+        "mteb": "",
         "rows": {"dev": 4500, "test": 4137},  # English sentence1; sentence2 in German, Spanish, French, by DeepL
         "remedy": "use embedded:stsb-mt, which is in the package",
     }
@@ -155,5 +147,5 @@ STS: Final = (  # in the order of the papers' tables, which becomes the order of
     _tokenised(_SICKR, "tsv", {"test": ("SICK/SICK_test_annotated.txt",)}),
     _STSB_MT,
     *(_track(name, heading, "sts17-bsl") for name, heading in _TRACKS.items()),
-    *(_track(name, heading, "sts17-other") for name, heading in _OTHER_TRACKS.items()),
+    *(_track(name, name.upper(), "sts17-other") for name in _OTHER_TRACKS),
 )

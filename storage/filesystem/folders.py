@@ -12,15 +12,11 @@ if TYPE_CHECKING:
     import fsspec
 
 
-def files_below(fs: fsspec.AbstractFileSystem, folder: str, depth: int | None = None) -> Iterator[str]:
+def files_below(fs: fsspec.AbstractFileSystem, folder: str) -> Iterator[str]:
     """Yield the files below a folder, except hidden files and the contents of hidden folders.
 
     fsspec's own `walk` and `find` silently skip subfolders that cannot be listed. Links to folders are not followed.
-
-    Args:
-        fs: the file system.
-        folder: path in it, without a slash at the end.
-        depth: maximum levels of folders to list; ignored if the client has a flat listing.
+    The folder's path has no slash at the end.
 
     Raises:
         OSError: a folder cannot be listed; an object store's client may raise other errors.
@@ -35,8 +31,8 @@ def files_below(fs: fsspec.AbstractFileSystem, folder: str, depth: int | None = 
             continue
         if entry["type"] != "directory":
             yield name
-        elif depth is None or depth > 1:
-            yield from files_below(fs, name, depth and depth - 1)
+        else:
+            yield from files_below(fs, name)
 
 
 def is_hidden(path: str) -> bool:

@@ -21,11 +21,7 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
 
 
 def _inside(name: str) -> str:
-    """Return the name unchanged if it is inside its artifact's folder.
-
-    Raises:
-        ValueError: it leads out of the folder, or no file system accepts it.
-    """
+    """Return the name unchanged; refuse one that leads out of its artifact's folder or that no file system accepts."""
     try:
         parts = [part.encode() for part in name.split("/")]
     except UnicodeEncodeError as error:

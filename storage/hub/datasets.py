@@ -1,8 +1,8 @@
 """Read Hub datasets by `datasets.load_dataset`, as memory-mapped Arrow files in its cache, or from an archive.
 
 Design choices
-- A prepared configuration at a commit is complete or absent. So the cache is searched first, without a request to the
-  Hub, also for copies that other programs prepared. Raw files are fetched and checked before `datasets` reads them.
+- A prepared configuration at a commit is complete or absent, so the cache is searched first, without a request to the
+  Hub. Raw files are fetched and checked before `datasets` reads them.
 - No code of a repository runs: only the formats below are read.
 - An archive is fetched once, and the required files are unpacked into the same cache. A file gets the requested name,
   never the archive's, so no archive can write elsewhere.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shutil
 import tarfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
@@ -68,7 +69,7 @@ class HubTable(Record):
     @property
     def repository(self) -> Repository:
         """The repository, with the cache in `home`."""
-        return Repository("dataset", self.hub_id, self.home / "hub" if self.home else None)
+        return Repository(kind="dataset", name=self.hub_id, cache=self.home / "hub" if self.home else None)
 
 
 def table_files(table: HubTable) -> tuple[str, ...]:
@@ -104,29 +105,24 @@ def _prepare(table: HubTable) -> Path:
     marker = f"{table.hub_id}@{listed.commit}/"
     paths = [str(file).removeprefix(_AT).removeprefix(marker) for files in splits.values() for file in files]
     _sources(table).fetch(listed, [path for path in dict.fromkeys(paths) if path in listed.files])
-    retried(f"{table.hub_id}@{listed.commit[:12]}", lambda: _explained(table, builder.download_and_prepare))
+    _asked(table, listed, builder.download_and_prepare)
     return Path(builder.cache_dir)
 
 
 def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
-    """Return the builder of a configuration at the table's commit, after reading the README but no data.
-
-    Raises:
-        HubError: the configuration does not exist, has no files, or has files of an unsupported format.
-    """
+    """Return the builder of a configuration at the table's commit, after reading the README but no data."""
     # Ask even if the listing is cached: without a Hub this fails within a second, `datasets` only after minutes.
     listed = _sources(table).ask(str(table.revision))
-    address = f"{table.hub_id}@{listed.commit[:12]}"
     # Fetch first, because `datasets` does not report why a repository was refused.
     _sources(table).fetch(listed, [name for name in ("README.md",) if name in listed.files])
-    builder = retried(address, lambda: _explained(table, lambda: _load(table, listed.commit)))
+    builder = _asked(table, listed, partial(_load, table, listed.commit))
     if builder.name not in _FORMATS:
         raise HubError(
             f"{table.address}: its files have the format {builder.name}, expected one of {', '.join(_FORMATS)}",
             "convert them and set `path`",
         )
     if builder.name == "csv":
-        builder = retried(address, lambda: _explained(table, lambda: _load(table, listed.commit, **_AS_WRITTEN)))
+        builder = _asked(table, listed, partial(_load, table, listed.commit, **_AS_WRITTEN))
     return builder, listed
 
 
@@ -140,12 +136,12 @@ def _load(table: HubTable, commit: str, **settings: object) -> DatasetBuilder:
     )
 
 
-def _explained(table: HubTable, call: Callable[[], T]) -> T:
-    """Return the result of a call of `datasets`, with its errors explained.
+def _asked(table: HubTable, listed: Listing, call: Callable[[], T]) -> T:
+    """Return the result of a call of `datasets`, retried as requests to the Hub are, with its own errors explained."""
+    return retried(f"{table.hub_id}@{listed.commit[:12]}", lambda: _explained(table, call))
 
-    Raises:
-        HubError: `datasets` cannot read the repository. Errors of the Hub itself pass unchanged.
-    """
+
+def _explained(table: HubTable, call: Callable[[], T]) -> T:
     from datasets.exceptions import DatasetGenerationError, DatasetsError
 
     try:
@@ -210,7 +206,7 @@ def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
 
 def _sources(table: HubTable) -> Repository:
     """Return the repository for raw files: `datasets` reads them from HF_HUB_CACHE, also if it writes into `home`."""
-    return Repository("dataset", table.hub_id)
+    return Repository(kind="dataset", name=table.hub_id)
 
 
 def _cache(table: HubTable) -> str | None:

@@ -43,11 +43,7 @@ T = TypeVar("T")
 
 
 def retried(address: str, call: Callable[[], T]) -> T:
-    """Return the result of a call to the Hub, retried on temporary errors.
-
-    Args:
-        address: repository and revision, for messages.
-        call: makes the request.
+    """Return the result of a call to the Hub, retried on temporary errors; `address` is for messages.
 
     Raises:
         HubError: the Hub refuses, fails or does not answer.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Final
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final, Literal
 
-from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.hub.repositories import Listing, Repository
-from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 
 _SETTINGS: Final = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".md", ".jinja")
@@ -24,15 +23,12 @@ _OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "g
 _LIGHT: Final = 1 << 20  # bytes; smaller files of weights belong to a head, not to a network
 
 
-class HubModel(Record):
+class HubModel(Repository):
     """A model on the Hub at a commit, fetched when its folder is first needed."""
 
-    hub_id: str
-    """`organisation/name`."""
+    kind: Literal["model"] = "model"
     commit: str
     """Full commit."""
-    cache: Annotated[Path | None, NotInKey] = None
-    """The Hub's cache; that in HF_HOME if None."""
 
     def fetched(self, *, settings_only: bool = False) -> Path:
         """Return a local folder with settings, tokenizer and, unless `settings_only`, weights.
@@ -47,7 +43,7 @@ class HubModel(Record):
         if settings_only:
             # The weights of a head are included, because its width is a setting.
             names = tuple(n for n in names if not _is_weights(n) or (listed.files[n].size or _LIGHT) < _LIGHT)
-        return self._repository.fetch(listed, names)
+        return self.fetch(listed, names)
 
     def check(self) -> bool:
         """Return whether the files are local; if not, check that the Hub lists them."""
@@ -55,17 +51,13 @@ class HubModel(Record):
         return listed is None or all((self._snapshot / name).exists() for name in model_files(listed.files))
 
     @property
-    def _repository(self) -> Repository:
-        return Repository("model", self.hub_id, self.cache)
-
-    @property
     def _snapshot(self) -> Path:
-        return self._repository.snapshot(self.commit)
+        return self.snapshot(self.commit)
 
     def _listed(self) -> Listing | None:
         """Return the files of the commit; None if unknown, but another program cached settings and weights."""
         try:
-            return self._repository.listing(self.commit)
+            return self.listing(self.commit)
         except SourceError:
             settings = any((self._snapshot / name).is_file() for name in ("config.json", "modules.json"))
             if settings and any(_is_weights(path.name) for path in self._snapshot.rglob("*")):

@@ -11,14 +11,15 @@ from __future__ import annotations
 import glob
 import logging
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
+from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.filesystem.atomic import whole
 from storage.filesystem.digests import file_sha256
 from storage.hub.faults import CHANGED, retried
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,30 +34,20 @@ SECONDS_TO_ANSWER: Final = 10.0
 
 
 class Listing(NamedTuple):
-    """A repository at a commit.
-
-    Attributes:
-        commit: Full commit.
-        files: Path → size and digests, as in the Hub client's cache.
-    """
+    """A repository at a commit: path → size and digests, as in the Hub client's cache."""
 
     commit: str
     files: dict[str, TreeCacheEntry]
 
 
-@dataclass(frozen=True)
-class Repository:
-    """A repository on the Hub, and its folder in the Hub's cache.
-
-    Attributes:
-        kind: `model` or `dataset`.
-        name: `organisation/name`.
-        cache: The Hub's cache; HF_HUB_CACHE if None.
-    """
+class Repository(Record):
+    """A repository on the Hub, and its folder in the Hub's cache."""
 
     kind: Kind
     name: str
-    cache: Path | None = None
+    """`organisation/name`."""
+    cache: Annotated[Path | None, NotInKey] = None
+    """The Hub's cache; HF_HUB_CACHE if None."""
 
     @property
     def folder(self) -> Path:
@@ -97,7 +88,7 @@ class Repository:
         return commit
 
     def listing(self, revision: str | None) -> Listing:
-        """Return the files at a revision; errors as for `pinned`. A known commit needs no Hub."""
+        """Return the files at a revision, as `pinned`; a known commit needs no Hub."""
         from huggingface_hub._tree_cache import read_tree_cache
 
         commit = self.pinned(revision)
@@ -149,18 +140,16 @@ class Repository:
         return folder
 
     def _download(self, listed: Listing, wanted: Sequence[str]) -> None:
-        from huggingface_hub import hf_hub_download, snapshot_download  # slow to import, and most runs do not need it
+        from huggingface_hub import snapshot_download  # slow to import, and most runs do not need it
 
-        settings: dict[str, Any] = {
-            "repo_type": self.kind,
-            "revision": listed.commit,
-            "cache_dir": self.cache,
-            "etag_timeout": SECONDS_TO_ANSWER,
-        }
-        if len(wanted) == 1:
-            hf_hub_download(self.name, wanted[0], **settings)
-        else:
-            snapshot_download(self.name, allow_patterns=[glob.escape(path) for path in wanted], **settings)
+        snapshot_download(
+            self.name,
+            repo_type=self.kind,
+            revision=listed.commit,
+            cache_dir=self.cache,
+            etag_timeout=SECONDS_TO_ANSWER,
+            allow_patterns=[glob.escape(path) for path in wanted],
+        )
         folder = self.snapshot(listed.commit)
         broken = [path for path in wanted if not _matches(listed.files[path], folder / path)]
         for path in broken:

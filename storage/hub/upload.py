@@ -63,12 +63,7 @@ def push(folder: Path, name: str, *, public: bool) -> str:
 
 @contextmanager
 def _explained(name: str, arguments: str) -> Iterator[None]:
-    """Turn an error of the client, which retries by itself, into one with a remedy.
-
-    Args:
-        name: the repository.
-        arguments: arguments of `hf upload` after the repository.
-    """
+    """Turn an error of the client, which retries by itself, into one with a remedy; `arguments` are of `hf upload`."""
     from huggingface_hub import errors
 
     try:

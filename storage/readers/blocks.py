@@ -8,9 +8,8 @@ import stat
 import zipfile
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, cast
+from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
 
 import fsspec
 import pyarrow as pa
@@ -39,17 +38,11 @@ _PEEK_BYTES: Final = 4096
 _MIN_PEEK_BYTES: Final = 16
 
 
-@dataclass(frozen=True)
-class Block:
-    """Complete lines, each ending in a line feed except perhaps the last of the file.
-
-    Attributes:
-        content: the bytes of the lines.
-        first_line: 1-based number of the first line.
-    """
+class Block(NamedTuple):
+    """Complete lines, each ending in a line feed except perhaps the last of the file."""
 
     content: bytes
-    first_line: int
+    first_line: int  # its 1-based number
 
 
 @contextmanager
@@ -144,11 +137,7 @@ def require_file(path: str) -> None:
 
 
 def _require_text(path: str, content: bytes) -> None:
-    """Refuse a file whose first bytes are not those of UTF-8 text.
-
-    Raises:
-        SourceError: it is compressed without a matching suffix, compressed twice, or UTF-16.
-    """
+    """Refuse a file whose first bytes are compressed (without a matching suffix, or twice) or UTF-16."""
     packed = next((name for magic, name in _PACKED.items() if content.startswith(magic)), None)
     if packed is not None:
         raise SourceError(

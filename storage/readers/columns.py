@@ -37,13 +37,7 @@ class Columns:
 
 
 def require(path: str, found: Sequence[str], expected: Sequence[str], remedy: str = NAME_COLUMNS) -> None:
-    """Check that columns exist.
-
-    Args:
-        path: the source, for messages.
-        found: its columns.
-        expected: required columns.
-        remedy: option or field that names other columns, for messages.
+    """Check that a source at `path` has the expected columns; `remedy` says how to name others.
 
     Raises:
         SourceError: lists missing and existing columns, and suggests the nearest name for each.
@@ -85,14 +79,9 @@ SCORED_SHAPES: Final = (
 
 
 def known_shape(found: Sequence[str], *, texts_only: bool = False) -> Columns | None:
-    """Return the first known shape whose columns all exist, in the same case or else in any case.
+    """Return the first known shape whose columns all exist, in the same case or else in any case, as spelt in `found`.
 
-    Args:
-        found: the columns of a source.
-        texts_only: ignore the other columns of a shape; they may be missing and are excluded from the result.
-
-    Returns:
-        The shape, with the spelling in `found`.
+    With `texts_only`, the other columns of a shape may be missing and are excluded from the result.
     """
     for spelling in (str, str.lower):
         names = {spelling(name): name for name in reversed(found)}

@@ -1,8 +1,7 @@
 """Read CSV and TSV files with a header line, by Python's csv module.
 
 Design choices
-- Fields may be quoted in CSV; in TSV a quote is an ordinary character. A CSV's header determines the separator: in much
-  of Europe Excel writes semicolons, and other programs write tabs or bars. `csv.Sniffer` is wrong more often.
+- Fields may be quoted in CSV, whose header determines the separator; in TSV a quote is an ordinary character.
 - The csv module accepts a quote inside an unquoted field and knows line numbers. Polars' parser is five times as fast,
   but refuses such files without a line number. Both parsers could be combined only if they agreed on every file.
 """
@@ -37,11 +36,7 @@ _QUOTED: Final = re.compile('"[^"]*"')
 
 
 def columns(path: str, *, quoted: bool) -> tuple[str, ...]:
-    """Return the names in the header line.
-
-    Args:
-        path: the file.
-        quoted: read CSV (`"` encloses fields, the header determines the separator); otherwise TSV.
+    """Return the names in the header line of TSV, or if `quoted` of CSV, whose header determines the separator.
 
     Raises:
         SourceError: the file is empty, or its header is not UTF-8, blank, badly quoted or has duplicate names.

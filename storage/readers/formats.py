@@ -91,27 +91,17 @@ def _suffix(path: str) -> str:
     return PurePosixPath(name).suffix
 
 
-def columns_of(path: str, kind: Format) -> tuple[str, ...]:
-    """Return the names of a file's columns.
+def columns_of(path: str, kind: Format, *, readable: bool = False) -> tuple[str, ...]:
+    """Return the names of a file's columns; if `readable`, without those of other types than strings and numbers.
 
     Raises:
         SourceError: the file is missing or not of that format.
     """
-    found = _columns(path, kind)
-    return tuple(found.names) if isinstance(found, pa.Schema) else found
-
-
-def readable_columns(path: str, kind: Format) -> tuple[str, ...]:
-    """Return the columns of strings or numbers; all columns in a format without types."""
-    found = _columns(path, kind)
+    columns = FORMATS[kind].columns
+    found = columns if isinstance(columns, tuple) else columns(path)
     if not isinstance(found, pa.Schema):
         return found
-    return tuple(field.name for field in found if parquet.is_readable(field.type))
-
-
-def _columns(path: str, kind: Format) -> tuple[str, ...] | pa.Schema:
-    columns = FORMATS[kind].columns
-    return columns if isinstance(columns, tuple) else columns(path)
+    return tuple(field.name for field in found if not readable or parquet.is_readable(field.type))
 
 
 def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:

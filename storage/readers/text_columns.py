@@ -9,7 +9,7 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.columns import Columns
-from storage.readers.formats import FORMATS, read_table, readable_columns
+from storage.readers.formats import FORMATS, columns_of, read_table
 from storage.readers.read_report import NAME_COLUMNS, ReadReport
 
 if TYPE_CHECKING:
@@ -44,22 +44,17 @@ def first_records(path: str, kind: Format) -> pl.DataFrame:
     Raises:
         SourceError: the file has no records, or cannot be read.
     """
-    columns, report = readable_columns(path, kind), ReadReport(path)
-    first = next(read_table(path, kind, Columns((), columns), report), None)
-    if first is None or first.is_empty():
-        if report.rejected:
-            report.check(0.0)  # raises an error that lists the first unreadable lines
-        raise SourceError(f"{path} contains no records, expected at least one. Correct the file, or remove it.")
+    columns, report = columns_of(path, kind, readable=True), ReadReport(path)
+    if not columns:  # no column can be text, and the caller's error names all columns
+        return pl.DataFrame()
+    first = next(read_table(path, kind, Columns((), columns), report), pl.DataFrame())
+    if first.is_empty():
+        report.check(max_bad_share=0.0)  # raises an error: no records, or the first unreadable lines
     return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).cast(pl.String)
 
 
 def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
-    """Refuse a first line that is data instead of a header, in formats with a header.
-
-    Args:
-        path: the file, for the message.
-        kind: its format.
-        sample: its first records.
+    """Refuse a first line that is data instead of a header, in formats with a header, by the first records.
 
     Raises:
         SourceError: a name looks like text, is a number, or is also a value in its column.

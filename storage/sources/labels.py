@@ -11,7 +11,7 @@ from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
 from storage.readers.columns import Columns, known_shape
-from storage.readers.formats import Format, columns_of, format_of, read_table, readable_columns
+from storage.readers.formats import Format, columns_of, format_of, read_table
 from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import SAMPLE, is_prose, require_header
 from storage.record import Record
@@ -70,7 +70,7 @@ def label_source(path: str) -> LabelSource:
     """
     form = format_of(path)
     columns = columns_of(path, form)
-    table = _table(path, form, readable_columns(path, form))
+    table = _table(path, form, columns_of(path, form, readable=True))
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
     # Also consider unique values: 300 questions may share 15 answers.
     prose_once = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
@@ -150,8 +150,6 @@ def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
 def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
     report = ReadReport(path)
     frames = list(read_table(path, kind, Columns((), tuple(columns)), report))
-    if not frames:
-        raise SourceError(f"{path} contains no records, expected labelled text. Correct the file, or remove --labels.")
     report.check(_MAX_BAD_SHARE)
     # CSV has no null, so a blank cell counts as missing, like null in other formats.
     table = pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))
@@ -172,11 +170,7 @@ def _non_number(values: pl.Series) -> str | None:
 
 
 def _require_scores(path: str, values: pl.Series) -> None:
-    """Check that scores are finite and within a plausible scale.
-
-    Raises:
-        SourceError: names the first bad score and its row.
-    """
+    """Refuse scores that are not finite or outside a plausible scale."""
     wrong = (~(values.cast(pl.Float64).abs() <= _LARGEST_SCORE)).fill_null(value=False).arg_true()
     if len(wrong):
         row = int(wrong[0])

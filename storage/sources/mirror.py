@@ -12,7 +12,7 @@ from storage.hub.models import HubModel
 from storage.hub.repositories import Repository
 from storage.readers.benchmarks.clustering import read_clusters
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
-from storage.sources.model_sources import find_mirrored
+from storage.sources.model_sources import MirroredModel, find_mirrored
 from storage.sources.read import check_columns, local_files
 from storage.sources.scored_sets import read_declared_pairs, read_transfer_table
 from storage.sources.sources import SourceSpec, resolve_source, spec_of
@@ -30,7 +30,7 @@ Outcome = tuple[str, Literal["written", "kept", "folder"]]
 
 
 def fill_cache(folder: Path, wanted: str | SourceSpec, own: str | None = None) -> Iterator[Outcome]:
-    """Fetch a dataset or a model into a Hub cache.
+    """Fetch a dataset or a model into a Hub cache; yield each name with its commit, and the outcome.
 
     Args:
         folder: HF_HOME of the machines that use it.
@@ -38,9 +38,6 @@ def fill_cache(folder: Path, wanted: str | SourceSpec, own: str | None = None) -
             `<hub id>[@<revision>][/<split>]`, a model `model:<hub id>[@<revision>]`, or a recipe's source, which may
             name a configuration.
         own: the user's folder of files (BSL_DATA_MIRROR); sets in it are not fetched.
-
-    Yields:
-        The name with its commit, and the outcome.
 
     Raises:
         SourceError: it is neither on the Hub nor in the user's folder, or differs from its declaration.
@@ -62,8 +59,10 @@ def _model(cache: Path, wanted: str, own: str | None) -> Outcome:
     if not _HUB_ID.fullmatch(hub_id) or ".." in hub_id:
         raise SourceError(f"{wanted!r}: expected {MODEL}<organisation>/<name> or {MODEL}<name>")
     if own and (found := find_mirrored(own, hub_id, revision or None)) is not None:
-        return found.address, "folder"
-    model = HubModel(hub_id=hub_id, commit=Repository("model", hub_id, cache).pinned(revision or None), cache=cache)
+        place = found.location
+        return place.address if isinstance(place, MirroredModel) else str(place), "folder"
+    repository = Repository(kind="model", name=hub_id, cache=cache)
+    model = HubModel(name=hub_id, cache=cache, commit=repository.pinned(revision or None))
     known = model.check()
     model.fetched()
     return f"{MODEL}{hub_id}@{model.commit}", "kept" if known else "written"
@@ -83,11 +82,7 @@ def _tables(name: str) -> Iterator[SourceSpec]:
 
 
 def _check_declared(spec: SourceSpec, source: ResolvedSource) -> None:
-    """Read a dataset as a run does, so that an error appears here and not on the offline machine.
-
-    Raises:
-        SourceError: it differs from the set in the papers, or has no text column.
-    """
+    """Read a dataset as a run does, so that an error appears here and not on the offline machine."""
     declared = DATASETS.get(str(spec.dataset))
     split = spec.split or "train"
     if declared is None:

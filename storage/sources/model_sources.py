@@ -32,7 +32,7 @@ _WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 
 
 class MirroredModel(Record):
-    """A model's folder in BSL_DATA_MIRROR: used in place if local, copied from an object store on first use."""
+    """A model's folder in a BSL_DATA_MIRROR on an object store, copied on first use."""
 
     address: str
     digest: str
@@ -48,11 +48,9 @@ class MirroredModel(Record):
         Raises:
             SourceError: a file cannot be copied, or has changed since the model was found.
         """
-        fs, root = fsspec.url_to_fs(self.address)
-        if isinstance(fs, LocalFileSystem):
-            return Path(root).resolve()
         if not self._copy.is_dir():
             with reachable(self.address), whole(self._copy, first_stays=True) as made:
+                fs, root = fsspec.url_to_fs(self.address)
                 for name in self.names:
                     (made / name).parent.mkdir(parents=True, exist_ok=True)
                     fs.get_file(f"{root}/{name}", str(made / name))
@@ -62,7 +60,7 @@ class MirroredModel(Record):
 
     def check(self) -> bool:
         """Return whether the files are on this machine."""
-        return self._copy.is_dir() or isinstance(fsspec.url_to_fs(self.address)[0], LocalFileSystem)
+        return self._copy.is_dir()
 
     @property
     def _copy(self) -> Path:
@@ -75,7 +73,7 @@ class ResolvedModel(Record):
     identity: str
     """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`; part of artifact keys."""
     location: Annotated[Path | MirroredModel | HubModel, NotInKey]
-    """Local folder or graph, or the model on the mirror or the Hub."""
+    """Local folder or graph, or the model on an object store or the Hub."""
 
     @property
     def folder(self) -> Path:
@@ -109,7 +107,7 @@ def resolve_model(
     """
     if (found := _without_hub(spec, revision, mirror, cache)) is not None:
         return found
-    model = HubModel(hub_id=spec, commit=Repository("model", spec).pinned(revision))
+    model = HubModel(name=spec, commit=Repository(kind="model", name=spec).pinned(revision))
     try:
         model.check()
     except SourceError as error:
@@ -136,21 +134,17 @@ def _without_hub(spec: str, revision: str | None, mirror: str | None, cache: Pat
         raise SourceError(
             f"{spec:.200}: cannot be read ({error.strerror}). Correct the path or its permissions."
         ) from error
-    if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
-        return ResolvedModel(identity=f"sha256:{copy.digest}", location=copy)
+    if mirror and (found := find_mirrored(mirror, spec, revision, cache)) is not None:
+        return found
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
         raise _no_folder(spec)
     return None
 
 
-def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | None = None) -> MirroredModel | None:
+def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | None = None) -> ResolvedModel | None:
     """Return the copy of a Hub model in BSL_DATA_MIRROR; None if it has none.
 
-    Args:
-        mirror: folder or fsspec address.
-        hub_id: `organisation/name`.
-        revision: requested commit; cannot be checked, because a mirror does not record it.
-        cache: folder for a copy of an object store's files.
+    The requested commit cannot be checked, because a mirror does not record it.
 
     Raises:
         SourceError: the mirror cannot be read, its folder contains no model, or a file name leads out of the folder.
@@ -170,7 +164,10 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
         )
     if revision is not None:
         logger.warning("%s is assumed to be revision %s, because a mirror does not record revisions", address, revision)
-    return MirroredModel(address=address, digest=content_sha256(files), names=tuple(files), cache=cache)
+    digest = content_sha256(files)
+    on_store = MirroredModel(address=address, digest=digest, names=tuple(files), cache=cache)
+    location = Path(folder).resolve() if isinstance(fs, LocalFileSystem) else on_store
+    return ResolvedModel(identity=f"sha256:{digest}", location=location)
 
 
 def _check_model(address: str, names: Iterable[str]) -> None:
@@ -185,15 +182,10 @@ def _check_model(address: str, names: Iterable[str]) -> None:
 
 
 def check_model_name(spec: str, mirror: str | None = None) -> None:
-    """Refuse a path or embedded name without a model, without a request to the Hub.
-
-    Args:
-        spec: as for `resolve_model`.
-        mirror: folder or address that may contain the model.
+    """Refuse a path or embedded name without a model; arguments as for `resolve_model`, but without the Hub.
 
     Raises:
-        SourceError: no such folder; the message suggests the nearest.
-        AssetError: no such embedded asset; the message suggests the nearest.
+        SourceError, AssetError: no such folder or embedded asset; the message suggests the nearest.
     """
     if spec.startswith(EMBEDDED):
         embedded_manifest(spec.removeprefix(EMBEDDED))

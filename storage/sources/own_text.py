@@ -26,7 +26,7 @@ from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose, r
 from storage.record import Record
 from storage.sources.paths import listed
 from storage.sources.read import local_files
-from storage.sources.sources import SourceSpec, mirrored_path, perhaps_meant, resolve_source, spec_of, stem_of
+from storage.sources.sources import SourceSpec, mirrored_table, perhaps_meant, resolve_source, spec_of, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,11 +138,7 @@ class ReadingConfig(Record):
 
 
 def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield a source's records in reading order, file by file.
-
-    Args:
-        source: from `ReadingConfig.sources`.
-        report: counts what is read and rejected.
+    """Yield a source's records in reading order, file by file; `report` counts what is read and rejected.
 
     Yields:
         For each file, `text`, `title` and `document` (strings; title and document may be null), `file` and `record`
@@ -169,15 +165,10 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
 
 
 def check_named(path: str, mirror: str | None = None) -> None:
-    """Check that a file, folder or dataset of this name exists, without reading or fetching it.
-
-    Args:
-        path: as for `ReadingConfig.sources`.
-        mirror: folder that may contain datasets.
+    """Check that a file, folder or dataset exists, without reading or fetching it; see `ReadingConfig.sources`.
 
     Raises:
-        SourceError: nothing has this name; the message suggests the nearest.
-        AssetError: no such embedded asset.
+        SourceError, AssetError: nothing has this name; the message suggests the nearest.
         ValueError: an address contains a password.
     """
     spec = _dataset_of(without_password(path), mirror)
@@ -186,7 +177,7 @@ def check_named(path: str, mirror: str | None = None) -> None:
     elif path.startswith(EMBEDDED):
         embedded_manifest(path.removeprefix(EMBEDDED))
     else:
-        mirrored_path(spec)  # raises if a declared dataset has no such split
+        mirrored_table(spec, None)  # raises an error if a declared dataset has no such split
 
 
 def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
@@ -196,7 +187,11 @@ def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
     fs, root = fsspec.url_to_fs(path)
     if "*" in path or fs.exists(root):
         return None
-    spec = None if is_readable(path) else spec_of(path) or _on_mirror(path, mirror)
+    spec = None if is_readable(path) else spec_of(path)
+    if spec is None and mirror is not None and "/" not in path:
+        with reachable(mirror):
+            own = SourceSpec(dataset=path)
+            spec = own if mirrored_table(own, mirror) else None
     if spec is None:
         hint = perhaps_path(path) or perhaps_meant(path)
         raise SourceError(f"{path}: no such file, folder or dataset{hint}. Correct the name.")
@@ -209,16 +204,6 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
         return stem_of(path), listed(path)
     resolved = resolve_source(spec, mirror)  # its error lists the locations tried
     return resolved.name, local_files(resolved)
-
-
-def _on_mirror(name: str, mirror: str | None) -> SourceSpec | None:
-    """Return the dataset with this name on the mirror; None if there is none."""
-    if mirror is None or "/" in name:
-        return None
-    spec = SourceSpec(dataset=name)
-    with reachable(mirror):
-        fs, root = fsspec.url_to_fs(f"{mirror.rstrip('/')}/{mirrored_path(spec)}")
-        return spec if fs.isfile(root) else None
 
 
 def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSource:

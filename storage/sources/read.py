@@ -32,15 +32,10 @@ STS: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2"
 
 
 def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
-    """Yield a source's sentences, as frames of its text columns.
-
-    Args:
-        source: from `resolve_source`.
-        report: counts what is read and rejected.
-        max_bad_share: share of unreadable records above which the source is refused.
+    """Yield a source's sentences, as frames of its text columns; `report` counts what is read and rejected.
 
     Raises:
-        SourceError: a file or column is missing, or too many records cannot be read.
+        SourceError: a file or column is missing, or the share of unreadable records exceeds `max_bad_share`.
     """
     for path, kind in _files(source):
         yield from read_table(path, kind, Columns(_shape(source, path, kind).texts), report)
@@ -114,14 +109,8 @@ def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0
 
     Pairs without a gold score are dropped, as in the tasks' own scorers, and counted as unlabelled.
 
-    Args:
-        source: from `resolve_source`.
-        report: counts the dropped pairs.
-        low: smallest declared score.
-        high: largest declared score.
-
     Raises:
-        SourceError: a column is missing, a record cannot be read, or a score is not a number or outside its range.
+        SourceError: a column is missing, a record cannot be read, or a score is not a number from `low` to `high`.
     """
     found = source_columns(source)
     shapes = (Columns(source.columns, ("score",)),) if len(source.columns) == 2 else SCORED_SHAPES

@@ -55,12 +55,7 @@ def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.
 
 
 def with_subsets(dataset: str, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add the subsets to pairs; if a pair is not in the task, log a warning and return the pairs unchanged.
-
-    Args:
-        dataset: such as `sts12`.
-        pairs: `subset`, `sentence1`, `sentence2`.
-    """
+    """Add the subsets of a task (`sts12`); if a pair is not in it, log a warning and return the pairs unchanged."""
     known = pl.read_parquet(TABLE).filter(dataset=dataset).select("digest", pl.col("subset").cast(pl.String))
     found = digests(pairs).to_frame().join(known, on="digest", how="left", maintain_order="left")["subset"]
     if found.has_nulls():
@@ -77,9 +72,7 @@ def with_subsets(dataset: str, pairs: pl.DataFrame) -> pl.DataFrame:
 def sick_test(pairs: pl.DataFrame) -> pl.DataFrame:
     """Return the pairs of SICK's test set, in the order of the copy; all pairs if some test pairs are missing.
 
-    Args:
-        pairs: `sentence1`, `sentence2`, `score`. Ten test pairs are also in train or trial, with the same score; their
-            first copy is used.
+    Ten test pairs are also in train or trial, with the same score; their first copy is used.
     """
     known = pl.read_parquet(SICK_TEST)["digest"]
     test = pairs.with_columns(digests(pairs, scored=True)).filter(pl.col("digest").is_in(known.implode()))
@@ -90,9 +83,7 @@ def sick_test(pairs: pl.DataFrame) -> pl.DataFrame:
 def digests(pairs: pl.DataFrame, *, scored: bool = False) -> pl.Series:
     """Return a 64-bit digest of each pair (`digest`, UInt64), over the letters and digits of both sentences.
 
-    Args:
-        pairs: `sentence1`, `sentence2`, and `score` if it is part of the digest.
-        scored: whether the score, rounded to two places, is part of the digest.
+    With `scored`, the score, rounded to two places, is part of the digest.
     """
     sides = [pl.col(side).str.to_lowercase().str.replace_all(_NO_LETTER, "") for side in ("sentence1", "sentence2")]
     sides += [pl.col("score").round(2).cast(pl.String)] if scored else []

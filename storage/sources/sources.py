@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from storage.artifacts.keys import NotInKey
 from storage.assets.embedded import EMBEDDED, embedded_path
+from storage.datasets.declaration import Dataset
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
@@ -27,8 +28,6 @@ from storage.sources.paths import listed
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from storage.datasets.declaration import Dataset
 
 _HUB_SET: Final = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?:@([\w.-]+))?(?:/([^/\\\x00]+))?")  # not `./x`, a path
 _REMEDY: Final = "set BSL_DATA_MIRROR, or use a `path` or a Hub id; `bsl doctor` shows what is available"
@@ -137,24 +136,18 @@ def resolve_sources(
 ) -> tuple[ResolvedSource, ...]:
     """Find a source and fingerprint it; each file format becomes a source, all with the same name.
 
-    Args:
-        spec: the source to find.
-        mirror: folder or fsspec address with `<name>/<split>.parquet`.
-        home: folder to use instead of HF_HOME; HF_HOME if None.
+    A `mirror` (folder or fsspec address) may contain `<name>/<split>.parquet`; `home` replaces HF_HOME.
 
     Raises:
         SourceError: it was found nowhere; the message lists the locations tried.
     """
-    declared = DATASETS.get(spec.dataset or "")
+    dataset = _dataset_of(spec)
     with reachable(spec.path or mirror):
         found = _files(spec, mirror)
-        originals = () if found or spec.path else _originals(spec, declared, mirror)
+        originals = () if found or spec.path else _originals(spec, dataset, mirror)
     files = found or originals
-    table = None
-    if not files:
-        table = _hub_table(spec, declared, mirror).model_copy(update={"home": home})
-        table = table.model_copy(update={"revision": table.repository.pinned(table.revision)})
-    own = declared.original_format if declared and (originals or (table and table.archive)) else None
+    table = None if files else _hub_table(spec, dataset, mirror, home)
+    own = dataset.original_format if originals or (table and table.archive) else None
     groups: dict[Format | None, tuple[str, ...]] = {own: files}
     if files and not own:
         kinds = {path: spec.format or format_of(path) for path in files}
@@ -163,9 +156,9 @@ def resolve_sources(
     return tuple(
         ResolvedSource(
             name=named,
-            lang=spec.lang or (declared.lang if declared else "en"),
+            lang=spec.lang or dataset.lang,
             digest=table.address if table else joint_sha256(part for path in same for part in parts_of(path, kind)),
-            columns=spec.columns or (declared.texts if declared and not own else ()),
+            columns=spec.columns or (() if own else dataset.texts),
             label=spec.label,
             format=kind,
             files=same,
@@ -176,6 +169,13 @@ def resolve_sources(
     )
 
 
+def _dataset_of(spec: SourceSpec) -> Dataset:
+    """Return the declaration of a source's dataset; for an undeclared one, what its name says."""
+    name, split = spec.dataset or "", spec.split or "train"
+    hub_id = name if "/" in name else None
+    return DATASETS.get(name) or Dataset(name=name, licence="", citation="", splits={split: split}, hub_id=hub_id)
+
+
 def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
     """Return the files of a source; empty if only the Hub may have it."""
     if spec.path is not None:
@@ -183,46 +183,48 @@ def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
     name = str(spec.dataset)
     if name.startswith(EMBEDDED):
         return _embedded(name.removeprefix(EMBEDDED), spec.split)
-    if mirror is None:
-        return ()
-    path = f"{mirror.rstrip('/')}/{mirrored_path(spec)}"
-    fs, root = fsspec.url_to_fs(path)
-    return (path,) if fs.isfile(root) else ()
+    table = mirrored_table(spec, mirror)
+    return () if table is None else (table,)
 
 
-def mirrored_path(spec: SourceSpec) -> str:
-    """Return the path of a dataset's table relative to a mirror; a non-default Hub configuration adds a folder.
+def mirrored_table(spec: SourceSpec, mirror: str | None) -> str | None:
+    """Return the path of a dataset's table on a mirror; None if it has none.
 
     Raises:
         SourceError: a declared set has no such split.
     """
-    declared = DATASETS.get(spec.dataset or "")
-    folder = declared.folder if declared and declared.folder else spec.dataset
-    config = f"{spec.hub_config}/" if spec.hub_config and declared is None else ""
-    return f"{folder}/{config}{_split(spec, declared)}.parquet"
+    name = _mirrored_name(spec)
+    if mirror is None:
+        return None
+    path = f"{mirror.rstrip('/')}/{name}"
+    fs, root = fsspec.url_to_fs(path)
+    return path if fs.isfile(root) else None
 
 
-def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
-    """Return the files of the original distribution on a mirror; empty if it has none.
+def _mirrored_name(spec: SourceSpec) -> str:
+    """Return the path of a dataset's table relative to a mirror; a non-default Hub configuration adds a folder."""
+    dataset = _dataset_of(spec)
+    config = f"{spec.hub_config}/" if spec.hub_config and dataset.name not in DATASETS else ""
+    return f"{dataset.folder or dataset.name}/{config}{_split(spec, dataset)}.parquet"
 
-    Raises:
-        SourceError: some files are missing, or a file is there twice.
-    """
-    if mirror is None or declared is None:
+
+def _originals(spec: SourceSpec, dataset: Dataset, mirror: str | None) -> tuple[str, ...]:
+    """Return the files of the original distribution on a mirror; empty if it has none, an error if some are missing."""
+    if mirror is None:
         return ()
     fs, root = fsspec.url_to_fs(mirror)
-    patterns = declared.originals.get(_split(spec, declared), ())
+    patterns = dataset.originals.get(_split(spec, dataset), ())
     found = [
         sorted(str(path) for path in fs.glob(f"{glob.escape(root.rstrip('/'))}/{pattern}")) for pattern in patterns
     ]
     several = [paths for paths in found if len(paths) > 1]
     if several:
-        raise SourceError(f"{declared.name}: {' and '.join(several[0][:2])} are the same file. Remove one of them.")
+        raise SourceError(f"{dataset.name}: {' and '.join(several[0][:2])} are the same file. Remove one of them.")
     paths = tuple(path for matches in found for path in matches)
     if paths and len(paths) < len(patterns):
         missing = [pattern for pattern, matches in zip(patterns, found, strict=True) if not matches]
         raise SourceError(
-            f"{declared.name}: {mirror} has only some of its files, no {', '.join(missing)}. Copy all of them."
+            f"{dataset.name}: {mirror} has only some of its files, no {', '.join(missing)}. Copy all of them."
         )
     return tuple(str(fs.unstrip_protocol(path)) for path in paths) if "://" in mirror else paths
 
@@ -236,47 +238,45 @@ def _embedded(name: str, split: str | None) -> tuple[str, ...]:
     return (str(path),)
 
 
-def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> HubTable:
-    name = str(spec.dataset)
-    split = _split(spec, declared)
-    tried = f"the mirror {mirror} has no {mirrored_path(spec)}" if mirror else "no mirror is set"
-    if declared is not None and declared.hub_id is not None:
-        return HubTable(
-            hub_id=declared.hub_id,
-            config=spec.hub_config or declared.hub_config,
-            split=declared.splits[split],
-            revision=spec.revision or declared.revision,
+def _hub_table(spec: SourceSpec, dataset: Dataset, mirror: str | None, home: Path | None) -> HubTable:
+    """Return a dataset's table or archive on the Hub, at the commit of its revision."""
+    split, archive = _split(spec, dataset), dataset.archive
+    if dataset.hub_id is not None:
+        table = HubTable(
+            hub_id=dataset.hub_id,
+            config=spec.hub_config or dataset.hub_config,
+            split=dataset.splits[split],
+            revision=spec.revision or dataset.revision,
+            home=home,
         )
-    if declared is not None and declared.archive is not None:
-        return HubTable(
-            hub_id=declared.archive.hub_id,
-            config=declared.name,
+    elif archive is not None:
+        files = [parts_of(path, dataset.original_format) for path in dataset.originals[split]]
+        table = HubTable(
+            hub_id=archive.hub_id,
+            config=dataset.name,
             split=split,
-            revision=spec.revision or declared.archive.revision,
-            archive=declared.archive.file,
-            members=declared.originals[split],
-            beside=tuple(
-                part for path in declared.originals[split] for part in parts_of(path, declared.original_format)[1:]
-            ),
+            revision=spec.revision or archive.revision,
+            archive=archive.file,
+            members=dataset.originals[split],
+            beside=tuple(part for _, *others in files for part in others),
+            home=home,
         )
-    if declared is None and "/" in name:
-        return HubTable(hub_id=name, config=spec.hub_config, split=split, revision=spec.revision)
-    unknown = f"it is not one of the declared datasets {', '.join(DATASETS)}{perhaps_meant(name)}"
-    reason = "the Hub has no copy" if declared else unknown
-    remedy = f"{declared.remedy}, or " if declared and declared.remedy else ""
-    raise SourceError(f"dataset {name!r} was not found: {tried}, and {reason}", f"{remedy}{_REMEDY}")
+    else:
+        tried = f"the mirror {mirror} has no {_mirrored_name(spec)}" if mirror else "no mirror is set"
+        unknown = f"it is not one of the declared datasets {', '.join(DATASETS)}{perhaps_meant(dataset.name)}"
+        reason = "the Hub has no copy" if dataset.name in DATASETS else unknown
+        remedy = f"{dataset.remedy}, or {_REMEDY}" if dataset.remedy else _REMEDY
+        raise SourceError(f"dataset {dataset.name!r} was not found: {tried}, and {reason}", remedy)
+    return table.model_copy(update={"revision": table.repository.pinned(table.revision)})
 
 
-def _split(spec: SourceSpec, declared: Dataset | None) -> str:
-    if declared is None:
-        return spec.split or "train"
-    default = next(iter(declared.splits)) if len(declared.splits) == 1 else "train"
-    split = spec.split or default
-    if split not in declared.splits:
-        near = difflib.get_close_matches(split, declared.splits, n=1)
-        hint = f" (did you mean '{declared.name}/{near[0]}'?)" if near else ""
-        splits = ", ".join(declared.splits)
-        raise SourceError(f"dataset {declared.name!r} has no split {split!r}{hint}, expected one of {splits}")
+def _split(spec: SourceSpec, dataset: Dataset) -> str:
+    split = spec.split or (next(iter(dataset.splits)) if len(dataset.splits) == 1 else "train")
+    if split not in dataset.splits:
+        near = difflib.get_close_matches(split, dataset.splits, n=1)
+        hint = f" (did you mean '{dataset.name}/{near[0]}'?)" if near else ""
+        splits = ", ".join(dataset.splits)
+        raise SourceError(f"dataset {dataset.name!r} has no split {split!r}{hint}, expected one of {splits}")
     return split
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from storage.assets.embedded import EMBEDDED
 from storage.errors import HubError, SourceError
+from storage.spelling import did_you_mean
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, rows_of
 from tasks.evaluation.afs import AFS, AfsKind
 from tasks.evaluation.clustering import ClusteringKind
@@ -224,8 +224,7 @@ def kind_of(name: str) -> AnyKind:
     for kind in KINDS:
         if kind.knows(name):
             return kind
-    nearest = difflib.get_close_matches(name, (*suites(), ALL, *(other for kind in KINDS for other in kind.names)))
-    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    hint = did_you_mean(name, (*suites(), ALL, *(other for kind in KINDS for other in kind.names)))
     raise UnknownSuiteError(
         f"unknown suite or set {name!r}.{hint} Suites: {', '.join(suites())}, {ALL}; fine-tuning protocols: "
         f"{', '.join(tuned_names())}."

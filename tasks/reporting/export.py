@@ -149,7 +149,7 @@ def task_results(scores: pl.DataFrame) -> dict[str, dict[str, Any]]:
     results: dict[str, dict[str, Any]] = {}
     for (dataset,), figures in undivided.group_by("dataset", maintain_order=True):
         declared = DATASETS.get(str(dataset))
-        if declared is None or declared.mteb is None:
+        if declared is None or not declared.mteb:
             continue
         empty: dict[str, Any] = {
             "dataset_revision": declared.revision or "",
@@ -157,9 +157,9 @@ def task_results(scores: pl.DataFrame) -> dict[str, dict[str, Any]]:
             "kg_co2_emissions": None,
             "mteb_version": None,  # not computed by MTEB
             "scores": {"test": []},
-            "task_name": declared.mteb.name,
+            "task_name": declared.mteb,
         }
-        results.setdefault(declared.mteb.name, empty)["scores"]["test"].append(_entry(figures, declared.mteb.subset))
+        results.setdefault(declared.mteb, empty)["scores"]["test"].append(_entry(figures, declared.mteb_subset))
     return results
 
 

@@ -6,13 +6,14 @@ import logging
 import os
 import threading
 import time
+import uuid
 from typing import TYPE_CHECKING, Final
 
 from prefect.filesystems import WritableFileSystem
 from prefect.results import ResultStore
 from prefect.serializers import JSONSerializer
 
-from storage.artifacts.leases import EXPIRES, Lease
+from storage.artifacts.leases import EXPIRES, release, write_lease
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import ArtifactMissingError, StoreWriteError
 from tasks.stage.run_context import RunContext
@@ -84,8 +85,9 @@ class _RenewedLease:
     """A lease that a thread renews until this process ends."""
 
     def __init__(self, store: Store) -> None:
-        self._lease = Lease(store)
-        self._url = store.url
+        self._store = store
+        self._name = uuid.uuid4().hex
+        self._paths: set[str] = set()
         self._process = os.getpid()
         self._written = 0.0
         self._changed = threading.Event()
@@ -97,9 +99,11 @@ class _RenewedLease:
 
     def add(self, refs: Iterable[ArtifactRef]) -> None:
         """Add artifacts and write the lease: at once, or about a second later if it was just written."""
+        new = {ref.path for ref in refs}
         with self._writing:
-            if not self._lease.add(refs):
+            if new <= self._paths:
                 return
+            self._paths |= new
         if time.monotonic() - self._written < _BETWEEN_WRITES:
             self._changed.set()
         else:
@@ -118,7 +122,7 @@ class _RenewedLease:
                 return
             self._written = time.monotonic()
             try:
-                self._lease.renew()
+                write_lease(self._store, self._name, self._paths)
             except StoreWriteError as error:  # a read-only store, or a temporary fault until the next renewal
                 logger.info("not protected against `bsl artifacts gc`: %s", error)
 
@@ -128,6 +132,6 @@ class _RenewedLease:
         with self._writing:
             self._released = True
             try:
-                self._lease.release()
+                release(self._store, self._name)
             except StoreWriteError as error:
-                logger.info("the lease in %s was not removed and expires within an hour: %s", self._url, error)
+                logger.info("the lease in %s was not removed and expires within an hour: %s", self._store.url, error)

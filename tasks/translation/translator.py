@@ -22,8 +22,7 @@ from pydantic import JsonValue
 
 from models.translation.config import TRANSLATION_VERSION, Pin, TranslatorConfig
 from models.translation.loading import resolve
-from storage.artifacts.keys import NotInKey
-from storage.artifacts.translation_memory import translator_fingerprint
+from storage.artifacts.keys import NotInKey, fingerprint
 from storage.assets.catalog import embedded_manifest
 from storage.assets.embedded import EMBEDDED, embedded_path
 from storage.record import Record
@@ -124,7 +123,7 @@ class ResolvedTranslator(Record):
     @property
     def fingerprint(self) -> str:
         """Name of the translator's memory."""
-        return translator_fingerprint(self.identity)
+        return fingerprint(self.identity)[:16]
 
     @property
     def direction(self) -> str:

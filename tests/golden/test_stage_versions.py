@@ -50,7 +50,7 @@ CARRIERS = {
         f"storage.artifacts.{name}"
         for name in (
             *("store", "verification"),
-            *("draft", "manifest", "keys", "refs", "schemas", "leases", "listing"),
+            *("draft", "manifest", "keys", "refs", "schemas", "leases"),
         )
     ),
     *(f"storage.filesystem.{name}" for name in ("atomic", "folders", "urls", "os_errors", "names")),

@@ -6,7 +6,7 @@ import pytest
 
 from storage.errors import HubError, SourceError
 from storage.hub.datasets import table_files
-from storage.readers.formats import columns_of, readable_columns
+from storage.readers.formats import columns_of
 from storage.readers.read_report import ReadReport
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_source
@@ -77,7 +77,7 @@ def test_columns_of_lists_are_named_but_not_readable(hub):
     assert source.hub is not None
     (path,) = table_files(source.hub)
     assert columns_of(path, "arrow") == ("text", "tags", "number")
-    assert readable_columns(path, "arrow") == ("text", "number")
+    assert columns_of(path, "arrow", readable=True) == ("text", "number")
 
 
 @pytest.mark.parametrize("content", [b"", b"no stream", b"\xff\xff\xff\xff\x10\x00\x00\x00"])

@@ -46,7 +46,7 @@ def test_what_is_downloaded_is_what_was_uploaded(hub, folder, public):
     repository = hub.repositories["models", NAME]
     assert address == f"{hub.url}/{NAME}/commit/{repository.refs['main']}"
     assert repository.private != public
-    exported = Repository("model", NAME)
+    exported = Repository(kind="model", name=NAME)
     listed = exported.listing(None)
     assert files_of(exported.fetch(listed, listed.files)) == files_of(folder)
     assert listed.files["model.safetensors"].lfs_sha256 is not None
@@ -106,7 +106,7 @@ def test_a_call_that_makes_no_sense_ends_before_anything_is_made(tmp_path, capsy
 def test_the_verb_uploads_what_it_exports(hub, tmp_path, capsys):
     start = str(write_tiny(tmp_path / "in"))
     assert main(["export", start, str(tmp_path / "out"), "--push-to-hub", NAME]) == 0
-    exported = Repository("model", NAME)
+    exported = Repository(kind="model", name=NAME)
     listed = exported.listing(None)
     assert files_of(exported.fetch(listed, listed.files)) == files_of(tmp_path / "out")
     assert f"hub:     {hub.url}/{NAME}/commit/{listed.commit}" in capsys.readouterr().out

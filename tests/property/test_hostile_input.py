@@ -20,7 +20,6 @@ from flows.cli.artifacts import age
 from flows.cli.terminal.overrides import configured
 from flows.config import override
 from flows.recipes import RECIPES, recipe
-from storage.artifacts.export import export
 from storage.artifacts.garbage_collection import collectable
 from storage.artifacts.keys import artifact_key
 from storage.artifacts.refs import ViewsRef
@@ -162,7 +161,7 @@ def test_no_manifest_ends_the_store(tmp_path, draw):
         for act in (
             lambda: store.check(ref),
             lambda: store.scan(ref).collect(),
-            lambda to=f"{number}": export(store, ref, tmp_path / "room" / "out" / to),
+            lambda to=f"{number}": store.export(ref, tmp_path / "room" / "out" / to),
             lambda: collectable(store, timedelta(0), datetime.now(UTC)),
         ):
             try:

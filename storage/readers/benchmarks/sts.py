@@ -33,11 +33,7 @@ def parts_of(path: str, kind: str | None) -> tuple[str, ...]:
 
 
 def _gold_of(path: str) -> str:
-    """Return the path of the scores for an `STS.input` file.
-
-    Raises:
-        SourceError: the file has another name.
-    """
+    """Return the path of the scores for an `STS.input` file; other names are refused."""
     folder, slash, name = path.rpartition("/")
     if not name.startswith(_INPUT):
         raise SourceError(

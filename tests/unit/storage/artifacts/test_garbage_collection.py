@@ -29,7 +29,7 @@ def test_collection_keeps_what_a_young_report_needs(store):
     assert none_yet == []
     report_is_young = collectable(store, timedelta(seconds=0.5), store.manifest(ReportRef(key=key(3))).created_at)
     assert {manifest.key for manifest in report_is_young} <= {old.key}
-    collect(store, [store.manifest(old)], [])
+    collect(store, [store.manifest(old)])
     assert [ref.key for ref in store.refs("views")] == [needed.key]
 
 
@@ -52,7 +52,7 @@ def test_collection_keeps_what_a_run_took_meanwhile(store):
     listed = collectable(store, timedelta(days=1), now)
     assert len(listed) == 2
     store.used(used)
-    gone = collect(store, listed, [], used_before=now - timedelta(days=1))
+    gone = collect(store, listed, used_before=now - timedelta(days=1))
     assert [manifest.key for manifest in gone] == [idle.key]
     assert store.refs() == [ArtifactRef(kind="views", key=used.key)]
 
@@ -61,7 +61,7 @@ def test_collections_side_by_side_delete_everything_once(store):
     refs = [put(store, 1), put(store, 2)]
     listed = [store.manifest(ref) for ref in refs]
     store.remove(refs[0])
-    assert collect(store, listed, []) == listed
+    assert collect(store, listed) == listed
     assert store.refs() == []
     assert list((store.local / ".trash").iterdir()) == []
 
@@ -76,7 +76,7 @@ def test_what_a_killed_collection_left_is_found(store, monkeypatch):
     (left,) = (store.local / ".trash").iterdir()
     for path in (*left.rglob("*"), left):
         os.utime(path, (0, 0))
-    assert leftovers(store, timedelta(0)) == [left]
+    assert leftovers(store, timedelta(0), datetime.now(UTC)) == [left]
 
 
 def ended(*_arguments: object, **_options: object) -> None:

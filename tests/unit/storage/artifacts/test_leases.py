@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from storage.artifacts.garbage_collection import collect, collectable
-from storage.artifacts.leases import EXPIRES, Lease, expired_leases, leased
+from storage.artifacts.leases import EXPIRES, leases, release, write_lease
 from storage.artifacts.manifest import InputEntry
 from storage.artifacts.store import Store
 from storage.errors import StoreReadError
@@ -17,11 +17,8 @@ def store(tmp_path):
     return Store(str(tmp_path / "store"), tmp_path / "cache")
 
 
-def leasing(store: Store, *refs) -> Lease:
-    lease = Lease(store)
-    assert lease.add(refs)
-    lease.renew()
-    return lease
+def leasing(store: Store, *refs) -> None:
+    write_lease(store, "process", [ref.path for ref in refs])
 
 
 def test_an_artifact_and_its_inputs_stay_until_the_lease_is_released(store):
@@ -29,23 +26,20 @@ def test_an_artifact_and_its_inputs_stay_until_the_lease_is_released(store):
     entry = InputEntry(kind="views", key=source.key, digest=store.manifest(source).digest)
     made = put(store, 3, WHY.model_copy(update={"inputs": {"views": entry}}))
     made_long_ago(store)
-    lease = leasing(store, made)
+    leasing(store, made)
     now = datetime.now(UTC)
     assert [manifest.key for manifest in collectable(store, timedelta(0), now)] == [other.key]
-    lease.release()
+    release(store, "process")
     assert len(collectable(store, timedelta(0), now)) == 3
-    lease.release()  # a second release changes nothing
+    release(store, "process")  # a second release changes nothing
 
 
 def test_a_lease_expires_and_a_renewal_extends_it(store):
     ref = put(store)
-    lease = leasing(store, ref)
-    assert not lease.add([ref])
+    leasing(store, ref)
     later = datetime.now(UTC) + EXPIRES + timedelta(seconds=5)
-    assert leased(store, later) == set()
-    assert len(expired_leases(store, later)) == 1
-    assert leased(store, later - timedelta(minutes=1)) == {ref.path}
-    assert expired_leases(store, later - timedelta(minutes=1)) == []
+    assert leases(store, later) == (set(), [".leases/process.json"])
+    assert leases(store, later - timedelta(minutes=1)) == ({ref.path}, [])
 
 
 def test_what_is_leased_after_it_was_listed_stays(store):
@@ -53,7 +47,7 @@ def test_what_is_leased_after_it_was_listed_stays(store):
     made_long_ago(store)
     listed = collectable(store, timedelta(0), datetime.now(UTC))
     leasing(store, ref)
-    assert collect(store, listed, []) == []
+    assert collect(store, listed) == []
     assert [left.path for left in store.refs()] == [ref.path]
 
 

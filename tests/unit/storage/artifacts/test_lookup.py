@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.artifacts.lookup import find, find_report
+from storage.artifacts.lookup import find
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
 from storage.artifacts.store import Store
@@ -23,7 +23,7 @@ def store(tmp_path):
 
 
 def test_the_latest_is_the_youngest_of_its_kind(store):
-    assert find(store, "report/latest") == find(store, "latest") == find_report(store, "latest")
+    assert find(store, "report/latest") == find(store, "latest")
     assert find(store, "report/latest").path == SECOND.path
     with pytest.raises(ArtifactMissingError, match="contains no corpus"):
         find(store, "corpus/latest")
@@ -38,11 +38,11 @@ def test_a_shard_is_not_taken_for_the_whole(store):
 
 
 def test_a_report_is_meant_by_its_key_or_by_the_run_that_made_it(store):
-    for text in ("report/b2", "b2", "flow-2", SECOND.path):
-        assert find_report(store, text).path == SECOND.path
-    for text in ("flow", "0000000000000000000000000000000f", "", "report/"):
-        with pytest.raises(ArtifactMissingError, match="expected one report's key or run"):
-            find_report(store, text)
+    for text in ("b2", "flow-2", SECOND.key):
+        assert find(store, f"report/{text}") == ArtifactRef(kind="report", key=SECOND.key)
+    for text in ("flow", "0000000000000000000000000000000f", "", "report/b2"):
+        with pytest.raises(ArtifactMissingError, match=r"expected the key of one artifact\. List them"):
+            find(store, f"report/{text}")
 
 
 def test_a_page_that_tells_when_and_how_fast_is_no_content(store, tmp_path):

@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 import zipfile
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from storage.artifacts import draft as drafts
-from storage.artifacts.export import export
 from storage.artifacts.garbage_collection import leftovers
 from storage.artifacts.refs import ArtifactRef, ViewsRef
 from storage.artifacts.schemas import TRANSLATIONS
@@ -201,10 +200,10 @@ def test_kill_while_publishing_leaves_nothing_half_there(store):
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert store.refs() == []
-    assert leftovers(store, timedelta(0)) == []  # the process may still be running
+    assert leftovers(store, timedelta(0), datetime.now(UTC)) == []  # the process may still be running
     for path in (store.local / ".staging").rglob("*"):
         os.utime(path, (0, 0))
-    assert len(leftovers(store, timedelta(0))) == 1
+    assert len(leftovers(store, timedelta(0), datetime.now(UTC))) == 1
     put(store)
     assert store.scan(ViewsRef(key=key(1))).collect().height == 2
 
@@ -237,13 +236,13 @@ def test_a_draft_that_was_deleted_under_its_stage_is_an_error(store):
 
 def test_export_to_folder_and_zip(store, tmp_path):
     ref = put(store)
-    folder = export(store, ref, tmp_path / "out")
+    folder = store.export(ref, tmp_path / "out")
     assert pl.read_parquet(folder / "views-00000.parquet").equals(VIEWS)
     assert (folder / MANIFEST).exists()
-    archive = export(store, ref, tmp_path / "out.zip")
+    archive = store.export(ref, tmp_path / "out.zip")
     assert sorted(zipfile.ZipFile(archive).namelist()) == [MANIFEST, "views-00000.parquet"]
     with pytest.raises(StoreWriteError, match="already exists"):
-        export(store, ref, folder)
+        store.export(ref, folder)
 
 
 def test_a_manifest_is_utf_8_whatever_the_machine_s_language(store):

@@ -13,8 +13,8 @@ import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 from s3fs import S3FileSystem
 
-from storage.artifacts.garbage_collection import collectable, forgotten_loans
-from storage.artifacts.leases import Lease, leased
+from storage.artifacts.garbage_collection import collectable, leftovers
+from storage.artifacts.leases import leases, release, write_lease
 from storage.artifacts.refs import ViewsRef
 from storage.artifacts.store import Store
 from storage.errors import CorruptArtifactError, StorageError, StoreReadError
@@ -74,12 +74,10 @@ def read(store):
 
 
 def lend(store):
-    lease = Lease(store)
-    lease.add(store.refs())
-    lease.renew()
+    write_lease(store, "process", [ref.path for ref in store.refs()])
     now = datetime.now(UTC)
-    found = leased(store, now)
-    lease.release()
+    found = leases(store, now)
+    release(store, "process")
     return found
 
 
@@ -99,7 +97,7 @@ ACTS = {
     "whole": lambda store: (store.defect(REF), damage(store, REF)),
     "list": lambda store: store.refs(),
     "collect": lambda store: ([found.ref for found in collectable(store, timedelta(0), NOW)],
-                              forgotten_loans(store, timedelta(0), datetime.now(UTC))),
+                              leftovers(store, timedelta(0), datetime.now(UTC))),
     "lend": lend,
     "remember": remember,
     "remove": remove,
@@ -120,12 +118,10 @@ def test_leases_that_may_not_be_listed_are_not_none(s3, tmp_path):
     """Otherwise collection would delete artifacts in use."""
     broken, address = s3
     store = Store(f"{address}/{tmp_path.name}", tmp_path / "cache")
-    lease = Lease(store)
-    lease.add([REF])
-    lease.renew()
+    write_lease(store, "process", [REF.path])
     broken.fail(0, "403")
     with pytest.raises(StoreReadError):
-        leased(store, datetime.now(UTC))
+        leases(store, datetime.now(UTC))
 
 
 def test_a_file_that_goes_while_it_is_copied_is_a_damaged_artifact(s3, tmp_path):

@@ -10,7 +10,6 @@ from threading import Thread
 import pytest
 from s3fs import S3FileSystem
 
-from storage.artifacts.export import export
 from storage.artifacts.refs import ViewsRef
 from storage.artifacts.store import Store
 from storage.errors import CorruptArtifactError, StorageError, StoreReadError
@@ -39,7 +38,7 @@ def test_a_name_that_leaves_the_folder_or_fits_no_disk_makes_the_manifest_corrup
     with pytest.raises(CorruptArtifactError):
         store.fetch(ref)
     with pytest.raises(CorruptArtifactError):
-        export(store, ref, tmp_path / "out")
+        store.export(ref, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "outside").exists()
     put(store)  # a run makes the artifact again

@@ -5,14 +5,14 @@ A cache hit reads only manifests from the store.
 
 import os
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
-from storage.artifacts.garbage_collection import collect, unused_copies
+from storage.artifacts.garbage_collection import collect, leftovers
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef, ViewsRef
 from storage.artifacts.store import Store
@@ -88,14 +88,14 @@ def test_a_copy_goes_when_it_is_not_read_or_its_artifact_went(store):
     copy = store.fetch(REF)
     month = timedelta(days=30)
     aged(copy, 29)
-    assert unused_copies(store, month) == []
+    assert leftovers(store, month, datetime.now(UTC)) == []
     aged(copy, 31)
-    assert unused_copies(store, month) == [copy]
+    assert leftovers(store, month, datetime.now(UTC)) == [copy]
     assert store.fetch(REF) == copy
-    assert unused_copies(store, timedelta(0)) == []
+    assert leftovers(store, timedelta(0), datetime.now(UTC)) == []
     aged(copy, 2)
     store.fs.rm(f"{store.root}/{REF.path}", recursive=True)
-    assert unused_copies(store, month) == [copy]
+    assert leftovers(store, month, datetime.now(UTC)) == [copy]
     collect(store, [], [copy])
     assert not copy.exists()
 
@@ -121,7 +121,7 @@ def test_a_copy_under_way_lies_where_collection_finds_what_is_left_of_it(store, 
     assert not folder.exists()
     folder.mkdir()  # the state after kill -9
     aged(folder, 2)
-    assert unused_copies(store, timedelta(days=1)) == [folder]
+    assert leftovers(store, timedelta(days=1), datetime.now(UTC)) == [folder]
 
 
 def test_changed_object_is_refused(store):

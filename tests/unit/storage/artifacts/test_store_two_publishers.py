@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
-from storage.artifacts.export import export
-from storage.artifacts.garbage_collection import collect, forgotten_loans
+from storage.artifacts.garbage_collection import collect, leftovers
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ViewsRef
 from storage.artifacts.store import Store
@@ -90,6 +89,10 @@ def test_whoever_comes_between_two_files_of_another_both_leave_one_whole_artifac
     assert (files(store) == named(store)) is not late
 
 
+def forgotten(store: Store, now: datetime) -> list[str]:
+    return [left for left in leftovers(store, timedelta(0), now) if isinstance(left, str)]
+
+
 def test_what_no_manifest_names_is_collected_after_a_month(store, tmp_path):
     def killed() -> None:
         raise KeyboardInterrupt
@@ -101,14 +104,14 @@ def test_what_no_manifest_names_is_collected_after_a_month(store, tmp_path):
     for held_by in (None, "A"):
         if held_by:
             publish(store, held_by)
-        assert forgotten_loans(store, timedelta(0), soon) == []
-        assert len(forgotten_loans(store, timedelta(0), later)) == 1
-    collect(store, [], [], forgotten_loans(store, timedelta(0), later))
+        assert forgotten(store, soon) == []
+        assert len(forgotten(store, later)) == 1
+    collect(store, [], forgotten(store, later))
     assert files(store) == named(store)
     assert held(store, tmp_path / "later") == {"A"}
     store.fs.pipe_file(f"{store.root}/{REF.path}/{MANIFEST}", b"{}")
     store.fs.pipe_file(f"{store.root}/{REF.path}/{'0' * 32}/log.txt", b"")
-    assert forgotten_loans(store, timedelta(0), later) == []  # the artifact's inputs are unknown
+    assert forgotten(store, later) == []  # the artifact's inputs are unknown
 
 
 def test_a_damaged_artifact_is_made_again_beside_its_files(store, tmp_path):
@@ -130,7 +133,7 @@ def test_an_artifact_of_an_older_program_is_read(store, tmp_path):
         store.fs.put_file(str(folder / REF.path / name), f"{store.root}/{REF.path}/{name}")
     store.fs.pipe_file(f"{store.root}/{REF.path}/{MANIFEST}", older.encode())
     assert (store.defect(REF), held(store, tmp_path / "later")) == (None, {"A"})
-    assert forgotten_loans(store, timedelta(0), datetime.now(UTC) + timedelta(days=31)) == []
+    assert forgotten(store, datetime.now(UTC) + timedelta(days=31)) == []
 
 
 def test_a_copy_on_a_disk_is_read_and_an_export_has_its_files_beside_the_manifest(store, tmp_path):
@@ -141,7 +144,7 @@ def test_a_copy_on_a_disk_is_read_and_an_export_has_its_files_beside_the_manifes
     assert [ref.path for ref in copy.refs()] == [REF.path]
     for source in (store, copy):
         made = tmp_path / "store" / REF.path
-        export(source, REF, made)
+        source.export(REF, made)
         assert {path.name for path in made.iterdir()} == {MANIFEST, "log.txt", "views-00000.parquet"}
         again = Store(str(tmp_path / "store"))
         assert damage(again, REF) is None

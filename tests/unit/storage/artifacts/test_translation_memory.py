@@ -6,20 +6,21 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from storage.artifacts.keys import fingerprint
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.store import Store
-from storage.artifacts.translation_memory import translator_fingerprint, whole_parts
+from storage.artifacts.translation_memory import whole_parts
 
-FINGERPRINT = translator_fingerprint({"model": "sha256:0", "beam": 1})
+FINGERPRINT = fingerprint({"model": "sha256:0", "beam": 1})[:16]
 
 
-def publish(store: Store, name: int, texts: dict[int, str], fingerprint: str = FINGERPRINT) -> ArtifactRef:
-    ref = ArtifactRef(kind=f"translations/{fingerprint}", key=f"{name:064x}")
+def publish(store: Store, name: int, texts: dict[int, str], memory: str = FINGERPRINT) -> ArtifactRef:
+    ref = ArtifactRef(kind=f"translations/{memory}", key=f"{name:064x}")
     part = pl.DataFrame(
         {"sentence_id": list(texts), "text": list(texts.values())}, schema_overrides={"sentence_id": pl.UInt64}
     ).with_columns(
-        lang=pl.lit("de"), translator=pl.lit(fingerprint),
+        lang=pl.lit("de"), translator=pl.lit(memory),
         n_tokens=pl.lit(1, dtype=pl.UInt32), score=pl.lit(-0.5, dtype=pl.Float32),
     )  # fmt: skip
     with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
@@ -32,8 +33,8 @@ def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path / "store"))
 
 
-def held(store: Store, *seen: str, fingerprint: str = FINGERPRINT) -> dict[str, dict[int, str]]:
-    parts = whole_parts(store, fingerprint, seen)
+def held(store: Store, *seen: str, memory: str = FINGERPRINT) -> dict[str, dict[int, str]]:
+    parts = whole_parts(store, memory, seen)
     return {ref.key[-1]: dict(part.select("sentence_id", "text").collect().rows()) for ref, part in parts}
 
 
@@ -46,14 +47,14 @@ def test_parts_come_by_name_with_their_rows(store: Store) -> None:
 
 
 def test_translators_do_not_share_a_memory(store: Store) -> None:
-    other = translator_fingerprint({"model": "sha256:0", "beam": 4})
+    other = fingerprint({"model": "sha256:0", "beam": 4})[:16]
     publish(store, 1, {1: "eins"}, other)
     assert held(store) == {}
-    assert held(store, fingerprint=other) == {"1": {1: "eins"}}
+    assert held(store, memory=other) == {"1": {1: "eins"}}
 
 
 def test_the_fingerprint_hangs_on_values_and_not_on_their_order() -> None:
-    assert translator_fingerprint({"beam": 1, "model": "sha256:0"}) == FINGERPRINT
+    assert fingerprint({"beam": 1, "model": "sha256:0"})[:16] == FINGERPRINT
     assert FINGERPRINT == "35877b6cd2fe2564"
 
 

@@ -41,7 +41,7 @@ def test_a_model_of_one_s_own_folder_is_not_fetched(stand_in, tmp_path):
     model.mkdir(parents=True)
     (model / "config.json").write_text("{}")
     folder = tmp_path / "made"
-    assert list(fill_cache(folder, "model:someone/encoder", str(stand_in))) == [(model.as_uri(), "folder")]
+    assert list(fill_cache(folder, "model:someone/encoder", str(stand_in))) == [(str(model), "folder")]
 
 
 def test_the_command_mirrors_the_revision_that_a_recipe_pins(stand_in, tmp_path, caplog):

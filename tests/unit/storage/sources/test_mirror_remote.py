@@ -1,5 +1,7 @@
 """A mirror behind a URL or on an object store gives the same content and keys as a local folder."""
 
+from pathlib import Path
+
 import fsspec
 import polars as pl
 import pytest
@@ -58,13 +60,12 @@ def test_a_mirror_elsewhere_gives_the_same_keys(folder, elsewhere, tmp_path):
 def test_the_files_of_a_model_come_when_its_folder_is_asked_for(folder, elsewhere, tmp_path):
     cache = tmp_path / "cache"
     found = resolve_model(MODEL, COMMIT, elsewhere, cache)
-    assert isinstance(found.location, MirroredModel)
-    assert found.location.check() is elsewhere.startswith("file")
+    assert isinstance(found.location, Path if elsewhere.startswith("file") else MirroredModel)
     assert not cache.exists()
     assert (found.described / "1_Pooling" / "config.json").read_bytes() == b"{}"
     assert (found.folder / "model.safetensors").read_bytes() == WEIGHTS
-    assert found.location.check()
     if elsewhere.startswith("memory"):
+        assert found.location.check()
         changed(elsewhere, f"models/{MODEL}/model.safetensors")  # copied files are not fetched again
         assert (found.folder / "model.safetensors").read_bytes() == WEIGHTS
 

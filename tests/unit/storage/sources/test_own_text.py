@@ -179,6 +179,12 @@ def test_dates_and_lists_of_a_table_are_not_read(tmp_path: Path) -> None:
     assert sum(frame.height for frame in records(source, ReadReport("reviews"))) == 8
 
 
+def test_a_table_of_lists_alone_has_no_text_column(tmp_path: Path) -> None:
+    pl.DataFrame({"tokens": [["This", "table"], ["has", "no", "strings"]]}).write_parquet(tmp_path / "lists.parquet")
+    with pytest.raises(SourceError, match="no text column in 'tokens'"):
+        ReadingConfig().sources([str(tmp_path / "lists.parquet")])
+
+
 def test_columns_of_known_sets_are_text_in_any_case_however_short(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("Premise,Hypothesis\na dog,a cat\nb dog,c cat\n")

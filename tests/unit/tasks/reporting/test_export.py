@@ -34,7 +34,7 @@ ROWS = [
 
 
 def test_mteb_has_neither_these_pairs_of_sick_nor_tokenised_text():
-    declared = {name: dataset.mteb.name for name, dataset in DATASETS.items() if dataset.mteb}
+    declared = {name: dataset.mteb for name, dataset in DATASETS.items() if dataset.mteb}
     assert {name: task for name, task in declared.items() if not name.startswith("sts17-")} == {
         **{f"sts{year}": f"STS{year}" for year in range(12, 17)},
         "stsb": "STSBenchmark",

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from storage.artifacts.garbage_collection import leftovers
@@ -28,4 +28,4 @@ def test_a_process_that_ran_out_of_memory_leaves_nothing_that_a_rerun_takes(tmp_
     assert len({site.open_store().check(ref).digest for site, ref in zip(sites, refs, strict=True)}) == 1
     for path in (left, *left.rglob("*")):
         os.utime(path, (0, 0))
-    assert leftovers(store, timedelta(days=1)) == [left]
+    assert leftovers(store, timedelta(days=1), datetime.now(UTC)) == [left]
