@@ -75,7 +75,7 @@ KINDS: Final = (
     ),
     Kind(
         "translations",
-        "A translated sentence. The translation memory has a folder for each translator and an artifact for each shard.",
+        "A translated sentence of the translation memory: a folder for each translator, an artifact for each shard.",
         ("translations",),
         'table.group_by("translator", "lang").agg(pl.len(), pl.col("n_tokens").sum())',
     ),
