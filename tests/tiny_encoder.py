@@ -63,9 +63,10 @@ def write_tiny(
 
 
 def tiny_encoder(
-    folder: Path, architecture: str = "bert", *, pooling: str = "mean", seed: int = 0, dropout: float = 0.1
+    folder: Path, architecture: str = "bert", *, pooling: str = "mean", **settings: Any
 ) -> tuple[Encoder, PreTrainedTokenizerBase]:
-    write_tiny(folder, architecture, seed=seed, dropout=dropout)
+    """Write a tiny encoder with some settings of `write_tiny`, and load it."""
+    write_tiny(folder, architecture, **settings)
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=24))
     return encoder.network, encoder.tokenizer
 
