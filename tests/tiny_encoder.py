@@ -50,20 +50,23 @@ SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WIDTH = 32
 
 
-def write_tiny(folder: Path, architecture: str = "bert", *, seed: int = 0, dropout: float = 0.1) -> Path:
-    """Write a 2-layer encoder of width 32 with a word tokenizer, and return its folder."""
+def write_tiny(
+    folder: Path, architecture: str = "bert", *, seed: int = 0, dropout: float = 0.1, layers: int = 2
+) -> Path:
+    """Write an encoder of width 32 with a word tokenizer, and return its folder."""
     words = sorted({w for text in ORIGINALS + BACK_DE + BACK_FR for w in _words(text)})
     vocabulary = {word: number for number, word in enumerate([*SPECIALS, *words])}
     torch.manual_seed(seed)
-    _network(architecture, len(vocabulary), dropout).save_pretrained(folder)
+    _network(architecture, len(vocabulary), dropout, layers).save_pretrained(folder)
     _tokenizer(vocabulary).save_pretrained(folder)
     return folder
 
 
 def tiny_encoder(
-    folder: Path, architecture: str = "bert", *, pooling: str = "mean", seed: int = 0, dropout: float = 0.1
+    folder: Path, architecture: str = "bert", *, pooling: str = "mean", **settings: Any
 ) -> tuple[Encoder, PreTrainedTokenizerBase]:
-    write_tiny(folder, architecture, seed=seed, dropout=dropout)
+    """Write a tiny encoder with some settings of `write_tiny`, and load it."""
+    write_tiny(folder, architecture, **settings)
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=24))
     return encoder.network, encoder.tokenizer
 
@@ -131,11 +134,11 @@ def _tokenizer(vocabulary: dict[str, int]) -> PreTrainedTokenizerFast:
     )
 
 
-def _network(architecture: str, vocabulary: int, dropout: float) -> PreTrainedModel:
+def _network(architecture: str, vocabulary: int, dropout: float, layers: int) -> PreTrainedModel:
     sizes: dict[str, Any] = {
         "vocab_size": vocabulary,
         "hidden_size": WIDTH,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": layers,
         "num_attention_heads": 4,
         "max_position_embeddings": 64,
     }

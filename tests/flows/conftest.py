@@ -1,16 +1,18 @@
 """Fixtures of all flow tests: one Prefect server, and small settings of recipe `tiny`."""
 
+import fcntl
 import os
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from tempfile import mkdtemp
 
 import polars as pl
 import pytest
 from prefect.settings import get_current_settings
-from prefect.testing.utilities import prefect_test_harness
+from prefect.testing import utilities
 
 from flows.recipes.shared import ALONE
 from storage.artifacts.manifest import Manifest
@@ -32,33 +34,38 @@ ALONE_SMALL = {
 }
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory) -> Path:
+    """Return where the first process of a session leaves a database that Prefect has migrated."""
+    folder = tmp_path_factory.getbasetemp()
+    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "migrated.db"
+
+
 @pytest.fixture(scope="session", autouse=True)
-def prefect_server():
-    with prefect_test_harness(server_startup_timeout=120):
+def prefect_server(migrated):
+    """Serve on a copy of the migrated database: the migrations take longer than all else of a start."""
+    folder = Path(mkdtemp())
+    database = folder / "prefect-test.db"  # its name in prefect_test_harness, which removes the folder at the end
+    with ExitStack() as running:
+        running.enter_context(pytest.MonkeyPatch.context()).setattr(utilities, "mkdtemp", lambda: str(folder))
+        with migrated.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if migrated.exists():
+                shutil.copy(migrated, database)
+            running.enter_context(utilities.prefect_test_harness(server_startup_timeout=120))
+            if not migrated.exists():
+                with closing(sqlite3.connect(database)) as own, closing(sqlite3.connect(migrated)) as new:
+                    own.backup(new)
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def migrated(prefect_server, tmp_path_factory) -> Path:
-    """Return the database of a server that has done nothing yet; Prefect's migrations of it take six seconds."""
-    url = get_current_settings().server.database.connection_url
-    assert url is not None
-    path = tmp_path_factory.mktemp("migrated") / "prefect.db"
-    with (
-        closing(sqlite3.connect(url.get_secret_value().partition(":///")[2])) as own,
-        closing(sqlite3.connect(path)) as new,
-    ):
-        own.backup(new)
-    return path
-
-
 @pytest.fixture(scope="session")
-def new_home(migrated) -> Callable[[Path], Path]:
+def new_home(prefect_server, migrated) -> Callable[[Path], Path]:
     """Return a function that makes a PREFECT_HOME, with a migrated database, for a server of the test's own."""
 
     def make(folder: Path) -> Path:
         folder.mkdir()
-        shutil.copy(migrated, folder)
+        shutil.copy(migrated, folder / "prefect.db")
         return folder
 
     return make

@@ -1,6 +1,7 @@
 """`bsl artifacts export` of a checkpoint writes the encoder, the model card of the newest report, and optional ONNX."""
 
 import re
+import shutil
 import sys
 import zipfile
 
@@ -10,6 +11,7 @@ from flows.cli.main import main
 from models.encoder.int8 import GRAPHS, target_here
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.load import saved_config
+from models.serving import onnx_export
 from models.serving.static_distillation import tabulate
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CheckpointRef, ReportRef
@@ -32,10 +34,28 @@ def put_report(store: Store, number: int, text: str, checkpoint: str = CHECKPOIN
 @pytest.fixture
 def store(tmp_path):
     store = Store(str(tmp_path / "store"))
-    encoder, tokenizer = tiny_encoder(tmp_path / "in", pooling="cls")
+    encoder, tokenizer = tiny_encoder(tmp_path / "in", pooling="cls", layers=1)
     with store.draft(CHECKPOINT, Provenance(stage_version=1, config={})) as draft:
         SentenceEncoder(encoder, tokenizer).save(draft.folder / "encoder")
     return store
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    return tmp_path_factory.mktemp("graph") / "encoder.onnx"
+
+
+@pytest.fixture
+def one_graph(graph, monkeypatch):
+    """Export the encoder of several tests once; torch takes five seconds for it."""
+    export_onnx = onnx_export.export_onnx
+
+    def export_once(encoder, path):
+        if not graph.exists():
+            export_onnx(encoder, graph)
+        shutil.copy(graph, path)
+
+    monkeypatch.setattr(onnx_export, "export_onnx", export_once)
 
 
 def export(store, *arguments):
@@ -59,6 +79,7 @@ def test_without_a_report_the_encoder_comes_without_a_card(store, tmp_path):
     assert "encoder/README.md" not in names
 
 
+@pytest.mark.usefixtures("one_graph")
 def test_onnx_lies_beside_the_encoder_in_an_archive_too(store, tmp_path):
     pytest.importorskip("onnxscript")
     put_report(store, 1, "card")
@@ -90,6 +111,7 @@ def forms(store, *arguments):
     return main(["export", "--store", store.url, *map(str, arguments)])
 
 
+@pytest.mark.usefixtures("one_graph")
 def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
     put_report(store, 1, "card")
     out = tmp_path / "out"
@@ -121,6 +143,7 @@ def test_int8_is_for_the_processors_that_are_named(store, tmp_path, target):
     assert ("weights have 7 bits" in readme) is (target == "avx2")
 
 
+@pytest.mark.usefixtures("one_graph")
 def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):
     assert forms(store, "checkpoint/cccc", tmp_path / "out", "--int8", "--min-cosine", 1) == 1
     assert re.search(

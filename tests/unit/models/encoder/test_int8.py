@@ -24,13 +24,13 @@ def graph_of(tmp_path_factory):
     """Return a function that exports a graph with two layer-norm columns enlarged, and a batch for it."""
 
     @cache
-    def make(architecture, loud=1.0):
+    def make(architecture):
         folder = tmp_path_factory.mktemp("graph")
         encoder, tokenizer = tiny_encoder(folder / "in", architecture)
         for module in encoder.modules():
             if isinstance(module, nn.LayerNorm):
                 with torch.no_grad():
-                    module.weight[:2] *= loud
+                    module.weight[:2] *= LOUD
         path = folder / "model.onnx"
         export_onnx(encoder.eval(), path)
         call = tokenizer([*ORIGINALS, *BACK_DE], padding=True, truncation=True, max_length=24, return_tensors="np")
@@ -50,7 +50,7 @@ def error(found, exact):
 
 @pytest.mark.parametrize("architecture", ["bert", pytest.param("modernbert", marks=pytest.mark.slow)])
 def test_evening_out_changes_what_is_multiplied_but_no_vector(graph_of, architecture):
-    path, batch = graph_of(architecture, LOUD)
+    path, batch = graph_of(architecture)
     graph = onnx.load(path)
     weights = {weight.name: onnx.numpy_helper.to_array(weight) for weight in graph.graph.initializer}
     smooth(graph, [batch], ())
@@ -65,7 +65,7 @@ def test_evening_out_changes_what_is_multiplied_but_no_vector(graph_of, architec
 
 
 def test_what_is_left_alone_stays(graph_of):
-    path, batch = graph_of("bert", LOUD)
+    path, batch = graph_of("bert")
     graph = onnx.load(path)
     smooth(graph, [batch], [node.name for node in graph.graph.node])
     assert graph == onnx.load(path)
@@ -77,7 +77,7 @@ TARGETS = sorted({"avx2", target_here()})  # targets whose sums this processor d
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("architecture", ["bert", pytest.param("modernbert", marks=pytest.mark.slow)])
 def test_large_columns_cost_int8_less_when_they_are_evened_out(graph_of, tmp_path, architecture, target, monkeypatch):
-    path, batch = graph_of(architecture, LOUD)
+    path, batch = graph_of(architecture)
     exact = vectors(path, batch)
     quantise_onnx(path, tmp_path / "even.onnx", [batch], target)
     monkeypatch.setattr("models.serving.smoothquant.ALPHA", 0.0)  # scale by the weights' rows only
@@ -120,7 +120,7 @@ def byte_weights(path):
 
 @pytest.mark.parametrize(("target", "same"), [("avx2", True), ("vnni", False)])
 def test_sums_of_two_products_fit_16_bits_only_with_a_bit_less(graph_of, tmp_path, target, same):
-    path, batch = graph_of("bert", LOUD)
+    path, batch = graph_of("bert")
     quantise_onnx(path, tmp_path / "int8.onnx", [batch], target)
     weights = byte_weights(tmp_path / "int8.onnx")
     assert len(weights) >= 6
@@ -135,7 +135,7 @@ def test_sums_of_two_products_fit_16_bits_only_with_a_bit_less(graph_of, tmp_pat
 
 
 def test_a_bit_less_drifts_little_more_and_the_graph_states_it(graph_of, tmp_path):
-    path, batch = graph_of("bert", LOUD)
+    path, batch = graph_of("bert")
     exact, drift = vectors(path, batch), {}
     for target in ("avx2", "vnni"):
         made = tmp_path / f"{target}.onnx"

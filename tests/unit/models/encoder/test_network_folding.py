@@ -37,9 +37,10 @@ def test_a_whitened_encoder_opens_in_sentence_transformers_at_full_rank_too(tmp_
     whitening = fitted_transform(own_ND, WhiteningConfig(dimensions=kept))
     np.testing.assert_allclose(np.cov(whitening.whitened(own_ND).numpy().T), np.eye(kept), atol=1e-6)
     folded = encoder.with_network(fold(encoder.network, *whitening.linear()))
-    again = exported(folded, tmp_path / "st", texts)
+    few = texts[:40]
+    again = exported(folded, tmp_path / "st", few)
     assert (again.config.pooling, again.config.normalize, again.width) == (pooling, True, kept)
-    assert np.abs(whitening.apply(own_ND).numpy() - again.encode(texts)).max() <= 1e-5
+    assert np.abs(whitening.apply(own_ND[:40]).numpy() - again.encode(few)).max() <= 1e-5
 
 
 def test_the_encoder_itself_is_left_as_it_was(tmp_path):

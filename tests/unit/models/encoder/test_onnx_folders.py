@@ -34,7 +34,7 @@ OPTIMUM = importlib.util.find_spec("optimum") and importlib.util.find_spec("opti
 def exported(tmp_path_factory):
     """Return a folder with weights, a graph and its int8 form: pooling CLS and mean, Dense, Normalize."""
     folder = tmp_path_factory.mktemp("exported")
-    bare, tokenizer = tiny_encoder(folder / "in")
+    bare, tokenizer = tiny_encoder(folder / "in", layers=1)
     config = bare.config.model_copy(update={"pooling": "cls+mean", "normalize": True})
     torch.manual_seed(1)
     encoder = Encoder(bare.backbone, config, [], [Dense(2 * WIDTH, 12)]).eval()

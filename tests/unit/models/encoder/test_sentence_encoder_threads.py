@@ -11,7 +11,7 @@ import torch
 from models.encoder.sentence_encoder import SentenceEncoder, evaluating, tokenise
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
 
-THREADS, TRIALS = 8, 30
+THREADS, TRIALS = 8, 6
 ARCHITECTURES = ["bert", "modernbert", "mpnet", "roberta"]
 
 
@@ -72,6 +72,16 @@ def test_threads_may_be_the_first_to_run_an_encoder_and_run_it_both_ways(tmp_pat
 
     for vectors, found in zip(expected, at_once(either), strict=True):
         assert max(np.abs(vectors - again).max() for again in found) < 1e-5
+
+
+def test_threads_that_share_a_tokenizer_truncate_at_their_own_lengths(tmp_path):
+    _, tokenizer = tiny_encoder(tmp_path)
+    texts = [" ".join(texts_of(0))] * 50
+
+    def longest(number):
+        return [int(tokenise(tokenizer, texts, 4 + number).lengths.max()) for _ in range(TRIALS)]
+
+    assert at_once(longest) == [[4 + number] * TRIALS for number in range(THREADS)]
 
 
 def test_the_mode_is_restored_by_the_last_of_those_that_overlap(tmp_path):

@@ -21,12 +21,12 @@ from tests.tiny_training import CONFIG, DEV, PAIRS, STEPS, run
 
 @pytest.fixture(params=["bert", "modernbert"])
 def folder(request, tmp_path):
-    return write_tiny(tmp_path / "model", request.param)
+    return write_tiny(tmp_path / "model", request.param, layers=1)
 
 
 @pytest.fixture
 def bert(tmp_path):
-    return write_tiny(tmp_path / "model")
+    return write_tiny(tmp_path / "model", layers=1)
 
 
 def same(one, two):
@@ -53,7 +53,7 @@ def test_training_leaves_encoder_and_generators_of_the_caller_alone(bert):
     torch.manual_seed(11)
     expected = torch.rand(1)
     torch.manual_seed(11)
-    encoder, tokenizer = tiny_encoder(bert)
+    encoder, tokenizer = tiny_encoder(bert, layers=1)
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     torch.manual_seed(11)
     result = train(PAIRS, SentenceEncoder(encoder, tokenizer), CONFIG, dev=DEV)
@@ -95,7 +95,7 @@ def test_the_best_evaluation_is_kept_or_the_last_step(bert):
 def test_the_target_follows_or_stays(bert, momentum):
     objective = CONFIG.objective.model_copy(update={"momentum": momentum, "momentum_schedule": "constant"})
     state = run(bert, CONFIG.model_copy(update={"objective": objective})).state
-    start, _ = tiny_encoder(bert)
+    start, _ = tiny_encoder(bert, layers=1)
     expected = state.tensors["online"] if momentum == 0 else start.state_dict()
     assert all(torch.equal(w, expected[name]) for name, w in state.tensors["target"].items())
     assert not same_tensors(state.tensors["online"], start.state_dict())
@@ -130,7 +130,7 @@ COLLAPSING = CONFIG.model_copy(
 def test_a_run_that_makes_the_start_worse_ends_and_keeps_it(bert, tmp_path, select):
     config = COLLAPSING.model_copy(update={"select": select})
     result = run(bert, config, work=tmp_path)
-    start, _ = tiny_encoder(bert)
+    start, _ = tiny_encoder(bert, layers=1)
     assert result.best_step == 0
     assert result.best_dev == result.start_dev
     assert same(result.encoder, start)
@@ -144,7 +144,7 @@ def test_a_run_that_makes_the_start_worse_ends_and_keeps_it(bert, tmp_path, sele
 
 @pytest.mark.parametrize("step", [1, 4])
 def test_nan_stops_with_step_and_batch_saved(bert, tmp_path, step):
-    encoder, tokenizer = tiny_encoder(bert)
+    encoder, tokenizer = tiny_encoder(bert, layers=1)
     calls = iter(range(1, 10_000))
 
     def overflow(module, inputs, output):
@@ -182,7 +182,7 @@ def test_selection_may_take_the_best_of_four_similarities(bert):
     for values in others.values():  # a dev set that orders its pairs as this similarity does
         dev = dataclasses.replace(DEV, scores=values.tolist())
         start = {
-            name: run(bert, CONFIG.model_copy(update={"dev_similarity": name}), dev=dev).start_dev
+            name: run(bert, CONFIG.model_copy(update={"dev_similarity": name, "max_steps": 1}), dev=dev).start_dev
             for name in ("cosine", "best-of-four")
         }
         assert start["cosine"] == pytest.approx(spearmanr(cosines, values).statistic)

@@ -12,7 +12,7 @@ import torch
 from flows.cli.diagnostics import show_rows
 from storage.assets.embedded import embedded_path
 from tasks.diagnostics.benchmark import bench as bench_module
-from tasks.diagnostics.benchmark import budget, encoding, parity, training, translation
+from tasks.diagnostics.benchmark import budget, device_limits, encoding, parity, training, translation
 from tasks.diagnostics.benchmark.bench import BUDGETS, SIZES, TOTAL, described
 from tasks.diagnostics.benchmark.budget import finished, within
 from tasks.diagnostics.benchmark.device_limits import Card, measured, precisions_of, seconds
@@ -44,6 +44,15 @@ def fixtures(tmp_path):
     return Fixtures(short, embedded_path("bert-mini"), embedded_path("marian-mini-en-mul"), tmp_path / "scratch")
 
 
+@pytest.fixture
+def small_products(monkeypatch):
+    """Measure the device's limits on small shapes; those of a real bench take ten seconds on a slow processor."""
+    monkeypatch.setattr(device_limits, "SHAPE", {"cpu": (64, 64, 64)})
+    monkeypatch.setattr(device_limits, "PROBE", {"cpu": (64, 64, 64)})
+    monkeypatch.setattr(device_limits, "COPIED", {"cpu": 1 << 20})
+
+
+@pytest.mark.usefixtures("small_products")
 def test_a_processor_has_limits():
     limits = measured(CPU)
     assert set(limits.flops) == {"fp32", "bf16", "int8"}
@@ -202,6 +211,7 @@ def test_budgets_are_below_five_and_ten_minutes():
 
 # An exception inside a callback of the garbage collector is reported and lost; the next one cuts the section.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("small_products")
 def test_the_bench_comes_to_its_end_when_no_section_has_time(monkeypatch):
     """Every section starts, is cut, and says so; the device limits come first and are complete."""
     monkeypatch.setattr(budget, "AGAIN_S", 0.5)

@@ -28,11 +28,11 @@ ONE = ORIGINALS * 3
 TWO = BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
 GOLD = np.array([1.0] * 4 + [0.0, 0.1, 0.2, 0.3] + [0.9] * 4)
 PAIRS = graded_pairs(pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD}), 5)
-CONFIG = stsb_config().model_copy(update={"batch_size": 5, "epochs": 30, "lr": 3e-3})  # 3 steps per epoch, 2 pairs last
+CONFIG = stsb_config().model_copy(update={"batch_size": 5, "epochs": 15, "lr": 6e-3})  # 3 steps per epoch, 2 pairs last
 
 
 def tuned(folder, pairs=PAIRS, dropout=0.1, dev=None, **changes):
-    encoder, tokenizer = tiny_encoder(folder, dropout=dropout)
+    encoder, tokenizer = tiny_encoder(folder, dropout=dropout, layers=1)
     return train(pairs, SentenceEncoder(encoder, tokenizer), CONFIG.model_copy(update=changes), dev=dev)
 
 
@@ -43,19 +43,26 @@ def cosines(encoder, tokenizer):
 
 
 def ranked(result, folder):
-    return spearman(cosines(result.encoder, tiny_encoder(folder)[1]), GOLD)
+    return spearman(cosines(result.encoder, tiny_encoder(folder, layers=1)[1]), GOLD)
 
 
-def test_it_learns_to_rank(tmp_path):
-    before = spearman(cosines(*tiny_encoder(tmp_path)), GOLD)
-    assert ranked(tuned(tmp_path), tmp_path) > max(0.85, before)
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory):
+    """Return the rank correlation after fine-tuning."""
+    folder = tmp_path_factory.mktemp("learnt")
+    return ranked(tuned(folder), folder)
+
+
+def test_it_learns_to_rank(tmp_path, learnt):
+    before = spearman(cosines(*tiny_encoder(tmp_path, layers=1)), GOLD)
+    assert learnt > max(0.85, before)
 
 
 def test_a_full_batch_without_dropout_is_plain_adamw_on_the_squared_error(tmp_path):
     changes = {"batch_size": 12, "epochs": 3, "lr": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 1e9}
     result = tuned(tmp_path, dropout=0.0, **changes)
 
-    plain, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    plain, tokenizer = tiny_encoder(tmp_path, dropout=0.0, layers=1)
     optimizer = torch.optim.AdamW(plain.parameters(), eps=1e-6, weight_decay=0.0)
     for step in range(3):
         optimizer.param_groups[0]["lr"] = 1e-3 * (3 - step) / 3
@@ -68,15 +75,15 @@ def test_a_full_batch_without_dropout_is_plain_adamw_on_the_squared_error(tmp_pa
     np.testing.assert_allclose(cosines(result.encoder, tokenizer), cosines(plain, tokenizer), atol=2e-4)
 
 
-def test_the_best_dev_epoch_is_kept(tmp_path):
+def test_the_best_dev_epoch_is_kept(tmp_path, learnt):
     """The dev set is the opposite of the training set: an early epoch is selected, and never the start."""
     result = tuned(tmp_path, dev=DevSet("against", ONE, TWO, list(1 - GOLD)))
     evaluated = result.log.drop_nulls("dev_spearman")
-    assert evaluated["step"].to_list() == list(range(0, 91, 3))
+    assert evaluated["step"].to_list() == list(range(0, 46, 3))
     after = evaluated.filter(pl.col("step") > 0)
-    assert result.best_step == after["step"][after["dev_spearman"].arg_max()] < 90
+    assert result.best_step == after["step"][after["dev_spearman"].arg_max()] < 45
     assert result.best_dev == after["dev_spearman"].max() <= result.start_dev
-    assert ranked(result, tmp_path) < ranked(tuned(tmp_path), tmp_path)
+    assert ranked(result, tmp_path) < learnt
 
 
 def test_the_published_settings():
@@ -149,8 +156,8 @@ def test_one_seed_and_uneven_seeds_are_refused():
 @pytest.mark.parametrize(
     ("settings", "protocol", "least"),
     [
-        (stsb_config().model_copy(update={"epochs": 1, "lr": 3e-3}), "supervised", 0.8),
-        (stsb_cross_config().model_copy(update={"epochs": 2, "lr": 1e-2}), "cross-encoder", 0.4),
+        (stsb_config().model_copy(update={"epochs": 2, "lr": 3e-3}), "supervised", 0.8),
+        (stsb_cross_config().model_copy(update={"epochs": 2, "lr": 5e-3}), "cross-encoder", 0.4),
     ],
     ids=["supervised", "cross-encoder"],
 )
@@ -158,12 +165,12 @@ def test_stages_score_each_seed_and_sum_them_up(tmp_path, monkeypatch, settings,
     (tmp_path / "mirror" / "stsb").mkdir(parents=True)
     frame = pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD})
     allow_any_rows(monkeypatch, "stsb")
-    for split, pairs in (("train", 720), ("dev", 120), ("test", 120)):
+    for split, pairs in (("train", 360), ("dev", 60), ("test", 60)):
         repeated = frame[[row % frame.height for row in range(pairs)]]
         repeated.write_parquet(tmp_path / "mirror" / "stsb" / f"{split}.parquet")
     site = RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
     tuning = FineTuning(
-        encoder=resolve_model(str(write_tiny(tmp_path / "tiny"))),
+        encoder=resolve_model(str(write_tiny(tmp_path / "tiny", dropout=0.0))),
         network=EncoderConfig(model="tiny", max_length=24),
         config=settings.model_copy(update={"batch_size": 16}),
     )
