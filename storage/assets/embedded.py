@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from storage.errors import AssetError
-from storage.spelling import did_you_mean
 
 EMBEDDED: Final = "embedded:"  # prefix of an embedded asset's name in recipes
 MANIFEST: Final = "manifest.json"
@@ -37,6 +36,8 @@ def embedded_folder(name: str, root: Path | None = None) -> Path:
     folder = root or assets_root()
     if name in (known := embedded_names(folder)):
         return folder / name
+    from storage.spelling import did_you_mean  # loading an embedded encoder does not need it
+
     hint = did_you_mean(name, known)
     raise AssetError(f"unknown embedded asset {name!r}.{hint} Known assets: {', '.join(known) or 'none'} (in {folder})")
 
