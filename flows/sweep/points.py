@@ -23,11 +23,11 @@ from flows.run_context import fix_precision
 from models.errors import InterruptedRunError, ModelError, TrainingError, TranslationStoppedError
 from models.evaluation.verdict import STOPPED
 from tasks.reporting.sweep.system import SweepSystem
+from tasks.stage.cluster import ClusterError, on_cluster
 from tasks.stage.device import cores
 from tasks.stage.lanes import DiedError, StoppedError, run_apart
 from tasks.stage.pool import FailedRunError, Order, PoolError, run_on_pool
 from tasks.stage.progress import announce, planning, warn
-from tasks.stage.shards import ClusterError, on_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

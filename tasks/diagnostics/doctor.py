@@ -22,8 +22,8 @@ from storage.sources.word_vectors import find_vectors_file, find_wordnet, is_vec
 from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
 from tasks.embedding.encoders import TAUGHT, described_folder, encoder_folder, find_encoder, resolve_named_model
 from tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
+from tasks.stage.cluster import count_workers
 from tasks.stage.device import cores, device_of
-from tasks.stage.shards import count_workers
 from tasks.translation.translate import try_translator
 from tasks.translation.translator import find_translator
 

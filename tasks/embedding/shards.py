@@ -23,7 +23,8 @@ from storage.errors import StorageError
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encode import ResumableEncoding
 from tasks.stage.cached import StageContext, stage
-from tasks.stage.shards import Shard, run_shards, write_shards
+from tasks.stage.cluster import run_shards
+from tasks.stage.shards import Shard, write_shards
 from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:

@@ -36,8 +36,9 @@ from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.translation_memory import whole_parts
 from tasks.stage.cached import StageContext, stage
+from tasks.stage.cluster import run_shards
 from tasks.stage.device import cores, device_of, limit_threads
-from tasks.stage.shards import Shard, plan_shards, run_shards, scattered
+from tasks.stage.shards import Shard, plan_shards, scattered
 from tasks.stage.sigterm import stop_requested
 from tasks.stage.ui import progress_of
 from tasks.translation.translator import ResolvedTranslator

@@ -30,10 +30,10 @@ from storage.sources.model_sources import resolve_model
 from tasks.embedding import shards as embed_shards
 from tasks.embedding.embed import embed
 from tasks.stage import pool
+from tasks.stage.cluster import ClusterError, calls_at_once, found_here, on_cluster
 from tasks.stage.pool import Order, PoolError, run_on_pool
 from tasks.stage.progress import planning
 from tasks.stage.run_context import RunContext
-from tasks.stage.shards import ClusterError, calls_at_once, found_here, on_cluster
 from tests.cluster import dask_cluster
 from tests.flows.test_field import WORDS
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all

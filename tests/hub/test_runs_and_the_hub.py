@@ -27,8 +27,8 @@ from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of
 from tasks.diagnostics.doctor import examine
 from tasks.evaluation.kinds import available, find_set, names_of
+from tasks.stage.cluster import found_here
 from tasks.stage.run_context import RunContext
-from tasks.stage.shards import found_here
 from tests.hub.client import offline, use
 from tests.hub.faults import Malice
 from tests.hub.repositories import model_files, publish, publish_nli, publish_sts, sample

@@ -20,7 +20,7 @@ from tasks.evaluation.afs import AfsSet, find_afs_set, read_afs_set
 from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation
 from tasks.evaluation.kind import TunedKind, digest_of, publish_scores, signed
 from tasks.stage.cached import StageContext, stage
-from tasks.stage.shards import run_shards
+from tasks.stage.cluster import run_shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

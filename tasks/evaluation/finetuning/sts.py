@@ -15,7 +15,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_s
 from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation, tunes_cross_encoder
 from tasks.evaluation.kind import TunedKind, digest_of, digests, publish_scores, signed
 from tasks.stage.cached import StageContext, stage
-from tasks.stage.shards import run_shards
+from tasks.stage.cluster import run_shards
 from tasks.training.worker import dev_set
 
 if TYPE_CHECKING:

@@ -41,11 +41,11 @@ from storage.artifacts.store import Store
 from storage.errors import SourceError
 from tasks.evaluation.systems import System
 from tasks.reporting.sweep.system import SweepSystem
+from tasks.stage.cluster import ClusterError
 from tasks.stage.lanes import StoppedError
 from tasks.stage.pool import FailedRunError, PoolError, _fault
 from tasks.stage.progress import announce, listening, planning
 from tasks.stage.run_context import RunContext
-from tasks.stage.shards import ClusterError
 
 POINT = PointRun("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
 
