@@ -66,8 +66,8 @@ class AdaptConfig(ReadingConfig):
     """Documents held out from training."""
     views: Literal["auto", "crops", "round-trips", "both", "dropout"] = "auto"
     """Views to train on if training uses no labels: crops (`auto`), round trips, both, or `dropout`: each sentence
-    paired with itself under dropout (as in SimCSE). Round trips by the embedded translators made a good encoder
-    worse."""
+    paired with itself under dropout (as in SimCSE). Round trips take longest and improved labels most
+    (docs/research-log.md)."""
     translators: str | dict[str, TranslatorConfig] = "embedded"
     """`embedded`, `opus-mt`, or a mapping from language pairs, such as `en-de`, to translators; "" for none."""
     pivots: tuple[str, ...] = PIVOTS
