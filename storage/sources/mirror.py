@@ -46,7 +46,7 @@ def fill_cache(folder: Path, wanted: str | SourceSpec, own: str | None = None) -
         yield _model(folder / "hub", wanted, own)
         return
     for spec in [wanted] if isinstance(wanted, SourceSpec) else _tables(wanted):
-        source = resolve_source(spec, own, folder)
+        source = resolve_source(spec, own, folder / "hub")
         known = source.hub is None or check_table(source.hub)
         _check_declared(spec, source)
         yield (

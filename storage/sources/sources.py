@@ -21,6 +21,7 @@ from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
 from storage.filesystem.urls import Address, reachable
 from storage.hub.datasets import HubTable
+from storage.hub.repositories import Repository
 from storage.readers.benchmarks.sts import parts_of
 from storage.readers.formats import Format, format_of
 from storage.record import Record
@@ -116,13 +117,13 @@ def perhaps_meant(name: str) -> str:
     return f" (did you mean '{near[0]}{slash}{split}'?)"
 
 
-def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | None = None) -> ResolvedSource:
+def resolve_source(spec: SourceSpec, mirror: str | None = None, cache: Path | None = None) -> ResolvedSource:
     """Resolve a source whose files have one format.
 
     Raises:
         SourceError: as for `resolve_sources`, or its files have several formats.
     """
-    first, *others = resolve_sources(spec, mirror, home)
+    first, *others = resolve_sources(spec, mirror, cache)
     if others:
         kinds = " and ".join(str(source.format) for source in (first, *others))
         raise SourceError(
@@ -132,11 +133,11 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | Non
 
 
 def resolve_sources(
-    spec: SourceSpec, mirror: str | None = None, home: Path | None = None
+    spec: SourceSpec, mirror: str | None = None, cache: Path | None = None
 ) -> tuple[ResolvedSource, ...]:
     """Find a source and fingerprint it; each file format becomes a source, all with the same name.
 
-    A `mirror` (folder or fsspec address) may contain `<name>/<split>.parquet`; `home` replaces HF_HOME.
+    A `mirror` (folder or fsspec address) may contain `<name>/<split>.parquet`; `cache` replaces the Hub's cache.
 
     Raises:
         SourceError: it was found nowhere; the message lists the locations tried.
@@ -146,7 +147,7 @@ def resolve_sources(
         found = _files(spec, mirror)
         originals = () if found or spec.path else _originals(spec, dataset, mirror)
     files = found or originals
-    table = None if files else _hub_table(spec, dataset, mirror, home)
+    table = None if files else _hub_table(spec, dataset, mirror, cache)
     own = dataset.original_format if originals or (table and table.archive) else None
     groups: dict[Format | None, tuple[str, ...]] = {own: files}
     if files and not own:
@@ -238,36 +239,38 @@ def _embedded(name: str, split: str | None) -> tuple[str, ...]:
     return (str(path),)
 
 
-def _hub_table(spec: SourceSpec, dataset: Dataset, mirror: str | None, home: Path | None) -> HubTable:
+def _hub_table(spec: SourceSpec, dataset: Dataset, mirror: str | None, cache: Path | None) -> HubTable:
     """Return a dataset's table or archive on the Hub, at the commit of its revision."""
     split, archive = _split(spec, dataset), dataset.archive
     if dataset.hub_id is not None:
-        table = HubTable(
-            hub_id=dataset.hub_id,
+        return HubTable(
+            name=dataset.hub_id,
+            cache=cache,
+            commit=_commit(dataset.hub_id, spec.revision or dataset.revision, cache),
             config=spec.hub_config or dataset.hub_config,
             split=dataset.splits[split],
-            revision=spec.revision or dataset.revision,
-            home=home,
         )
-    elif archive is not None:
+    if archive is not None:
         files = [parts_of(path, dataset.original_format) for path in dataset.originals[split]]
-        table = HubTable(
-            hub_id=archive.hub_id,
+        return HubTable(
+            name=archive.hub_id,
+            cache=cache,
+            commit=_commit(archive.hub_id, spec.revision or archive.revision, cache),
             config=dataset.name,
             split=split,
-            revision=spec.revision or archive.revision,
             archive=archive.file,
             members=dataset.originals[split],
             beside=tuple(part for _, *others in files for part in others),
-            home=home,
         )
-    else:
-        tried = f"the mirror {mirror} has no {_mirrored_name(spec)}" if mirror else "no mirror is set"
-        unknown = f"it is not one of the declared datasets {', '.join(DATASETS)}{perhaps_meant(dataset.name)}"
-        reason = "the Hub has no copy" if dataset.name in DATASETS else unknown
-        remedy = f"{dataset.remedy}, or {_REMEDY}" if dataset.remedy else _REMEDY
-        raise SourceError(f"dataset {dataset.name!r} was not found: {tried}, and {reason}", remedy)
-    return table.model_copy(update={"revision": table.repository.pinned(table.revision)})
+    tried = f"the mirror {mirror} has no {_mirrored_name(spec)}" if mirror else "no mirror is set"
+    unknown = f"it is not one of the declared datasets {', '.join(DATASETS)}{perhaps_meant(dataset.name)}"
+    reason = "the Hub has no copy" if dataset.name in DATASETS else unknown
+    remedy = f"{dataset.remedy}, or {_REMEDY}" if dataset.remedy else _REMEDY
+    raise SourceError(f"dataset {dataset.name!r} was not found: {tried}, and {reason}", remedy)
+
+
+def _commit(hub_id: str, revision: str | None, cache: Path | None) -> str:
+    return Repository(kind="dataset", name=hub_id, cache=cache).pinned(revision)
 
 
 def _split(spec: SourceSpec, dataset: Dataset) -> str:
