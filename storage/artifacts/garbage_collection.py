@@ -65,7 +65,7 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
         manifest = pending.pop()
         if manifest.ref.path not in needed:
             needed.add(manifest.ref.path)
-            paths = [f"{source.kind}/{source.key}" for source in manifest.provenance.inputs.values()]
+            paths = (source.path for source in manifest.provenance.inputs.values())
             pending += [manifests[path] for path in paths if path in manifests]
     return [
         manifest

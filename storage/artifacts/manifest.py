@@ -48,11 +48,9 @@ class TableEntry(Record):
     columns: dict[str, str]
 
 
-class InputEntry(Record):
+class InputEntry(ArtifactRef):
     """An artifact that this one was made from."""
 
-    kind: str = Field(pattern=KIND)
-    key: str = Field(pattern=KEY)
     digest: str
     """Content digest when it was read; if the input was made again with other content, this artifact is stale."""
 

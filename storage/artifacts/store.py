@@ -126,15 +126,13 @@ class Store:
             raise CorruptArtifactError(fault)
         for source in manifest.provenance.inputs.values():
             try:
-                current = self.manifest(ArtifactRef(kind=source.kind, key=source.key)).digest
+                current = self.manifest(source).digest
             except StoreReadError:
                 raise
             except StorageError:
                 continue  # an input may be deleted once it has been used
             if current != source.digest:
-                raise StaleArtifactError(
-                    f"{ref}: its input {source.kind}/{source.key[:12]} was made again with other content"
-                )
+                raise StaleArtifactError(f"{ref}: its input {source} was made again with other content")
         return manifest
 
     def fetch(self, ref: ArtifactRef) -> Path:
