@@ -276,14 +276,11 @@ class Store:
         with reading(self.url):
             return bool(self.fs.exists(self.path(ref)) or self.fs.exists(self._record(ref)))
 
-    def last_used(self, ref: ArtifactRef) -> datetime | None:
-        """Return when `remember` was last called for an artifact; None if never."""
-        try:
-            with reading(self.url):
-                modified: datetime = self.fs.modified(self._record(ref))
-        except FileNotFoundError:
-            return None
-        return modified
+    def last_used(self, manifest: Manifest) -> datetime:
+        """Return when an artifact was made, or when `remember` was last called for it."""
+        with reading(self.url), suppress(FileNotFoundError):
+            return max(manifest.created_at, self.fs.modified(self._record(manifest.ref)))
+        return manifest.created_at
 
     def _publish(self, ref: ArtifactRef, folder: Path) -> None:
         if self.defect(ref) is None:
