@@ -41,7 +41,7 @@ from storage.filesystem.os_errors import explain_full_disk, reading, writing
 from storage.filesystem.urls import without_password
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from datetime import datetime
 
 logger = logging.getLogger(__name__)
@@ -207,6 +207,19 @@ class Store:
                     repr(path)[1:-1],
                 )
         return refs
+
+    def intact(self, kind: str, seen: Collection[str] = ()) -> Iterator[tuple[ArtifactRef, pl.LazyFrame]]:
+        """Yield the artifacts of a kind by name with their tables, except those whose keys are in `seen`.
+
+        Damaged ones are skipped with a warning: a sentence of a damaged part of the translation memory is translated
+        again.
+        """
+        for ref in self.refs(kind):
+            if ref.key not in seen:
+                try:
+                    yield ref, self.scan(ref)
+                except (ArtifactMissingError, CorruptArtifactError) as error:
+                    logger.warning("%s is not used: %s", ref, error)
 
     @contextmanager
     def draft(self, ref: ArtifactRef, provenance: Provenance) -> Iterator[Draft]:
