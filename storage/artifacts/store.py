@@ -292,7 +292,8 @@ class Store:
     def last_used(self, manifest: Manifest) -> datetime:
         """Return when an artifact was made, or when `remember` was last called for it."""
         with reading(self.url), suppress(FileNotFoundError):
-            return max(manifest.created_at, self.fs.modified(self._record(manifest.ref)))
+            used: datetime = self.fs.modified(self._record(manifest.ref))
+            return max(manifest.created_at, used)
         return manifest.created_at
 
     def _publish(self, ref: ArtifactRef, folder: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import glob
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
@@ -241,36 +242,22 @@ def _embedded(name: str, split: str | None) -> tuple[str, ...]:
 
 def _hub_table(spec: SourceSpec, dataset: Dataset, mirror: str | None, cache: Path | None) -> HubTable:
     """Return a dataset's table or archive on the Hub, at the commit of its revision."""
-    split, archive = _split(spec, dataset), dataset.archive
-    if dataset.hub_id is not None:
-        return HubTable(
-            name=dataset.hub_id,
-            cache=cache,
-            commit=_commit(dataset.hub_id, spec.revision or dataset.revision, cache),
-            config=spec.hub_config or dataset.hub_config,
-            split=dataset.splits[split],
-        )
-    if archive is not None:
-        files = [parts_of(path, dataset.original_format) for path in dataset.originals[split]]
-        return HubTable(
-            name=archive.hub_id,
-            cache=cache,
-            commit=_commit(archive.hub_id, spec.revision or archive.revision, cache),
-            config=dataset.name,
-            split=split,
-            archive=archive.file,
-            members=dataset.originals[split],
-            beside=tuple(part for _, *others in files for part in others),
-        )
-    tried = f"the mirror {mirror} has no {_mirrored_name(spec)}" if mirror else "no mirror is set"
-    unknown = f"it is not one of the declared datasets {', '.join(DATASETS)}{perhaps_meant(dataset.name)}"
-    reason = "the Hub has no copy" if dataset.name in DATASETS else unknown
-    remedy = f"{dataset.remedy}, or {_REMEDY}" if dataset.remedy else _REMEDY
-    raise SourceError(f"dataset {dataset.name!r} was not found: {tried}, and {reason}", remedy)
-
-
-def _commit(hub_id: str, revision: str | None, cache: Path | None) -> str:
-    return Repository(kind="dataset", name=hub_id, cache=cache).pinned(revision)
+    split = _split(spec, dataset)
+    place = dataset if dataset.hub_id is not None else dataset.archive
+    if place is None:
+        tried = f"the mirror {mirror} has no {_mirrored_name(spec)}" if mirror else "no mirror is set"
+        unknown = f"it is not one of the declared datasets {', '.join(DATASETS)}{perhaps_meant(dataset.name)}"
+        reason = "the Hub has no copy" if dataset.name in DATASETS else unknown
+        remedy = f"{dataset.remedy}, or {_REMEDY}" if dataset.remedy else _REMEDY
+        raise SourceError(f"dataset {dataset.name!r} was not found: {tried}, and {reason}", remedy)
+    repository = Repository(kind="dataset", name=str(place.hub_id), cache=cache)
+    at = partial(HubTable, name=repository.name, cache=cache, commit=repository.pinned(spec.revision or place.revision))
+    if isinstance(place, Dataset):
+        return at(config=spec.hub_config or dataset.hub_config, split=dataset.splits[split])
+    members = dataset.originals[split]
+    files = [parts_of(path, dataset.original_format) for path in members]
+    beside = tuple(part for _, *others in files for part in others)
+    return at(config=dataset.name, split=split, archive=place.file, members=members, beside=beside)
 
 
 def _split(spec: SourceSpec, dataset: Dataset) -> str:
