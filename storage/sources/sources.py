@@ -143,7 +143,7 @@ def resolve_sources(
     Raises:
         SourceError: it was found nowhere; the message lists the locations tried.
     """
-    dataset = _dataset_of(spec)
+    dataset = dataset_of(spec)
     with reachable(spec.path or mirror):
         found = _files(spec, mirror)
         originals = () if found or spec.path else _originals(spec, dataset, mirror)
@@ -171,7 +171,7 @@ def resolve_sources(
     )
 
 
-def _dataset_of(spec: SourceSpec) -> Dataset:
+def dataset_of(spec: SourceSpec) -> Dataset:
     """Return the declaration of a source's dataset; for an undeclared one, what its name says."""
     name, split = spec.dataset or "", spec.split or "train"
     hub_id = name if "/" in name else None
@@ -205,7 +205,7 @@ def mirrored_table(spec: SourceSpec, mirror: str | None) -> str | None:
 
 def _mirrored_name(spec: SourceSpec) -> str:
     """Return the path of a dataset's table relative to a mirror; a non-default Hub configuration adds a folder."""
-    dataset = _dataset_of(spec)
+    dataset = dataset_of(spec)
     config = f"{spec.hub_config}/" if spec.hub_config and dataset.name not in DATASETS else ""
     return f"{dataset.folder or dataset.name}/{config}{_split(spec, dataset)}.parquet"
 
