@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from storage.errors import AssetError
-from storage.spelling import did_you_mean
 
 EMBEDDED: Final = "embedded:"  # prefix of an embedded asset's name in recipes
 MANIFEST: Final = "manifest.json"
@@ -37,7 +36,9 @@ def embedded_folder(name: str, root: Path | None = None) -> Path:
     folder = root or assets_root()
     if name in (known := embedded_names(folder)):
         return folder / name
-    hint = did_you_mean(name, known)
+    from storage.spelling import did_you_mean  # not needed to load an encoder
+
+    hint = did_you_mean(name, known, prefix=EMBEDDED)
     raise AssetError(f"unknown embedded asset {name!r}.{hint} Known assets: {', '.join(known) or 'none'} (in {folder})")
 
 
