@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:
+def did_you_mean(name: str, known: Iterable[str], most: int = 1, prefix: str = "") -> str:
     """Return ` Did you mean 'tiny'?` with the known names closest to a misspelt one; empty if none is close."""
-    nearest = difflib.get_close_matches(name, list(known), n=most)
+    nearest = [f"{prefix}{match}" for match in difflib.get_close_matches(name, list(known), n=most)]
     return f" Did you mean {' or '.join(map(repr, nearest))}?" if nearest else ""

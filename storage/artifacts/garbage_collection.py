@@ -53,7 +53,7 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
         StoreReadError: the store cannot be listed or read.
     """
     manifests = _all_manifests(store)
-    old = {path for path, manifest in manifests.items() if now - _last_used(store, manifest) > older_than}
+    old = {path for path, manifest in manifests.items() if now - store.last_used(manifest) > older_than}
     in_use, _ = leases(store, now)
     pending = [
         manifest
@@ -65,7 +65,7 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
         manifest = pending.pop()
         if manifest.ref.path not in needed:
             needed.add(manifest.ref.path)
-            paths = [f"{source.kind}/{source.key}" for source in manifest.provenance.inputs.values()]
+            paths = (source.path for source in manifest.provenance.inputs.values())
             pending += [manifests[path] for path in paths if path in manifests]
     return [
         manifest
@@ -91,11 +91,6 @@ def _all_manifests(store: Store) -> dict[str, Manifest]:
             f"{'; '.join(faults[:3])}"
         )
     return manifests
-
-
-def _last_used(store: Store, manifest: Manifest) -> datetime:
-    used = store.last_used(manifest.ref)
-    return max(used, manifest.created_at) if used else manifest.created_at
 
 
 def leftovers(store: Store, older_than: timedelta, now: datetime) -> list[Path | str]:
@@ -183,7 +178,7 @@ def collect(
     for manifest in manifests:
         if manifest.ref.path in in_use:
             continue
-        if used_before is None or _last_used(store, manifest) < used_before:
+        if used_before is None or store.last_used(manifest) < used_before:
             store.remove(manifest.ref)
             deleted.append(manifest)
     return deleted

@@ -21,7 +21,7 @@ MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
 MOST_COMPARED: Final = 26  # each run gets a letter
 KINDS: Final = frozenset(
     {"translations", "asset", "parallel", "back_translated"}  # kinds without a subclass of `ArtifactRef`
-    | {str(ref.model_fields["kind"].default) for ref in ArtifactRef.__subclasses__()}
+    | {str(ref.model_fields["kind"].default) for ref in ArtifactRef.__subclasses__() if "kind" in ref.__annotations__}
 )
 
 

@@ -48,11 +48,9 @@ class TableEntry(Record):
     columns: dict[str, str]
 
 
-class InputEntry(Record):
+class InputEntry(ArtifactRef):
     """An artifact that this one was made from."""
 
-    kind: str = Field(pattern=KIND)
-    key: str = Field(pattern=KEY)
     digest: str
     """Content digest when it was read; if the input was made again with other content, this artifact is stale."""
 
@@ -150,7 +148,7 @@ def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
                 "Upgrade bsl-pipeline or use another store."
             )
         manifest = Manifest.model_validate_json(text)
-    except ValueError as error:
+    except ValidationError as error:
         raise CorruptArtifactError(
             f"{where}: not a manifest ({_first_fault(error)}). Delete the artifact and run its stage again."
         ) from error
@@ -165,13 +163,11 @@ class _Head(BaseModel):
     format: int = Field(ge=1, le=_MOST)
 
 
-def _first_fault(error: ValueError) -> str:
+def _first_fault(error: ValidationError) -> str:
     """Return the first error without the offending text, which must not reach terminals and pages."""
-    if isinstance(error, ValidationError):
-        fault = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in fault["loc"])
-        return f"{json.dumps(field)[1:-1]:.80}: {fault['msg']}"
-    return str(error).splitlines()[0]
+    fault = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(part) for part in fault["loc"])
+    return f"{json.dumps(field)[1:-1]:.80}: {fault['msg']}"
 
 
 def files_digest(files: Mapping[str, FileEntry]) -> str:

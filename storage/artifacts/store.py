@@ -41,7 +41,7 @@ from storage.filesystem.os_errors import explain_full_disk, reading, writing
 from storage.filesystem.urls import without_password
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from datetime import datetime
 
 logger = logging.getLogger(__name__)
@@ -126,15 +126,13 @@ class Store:
             raise CorruptArtifactError(fault)
         for source in manifest.provenance.inputs.values():
             try:
-                current = self.manifest(ArtifactRef(kind=source.kind, key=source.key)).digest
+                current = self.manifest(source).digest
             except StoreReadError:
                 raise
             except StorageError:
                 continue  # an input may be deleted once it has been used
             if current != source.digest:
-                raise StaleArtifactError(
-                    f"{ref}: its input {source.kind}/{source.key[:12]} was made again with other content"
-                )
+                raise StaleArtifactError(f"{ref}: its input {source} was made again with other content")
         return manifest
 
     def fetch(self, ref: ArtifactRef) -> Path:
@@ -210,6 +208,19 @@ class Store:
                 )
         return refs
 
+    def intact(self, kind: str, seen: Collection[str] = ()) -> Iterator[tuple[ArtifactRef, pl.LazyFrame]]:
+        """Yield the artifacts of a kind by name with their tables, except those whose keys are in `seen`.
+
+        Damaged ones are skipped with a warning: a sentence of a damaged part of the translation memory is translated
+        again.
+        """
+        for ref in self.refs(kind):
+            if ref.key not in seen:
+                try:
+                    yield ref, self.scan(ref)
+                except (ArtifactMissingError, CorruptArtifactError) as error:
+                    logger.warning("%s is not used: %s", ref, error)
+
     @contextmanager
     def draft(self, ref: ArtifactRef, provenance: Provenance) -> Iterator[Draft]:
         """Open a draft that is published when the block ends and discarded when it fails.
@@ -278,14 +289,12 @@ class Store:
         with reading(self.url):
             return bool(self.fs.exists(self.path(ref)) or self.fs.exists(self._record(ref)))
 
-    def last_used(self, ref: ArtifactRef) -> datetime | None:
-        """Return when `remember` was last called for an artifact; None if never."""
-        try:
-            with reading(self.url):
-                modified: datetime = self.fs.modified(self._record(ref))
-        except FileNotFoundError:
-            return None
-        return modified
+    def last_used(self, manifest: Manifest) -> datetime:
+        """Return when an artifact was made, or when `remember` was last called for it."""
+        with reading(self.url), suppress(FileNotFoundError):
+            used: datetime = self.fs.modified(self._record(manifest.ref))
+            return max(manifest.created_at, used)
+        return manifest.created_at
 
     def _publish(self, ref: ArtifactRef, folder: Path) -> None:
         if self.defect(ref) is None:

@@ -38,7 +38,7 @@ def reading(where: object) -> AbstractContextManager[None]:
         StoreReadError: names the location and the remedy.
     """
     passing = (StorageError, FileNotFoundError, NotADirectoryError)
-    return _explained(f"cannot read {where}", StoreReadError, _NOT_READ, "be reached, and run again", passing)
+    return _explained(StoreReadError, f"cannot read {where}", _NOT_READ, passing)
 
 
 def writing(where: object) -> AbstractContextManager[None]:
@@ -47,12 +47,12 @@ def writing(where: object) -> AbstractContextManager[None]:
     Raises:
         StoreWriteError: names the location and the remedy. Published artifacts are unchanged.
     """
-    return _explained(f"cannot write to {where}", StoreWriteError, _NOT_WRITTEN, "be reached", (StorageError,))
+    return _explained(StoreWriteError, f"cannot write to {where}", _NOT_WRITTEN, (StorageError,))
 
 
 @contextmanager
 def _explained(
-    what: str, kind: type[StorageError], known: Mapping[int, str], should: str, passing: tuple[type[Exception], ...]
+    kind: type[StorageError], what: str, known: Mapping[int, str], passing: tuple[type[Exception], ...]
 ) -> Iterator[None]:
     try:
         yield
@@ -60,7 +60,7 @@ def _explained(
         raise
     except Exception as error:
         reason = str(error).strip() or type(error).__name__
-        cause = known.get(_number_of(error), f"{reason}. Check that the store can {should}.")
+        cause = known.get(_number_of(error), f"{reason}. Check that the store can be reached, and run again.")
         raise kind(f"{what}: {cause}") from error
 
 

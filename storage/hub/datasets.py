@@ -14,14 +14,12 @@ import shutil
 import tarfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, SourceError
 from storage.filesystem.atomic import whole
 from storage.hub.faults import cause, retried
 from storage.hub.repositories import Listing, Repository
-from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,41 +33,33 @@ _AT: Final = "hf://datasets/"
 T = TypeVar("T")
 
 
-class HubTable(Record):
-    """One split of a dataset on the Hub."""
+class HubTable(Repository):
+    """One split of a dataset on the Hub at a commit."""
 
-    hub_id: str
-    """`organisation/name`."""
+    kind: Literal["dataset"] = "dataset"
+    commit: str
+    """Full commit."""
     config: str | None = None
     """Configuration, if the set has several."""
     split: str = "train"
     """Split, by the Hub's name; several are joined by `+`."""
-    revision: str | None = None
-    """Commit, tag or branch; the newest commit if None."""
     archive: str | None = None
     """Archive in the repository with the split's original files."""
     members: tuple[str, ...] = ()
     """The split's files, by their paths in the archive."""
     beside: tuple[str, ...] = ()
     """More files of the archive that readers expect in the same folder."""
-    home: Annotated[Path | None, NotInKey] = None
-    """Folder to use instead of HF_HOME; HF_HOME if None."""
 
     @property
     def address(self) -> str:
         """Name in messages and keys."""
-        parts = (f"{self.hub_id}@{self.revision}", self.archive, self.config, self.split)
+        parts = (f"{self.name}@{self.commit}", self.archive, self.config, self.split)
         return "/".join(part for part in parts if part)
 
     @property
     def packed(self) -> tuple[str, ...]:
         """All files needed from the archive."""
         return (*self.members, *self.beside)
-
-    @property
-    def repository(self) -> Repository:
-        """The repository, with the cache in `home`."""
-        return Repository(kind="dataset", name=self.hub_id, cache=self.home / "hub" if self.home else None)
 
 
 def table_files(table: HubTable) -> tuple[str, ...]:
@@ -87,7 +77,7 @@ def table_files(table: HubTable) -> tuple[str, ...]:
 def check_table(table: HubTable) -> bool:
     """Return whether a table is in the cache; if not, check that the Hub has the split."""
     if table.archive is not None:
-        table.repository.listing(table.revision)
+        table.listing(table.commit)
         return _archive(table).exists() or all((_unpacked(table) / name).is_file() for name in table.packed)
     if (folder := _prepared(table)) is not None:
         _arrow_files(table, folder)
@@ -102,43 +92,43 @@ def _prepare(table: HubTable) -> Path:
     builder, listed = _builder(table)
     splits = builder.config.data_files
     _check_splits(table, list(splits))
-    marker = f"{table.hub_id}@{listed.commit}/"
+    marker = f"{table.name}@{table.commit}/"
     paths = [str(file).removeprefix(_AT).removeprefix(marker) for files in splits.values() for file in files]
     _sources(table).fetch(listed, [path for path in dict.fromkeys(paths) if path in listed.files])
-    _asked(table, listed, builder.download_and_prepare)
+    _asked(table, builder.download_and_prepare)
     return Path(builder.cache_dir)
 
 
 def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
     """Return the builder of a configuration at the table's commit, after reading the README but no data."""
     # Ask even if the listing is cached: without a Hub this fails within a second, `datasets` only after minutes.
-    listed = _sources(table).ask(str(table.revision))
+    listed = _sources(table).ask(table.commit)
     # Fetch first, because `datasets` does not report why a repository was refused.
     _sources(table).fetch(listed, [name for name in ("README.md",) if name in listed.files])
-    builder = _asked(table, listed, partial(_load, table, listed.commit))
+    builder = _asked(table, partial(_load, table))
     if builder.name not in _FORMATS:
         raise HubError(
             f"{table.address}: its files have the format {builder.name}, expected one of {', '.join(_FORMATS)}",
             "convert them and set `path`",
         )
     if builder.name == "csv":
-        builder = _asked(table, listed, partial(_load, table, listed.commit, **_AS_WRITTEN))
+        builder = _asked(table, partial(_load, table, **_AS_WRITTEN))
     return builder, listed
 
 
-def _load(table: HubTable, commit: str, **settings: object) -> DatasetBuilder:
+def _load(table: HubTable, **settings: object) -> DatasetBuilder:
     import datasets  # takes half a second, and most runs do not need it
 
     datasets.disable_progress_bars()
     datasets.logging.set_verbosity_error()
     return datasets.load_dataset_builder(
-        table.hub_id, table.config, revision=commit, cache_dir=_cache(table), **settings
+        table.name, table.config, revision=table.commit, cache_dir=_cache(table), **settings
     )
 
 
-def _asked(table: HubTable, listed: Listing, call: Callable[[], T]) -> T:
+def _asked(table: HubTable, call: Callable[[], T]) -> T:
     """Return the result of a call of `datasets`, retried as requests to the Hub are, with its own errors explained."""
-    return retried(f"{table.hub_id}@{listed.commit[:12]}", lambda: _explained(table, call))
+    return retried(f"{table.name}@{table.commit[:12]}", lambda: _explained(table, call))
 
 
 def _explained(table: HubTable, call: Callable[[], T]) -> T:
@@ -170,11 +160,11 @@ def _prepared(table: HubTable) -> Path | None:
     from datasets import config
     from datasets.naming import camelcase_to_snakecase
 
-    owner, _, name = table.hub_id.rpartition("/")
+    owner, _, name = table.name.rpartition("/")
     sets = Path(_cache(table) or config.HF_DATASETS_CACHE) / "___".join(
         filter(None, (owner, camelcase_to_snakecase(name)))
     )
-    found = [path.parent for path in sets.glob(f"*/*/{table.revision}/dataset_info.json") if _fits(table, path)]
+    found = [path.parent for path in sets.glob(f"*/*/{table.commit}/dataset_info.json") if _fits(table, path)]
     return found[0] if len(found) == 1 else None
 
 
@@ -205,35 +195,36 @@ def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
 
 
 def _sources(table: HubTable) -> Repository:
-    """Return the repository for raw files: `datasets` reads them from HF_HUB_CACHE, also if it writes into `home`."""
-    return Repository(kind="dataset", name=table.hub_id)
+    """Return the repository for raw files: `datasets` reads them from HF_HUB_CACHE, whatever `table.cache` is."""
+    return Repository(kind="dataset", name=table.name)
 
 
 def _cache(table: HubTable) -> str | None:
-    return str(table.home / "datasets") if table.home else None
+    """Return the folder of prepared sets, which is next to the Hub's cache, as in HF_HOME."""
+    return str(table.cache.parent / "datasets") if table.cache else None
 
 
 def _unpacked_files(table: HubTable) -> tuple[Path, ...]:
     """Return local copies of a table's files from its archive; fetch and unpack them if needed."""
-    listed = table.repository.listing(table.revision)
-    address = f"{table.hub_id}@{listed.commit[:12]}: {table.archive}"
+    listed = table.listing(table.commit)
+    address = f"{table.name}@{table.commit[:12]}: {table.archive}"
     if table.archive not in listed.files:
         raise HubError(f"{address}: the repository has no such file", "put the set's original files into the mirror")
     folder = _unpacked(table)
     missing = [name for name in table.packed if not (folder / name).is_file()]
     if missing:
-        table.repository.fetch(listed, [table.archive])
+        table.fetch(listed, [str(table.archive)])
         _unpack(_archive(table), missing, folder, address)
     return tuple(folder / name for name in table.packed)
 
 
 def _archive(table: HubTable) -> Path:
-    return table.repository.snapshot(str(table.revision)) / str(table.archive)
+    return table.snapshot(table.commit) / str(table.archive)
 
 
 def _unpacked(table: HubTable) -> Path:
     """Return the folder with the files of a table's archive, in the repository's folder of the cache."""
-    return table.repository.folder / ".bsl" / str(table.revision) / str(table.archive)
+    return table.folder / ".bsl" / table.commit / str(table.archive)
 
 
 def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> None:

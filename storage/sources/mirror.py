@@ -15,7 +15,7 @@ from storage.readers.benchmarks.senteval import TRANSFER_SETS
 from storage.sources.model_sources import MirroredModel, find_mirrored
 from storage.sources.read import check_columns, local_files
 from storage.sources.scored_sets import read_declared_pairs, read_transfer_table
-from storage.sources.sources import SourceSpec, resolve_source, spec_of
+from storage.sources.sources import SourceSpec, dataset_of, resolve_source, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def fill_cache(folder: Path, wanted: str | SourceSpec, own: str | None = None) -
         yield _model(folder / "hub", wanted, own)
         return
     for spec in [wanted] if isinstance(wanted, SourceSpec) else _tables(wanted):
-        source = resolve_source(spec, own, folder)
+        source = resolve_source(spec, own, folder / "hub")
         known = source.hub is None or check_table(source.hub)
         _check_declared(spec, source)
         yield (
@@ -76,22 +76,18 @@ def _tables(name: str) -> Iterator[SourceSpec]:
             f"unknown dataset {name!r}, expected {MODEL}<hub id>, <hub id>[@<revision>][/<split>] "
             f"or one of {', '.join(DATASETS)}"
         )
-    declared = DATASETS.get(str(spec.dataset))
-    for split in declared.splits if declared and spec.split is None else [spec.split]:
+    for split in [spec.split] if spec.split else dataset_of(spec).splits:
         yield spec.model_copy(update={"split": split})
 
 
 def _check_declared(spec: SourceSpec, source: ResolvedSource) -> None:
     """Read a dataset as a run does, so that an error appears here and not on the offline machine."""
-    declared = DATASETS.get(str(spec.dataset))
-    split = spec.split or "train"
-    if declared is None:
-        check_columns(source)
-    elif declared.name in TRANSFER_SETS:
-        read_transfer_table(declared.name, split, source)
-    elif "clustering" in declared.suites:
+    dataset, split = dataset_of(spec), spec.split or "train"
+    if dataset.name in TRANSFER_SETS:
+        read_transfer_table(dataset.name, split, source)
+    elif "clustering" in dataset.suites:
         read_clusters(local_files(source)[0])
-    elif declared.score_range:
-        read_declared_pairs(declared.name, split, source)
+    elif dataset.score_range:
+        read_declared_pairs(dataset.name, split, source)
     else:
         check_columns(source)

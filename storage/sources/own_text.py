@@ -219,7 +219,7 @@ def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSou
     )
     if kind == "txt":
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[found[0]])})
-    lower = {name.lower(): name for name in found}
+    lower = {name.lower(): name for name in sample.columns}  # without columns that cannot be read
     if title is None:
         title = next((lower[name] for name in TITLES if name in lower and lower[name] not in columns), None)
     title = title or None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import glob
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
@@ -21,6 +22,7 @@ from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
 from storage.filesystem.urls import Address, reachable
 from storage.hub.datasets import HubTable
+from storage.hub.repositories import Repository
 from storage.readers.benchmarks.sts import parts_of
 from storage.readers.formats import Format, format_of
 from storage.record import Record
@@ -116,13 +118,13 @@ def perhaps_meant(name: str) -> str:
     return f" (did you mean '{near[0]}{slash}{split}'?)"
 
 
-def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | None = None) -> ResolvedSource:
+def resolve_source(spec: SourceSpec, mirror: str | None = None, cache: Path | None = None) -> ResolvedSource:
     """Resolve a source whose files have one format.
 
     Raises:
         SourceError: as for `resolve_sources`, or its files have several formats.
     """
-    first, *others = resolve_sources(spec, mirror, home)
+    first, *others = resolve_sources(spec, mirror, cache)
     if others:
         kinds = " and ".join(str(source.format) for source in (first, *others))
         raise SourceError(
@@ -132,21 +134,21 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | Non
 
 
 def resolve_sources(
-    spec: SourceSpec, mirror: str | None = None, home: Path | None = None
+    spec: SourceSpec, mirror: str | None = None, cache: Path | None = None
 ) -> tuple[ResolvedSource, ...]:
     """Find a source and fingerprint it; each file format becomes a source, all with the same name.
 
-    A `mirror` (folder or fsspec address) may contain `<name>/<split>.parquet`; `home` replaces HF_HOME.
+    A `mirror` (folder or fsspec address) may contain `<name>/<split>.parquet`; `cache` replaces the Hub's cache.
 
     Raises:
         SourceError: it was found nowhere; the message lists the locations tried.
     """
-    dataset = _dataset_of(spec)
+    dataset = dataset_of(spec)
     with reachable(spec.path or mirror):
         found = _files(spec, mirror)
         originals = () if found or spec.path else _originals(spec, dataset, mirror)
     files = found or originals
-    table = None if files else _hub_table(spec, dataset, mirror, home)
+    table = None if files else _hub_table(spec, dataset, mirror, cache)
     own = dataset.original_format if originals or (table and table.archive) else None
     groups: dict[Format | None, tuple[str, ...]] = {own: files}
     if files and not own:
@@ -169,7 +171,7 @@ def resolve_sources(
     )
 
 
-def _dataset_of(spec: SourceSpec) -> Dataset:
+def dataset_of(spec: SourceSpec) -> Dataset:
     """Return the declaration of a source's dataset; for an undeclared one, what its name says."""
     name, split = spec.dataset or "", spec.split or "train"
     hub_id = name if "/" in name else None
@@ -203,7 +205,7 @@ def mirrored_table(spec: SourceSpec, mirror: str | None) -> str | None:
 
 def _mirrored_name(spec: SourceSpec) -> str:
     """Return the path of a dataset's table relative to a mirror; a non-default Hub configuration adds a folder."""
-    dataset = _dataset_of(spec)
+    dataset = dataset_of(spec)
     config = f"{spec.hub_config}/" if spec.hub_config and dataset.name not in DATASETS else ""
     return f"{dataset.folder or dataset.name}/{config}{_split(spec, dataset)}.parquet"
 
@@ -238,36 +240,24 @@ def _embedded(name: str, split: str | None) -> tuple[str, ...]:
     return (str(path),)
 
 
-def _hub_table(spec: SourceSpec, dataset: Dataset, mirror: str | None, home: Path | None) -> HubTable:
+def _hub_table(spec: SourceSpec, dataset: Dataset, mirror: str | None, cache: Path | None) -> HubTable:
     """Return a dataset's table or archive on the Hub, at the commit of its revision."""
-    split, archive = _split(spec, dataset), dataset.archive
-    if dataset.hub_id is not None:
-        table = HubTable(
-            hub_id=dataset.hub_id,
-            config=spec.hub_config or dataset.hub_config,
-            split=dataset.splits[split],
-            revision=spec.revision or dataset.revision,
-            home=home,
-        )
-    elif archive is not None:
-        files = [parts_of(path, dataset.original_format) for path in dataset.originals[split]]
-        table = HubTable(
-            hub_id=archive.hub_id,
-            config=dataset.name,
-            split=split,
-            revision=spec.revision or archive.revision,
-            archive=archive.file,
-            members=dataset.originals[split],
-            beside=tuple(part for _, *others in files for part in others),
-            home=home,
-        )
-    else:
+    split = _split(spec, dataset)
+    place = dataset if dataset.hub_id is not None else dataset.archive
+    if place is None:
         tried = f"the mirror {mirror} has no {_mirrored_name(spec)}" if mirror else "no mirror is set"
         unknown = f"it is not one of the declared datasets {', '.join(DATASETS)}{perhaps_meant(dataset.name)}"
         reason = "the Hub has no copy" if dataset.name in DATASETS else unknown
         remedy = f"{dataset.remedy}, or {_REMEDY}" if dataset.remedy else _REMEDY
         raise SourceError(f"dataset {dataset.name!r} was not found: {tried}, and {reason}", remedy)
-    return table.model_copy(update={"revision": table.repository.pinned(table.revision)})
+    repository = Repository(kind="dataset", name=str(place.hub_id), cache=cache)
+    at = partial(HubTable, name=repository.name, cache=cache, commit=repository.pinned(spec.revision or place.revision))
+    if isinstance(place, Dataset):
+        return at(config=spec.hub_config or dataset.hub_config, split=dataset.splits[split])
+    members = dataset.originals[split]
+    files = [parts_of(path, dataset.original_format) for path in members]
+    beside = tuple(part for _, *others in files for part in others)
+    return at(config=dataset.name, split=split, archive=place.file, members=members, beside=beside)
 
 
 def _split(spec: SourceSpec, dataset: Dataset) -> str:

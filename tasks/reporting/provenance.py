@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from storage.artifacts.keys import NotInKey
-from storage.artifacts.refs import ArtifactRef
 from storage.errors import StorageError
 from storage.record import Record
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from storage.artifacts.manifest import Manifest
+    from storage.artifacts.refs import ArtifactRef
     from storage.artifacts.store import Store
 
 HERE: Final = Path(__file__).parents[2]
@@ -78,5 +78,5 @@ def _add(store: Store, ref: ArtifactRef, manifests: dict[str, Manifest]) -> None
     except StorageError:
         return
     for entry in manifest.provenance.inputs.values():
-        _add(store, ArtifactRef(kind=entry.kind, key=entry.key), manifests)
+        _add(store, entry, manifests)
     manifests[ref.path] = manifest

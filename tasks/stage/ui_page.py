@@ -22,7 +22,6 @@ from prefect.artifacts import create_image_artifact, create_markdown_artifact
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.runtime import flow_run
 
-from storage.artifacts.refs import ArtifactRef
 from storage.errors import StorageError
 from tasks.rendering.escaping import plain
 from tasks.rendering.numbers import sized
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from storage.artifacts.manifest import Manifest
+    from storage.artifacts.refs import ArtifactRef
     from storage.artifacts.store import Store
 
 logger = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ def lineage_of(store: Store, manifest: Manifest) -> str:
     inputs = {entry.key: entry for entry in manifest.provenance.inputs.values()}
     if inputs:
         run = manifest.provenance.run
-        links = [_link(store, ArtifactRef(kind=entry.kind, key=entry.key), run) for entry in inputs.values()]
+        links = [_link(store, entry, run) for entry in inputs.values()]
         lines.append(f"Made from {' · '.join(links)}")
     end = _ENDS.get(str(flow_run.flow_name))
     if end and PLACES.get(manifest.kind, _LAST) < _LAST:

@@ -65,7 +65,7 @@ def check_teaching(site: RunContext, corpus: CorpusRef, teachers: Iterable[Teach
     for vectors in [teacher for teacher in teachers if isinstance(teacher, EmbeddingsRef)]:
         manifest = store.manifest(vectors)
         inputs = manifest.provenance.inputs.values()
-        texts = [f"{entry.kind}/{entry.key}" for entry in inputs if entry.kind == corpus.kind]
+        texts = [entry.path for entry in inputs if entry.kind == corpus.kind]
         if corpus.path not in texts:
             raise SourceError(
                 f"{vectors}: vectors of {', '.join(texts) or 'no corpus'} (expected {corpus.path}). Embed this run's "

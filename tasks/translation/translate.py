@@ -34,7 +34,6 @@ from models.translation.config import TRANSLATION_VERSION, Resources
 from models.translation.loading import load_translator
 from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
 from storage.artifacts.refs import ArtifactRef
-from storage.artifacts.translation_memory import whole_parts
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.cluster import run_shards
 from tasks.stage.device import cores, device_of, limit_threads
@@ -227,7 +226,7 @@ class MemoryLookup:
 
     def read(self) -> None:
         """Read the memory, or the parts added since the last call."""
-        for ref, part in whole_parts(self._store, self._fingerprint, self._seen):
+        for ref, part in self._store.intact(f"translations/{self._fingerprint}", self._seen):
             self._seen.add(ref.key)
             rows = part.select("sentence_id", "text", part=pl.lit(int(ref.key[:16], 16), dtype=pl.UInt64)).collect()
             is_wanted = self._wanted[rows["sentence_id"].to_numpy() >> self._shift]

@@ -20,7 +20,6 @@ from models.corpus.normalize import sentence_ids
 from models.errors import SmokeTestError
 from models.runtime.partitions import in_range
 from models.translation.config import Pin, TranslatorConfig
-from storage.artifacts.translation_memory import whole_parts
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
@@ -85,7 +84,7 @@ def test_every_sentence_is_translated_once(site: RunContext, model: Path) -> Non
     cost = one_hop(site, hop, 100, 32)
     assert cost["sentences"] == 100
     store = site.open_store()
-    memory = dict(whole_parts(store, hop.fingerprint))
+    memory = dict(store.intact(f"translations/{hop.fingerprint}"))
     table = pl.concat(memory.values()).collect()
     assert table.height == table["sentence_id"].n_unique() == 100
     parts = [store.manifest(part).rows for part in memory]

@@ -22,7 +22,7 @@ try:
     raise ValueError("deep inside")
 except ValueError:
     logging.getLogger("prefect.task_runs").error("Task run failed", exc_info=True)
-logging.getLogger("storage.artifacts.translation_memory").warning("a part is damaged")
+logging.getLogger("storage.artifacts.store").warning("a part is damaged")
 """
 
 

@@ -83,7 +83,7 @@ def lend(store):
 
 def remember(store):
     store.remember(REF)
-    return store.was_published(REF), store.last_used(REF) is not None
+    return store.was_published(REF), store.last_used(store.manifest(REF)) is not None
 
 
 def remove(store):

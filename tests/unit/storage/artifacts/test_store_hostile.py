@@ -225,13 +225,14 @@ def refusing(request, monkeypatch):
 
 
 def test_an_object_store_that_refuses_is_an_error_not_an_empty_store(refusing, tmp_path):
-    store = Store(refusing, tmp_path)
-    ref = ViewsRef(key=key(1))
+    store, local = Store(refusing, tmp_path), Store(str(tmp_path / "local"))
+    ref = put(local)
+    made = local.manifest(ref)
     for act in (
         lambda: store.refs(),
         lambda: store.manifest(ref),
         lambda: store.defect(ref),
-        lambda: store.last_used(ref),
+        lambda: store.last_used(made),
         lambda: put(store),
     ):
         with pytest.raises(StoreReadError, match="cannot read"):

@@ -36,7 +36,7 @@ def test_an_intact_asset_is_found(root):
 
 
 def test_an_unknown_name_lists_the_known_ones(root):
-    with pytest.raises(AssetError, match=r"'simple'\. Did you mean 'sample'\? Known assets: sample"):
+    with pytest.raises(AssetError, match=r"'simple'\. Did you mean 'embedded:sample'\? Known assets: sample"):
         embedded_path("simple", root)
 
 

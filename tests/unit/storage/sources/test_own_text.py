@@ -172,17 +172,21 @@ def test_a_split_of_a_mirror_s_set_is_text_by_its_name(tmp_path: Path, name: str
 
 
 def test_dates_and_lists_of_a_table_are_not_read(tmp_path: Path) -> None:
-    rows = pl.DataFrame({"text": PROSE, "created_at": [datetime(2026, 1, 1, tzinfo=UTC)] * 8, "tags": [["a", "b"]] * 8})
+    rows = pl.DataFrame(
+        {"text": PROSE, "created_at": [datetime(2026, 1, 1, tzinfo=UTC)] * 8, "title": [["a", "b"]] * 8}
+    )
     rows.write_parquet(tmp_path / "reviews.parquet")
     (source,) = ReadingConfig().sources([str(tmp_path / "reviews.parquet")])
-    assert (source.summary["text"], source.summary["not read"]) == ("text", "created_at, tags")
+    assert (source.summary["text"], source.summary["not read"]) == ("text", "created_at, title")
     assert sum(frame.height for frame in records(source, ReadReport("reviews"))) == 8
 
 
 def test_a_table_of_lists_alone_has_no_text_column(tmp_path: Path) -> None:
-    pl.DataFrame({"tokens": [["This", "table"], ["has", "no", "strings"]]}).write_parquet(tmp_path / "lists.parquet")
-    with pytest.raises(SourceError, match="no text column in 'tokens'"):
-        ReadingConfig().sources([str(tmp_path / "lists.parquet")])
+    rows = pl.DataFrame({"title": [["This", "table"], ["has", "no", "strings"]]})
+    for name, table in (("lists", rows), ("numbers", rows.with_row_index("number"))):
+        table.write_parquet(tmp_path / f"{name}.parquet")
+        with pytest.raises(SourceError, match=r"no text column in .*'title'"):
+            ReadingConfig().sources([str(tmp_path / f"{name}.parquet")])
 
 
 def test_columns_of_known_sets_are_text_in_any_case_however_short(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from storage.artifacts.keys import fingerprint
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef
 from storage.artifacts.store import Store
-from storage.artifacts.translation_memory import whole_parts
 
 FINGERPRINT = fingerprint({"model": "sha256:0", "beam": 1})[:16]
 
@@ -34,7 +33,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def held(store: Store, *seen: str, memory: str = FINGERPRINT) -> dict[str, dict[int, str]]:
-    parts = whole_parts(store, memory, seen)
+    parts = store.intact(f"translations/{memory}", seen)
     return {ref.key[-1]: dict(part.select("sentence_id", "text").collect().rows()) for ref, part in parts}
 
 
@@ -65,7 +64,7 @@ def test_a_damaged_part_is_left_out_and_says_so(store: Store, caplog: pytest.Log
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     with caplog.at_level(logging.WARNING):
         assert held(store) == {"2": {2: "zwei"}}
-    assert "excluded from the translation memory" in caplog.text
+    assert f"{damaged} is not used" in caplog.text
 
 
 def test_a_half_written_part_does_not_exist(store: Store) -> None:
