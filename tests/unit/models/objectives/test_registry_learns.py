@@ -81,7 +81,9 @@ CASES = {
     "is-bert": Case(ISBERTConfig(), "premises", RELEASED, {"cnn": CNNConfig(channels=32)}),
     "is-bert, released": Case(ISBERTConfig(), "premises", RELEASED, {"cnn": CNNConfig(channels=32, relu=False)}),
     # Its head is trained already, so the loss falls less than it varies with the masks.
-    "masked-lm": Case(MaskedLMConfig(), "premises", {**FEWER, "lr": 3e-4, "batch_size": 8}, {"model": "bert-mini"}, fall=-1.0),
+    "masked-lm": Case(
+        MaskedLMConfig(), "premises", {**FEWER, "lr": 3e-4, "batch_size": 8}, {"model": "bert-mini"}, fall=-1.0
+    ),
     # Starts above ln 8192 nats: no causal pass was learnt.
     "tsdae": Case(TSDAEConfig(), "damaged", {**FEWER, "batch_size": 8, "warmup": 0.0}, {"pooling": "cls"}, fall=2.0),
 }  # fmt: skip
