@@ -17,6 +17,7 @@ from prefect.testing import utilities
 from flows.recipes.shared import ALONE
 from storage.artifacts.manifest import Manifest
 from storage.artifacts.store import Store
+from tasks.rendering import charts
 from tests.tiny_encoder import write_tiny
 
 SMALL = {
@@ -87,6 +88,15 @@ def small(encoder) -> dict[str, object]:
 def alone(encoder) -> dict[str, object]:
     """Return overrides like `small` with fewer steps and each sentence paired with itself: nothing is translated."""
     return {**ALONE_SMALL, "encoder": encoder}
+
+
+@pytest.fixture(scope="module")
+def without_charts():
+    """Leave the charts of a run's training and pairs out, a third of a small run's time; test_pipeline.py has them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("training_charts", "cosine_charts"):
+            patch.setattr(charts, name, lambda *_: [])
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -35,8 +36,6 @@ from tasks.stage.run_context import RunContext
 from tasks.training.train import train
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from storage.artifacts.refs import ArtifactRef
 
 SMALL = {
@@ -46,7 +45,6 @@ SMALL = {
     "hold_out": {"limit": 200, "report": 200},
     "evaluation": {"sets": ["stsb/test"], "dev": None, "bootstrap": {"resamples": 200}},
 }
-READING = EncoderConfig(model="embedded:bert-mini")
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +56,11 @@ def own(tmp_path_factory) -> Path:
     rows.head(400).write_csv(folder / "first.csv")
     rows.tail(300).write_ndjson(folder / "second.jsonl")
     return folder
+
+
+@pytest.fixture(scope="module")
+def start(shallow) -> str:
+    return str(shallow)
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +82,8 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) -> None:
-    ref = adapt([str(own)], "embedded:bert-mini", None, SMALL, site)
+def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site, start) -> None:
+    ref = adapt([str(own)], start, None, SMALL, site)
     store = site.open_store()
     figures = store.manifest(ref).figures
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
@@ -88,30 +91,25 @@ def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) ->
     assert proof.filter(evidence="crop")["role"].to_list() == ["shown"]
     assert proof.filter(evidence="title")["role"].to_list() == ["shown"]
     exported = store.fetch(CheckpointRef(key=made_of(site, ref, "adapted"))) / ENCODER
-    start = files(embedded_path("bert-mini"))
-    del start["manifest.json"]  # part of the asset, not of the encoder
-    unchanged = files(exported) == start
+    unchanged = files(exported) == files(Path(start))
     assert unchanged is (figures["verdict"] != "BETTER")
     page = (store.fetch(ref) / "report.md").read_text()
     assert str(figures["reason"]) in page
     assert "second: second.jsonl" in page
-    assert (
-        f"bsl adapt {own} --encoder embedded:bert-mini --config settings.json"
-        in (store.fetch(ref) / "report.html").read_text()
-    )
+    assert f"bsl adapt {own} --encoder {start} --config settings.json" in (store.fetch(ref) / "report.html").read_text()
 
     before = {str(found) for found in store.refs()}
-    assert adapt([str(own)], "embedded:bert-mini", None, SMALL, site) == ref
+    assert adapt([str(own)], start, None, SMALL, site) == ref
     assert {str(found) for found in store.refs()} == before
 
     runtime = site.model_dump(exclude_unset=True)
-    scripted = bsl.adapt([own], "embedded:bert-mini", changes=SMALL, **runtime)  # cache hits, made by the flow
+    scripted = bsl.adapt([own], start, changes=SMALL, **runtime)  # cache hits, made by the flow
     assert scripted.ref == ref
     assert scripted.page.name == "report.html"
     assert scripted.encoder.encode(["A dog."]).tolist() == SentenceEncoder.load(exported).encode(["A dog."]).tolist()
 
 
-def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own, site, tmp_path) -> None:
+def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own, site, start, tmp_path) -> None:
     lines = pl.read_csv(own / "first.csv")["body"].unique(maintain_order=True)
     read = []
     for name, texts in (("sorted", lines.sort()), ("shuffled", lines.shuffle(seed=5))):
@@ -120,7 +118,7 @@ def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own
         passages = read_passages(site, (source.model_copy(update={"name": "list"}),), AdaptConfig().hold_out)
         read.append(site.open_store().scan(passages).collect())
     assert read[0].equals(read[1])
-    ref = adapt([str(tmp_path / "shuffled.txt")], "embedded:bert-mini", None, SMALL, site)
+    ref = adapt([str(tmp_path / "shuffled.txt")], start, None, SMALL, site)
     figures = site.open_store().manifest(ref).figures
     assert figures["verdict"] == "NOT PROVED"
     assert "test labels (--labels)" in str(figures["advice"])
@@ -144,11 +142,11 @@ def test_the_settings_name_the_start_unless_the_call_does(own, site) -> None:
 
 
 @pytest.mark.slow
-def test_labels_that_only_judge_are_not_learnt(own, site) -> None:
+def test_labels_that_only_judge_are_not_learnt(own, site, start) -> None:
     labels = own / "labels.tsv"
     rows = pl.concat([pl.read_csv(own / "first.csv"), pl.read_ndjson(own / "second.jsonl")])
     rows.filter(pl.col("body").str.len_chars() > 20).select("body", "label").head(120).write_csv(labels, separator="\t")
-    ref = adapt([str(own / "first.csv")], "embedded:bert-mini", str(labels), SMALL, site, labels_only_judge=True)
+    ref = adapt([str(own / "first.csv")], start, str(labels), SMALL, site, labels_only_judge=True)
     store = site.open_store()
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
     assert proof.filter(role="counts")["evidence"].to_list() == ["your labels"]
@@ -159,11 +157,11 @@ def test_labels_that_only_judge_are_not_learnt(own, site) -> None:
     assert labelled & {*passages.filter(part="train")["text"]}
 
 
-def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, tmp_path) -> None:
+def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, start, tmp_path) -> None:
     """200 labelled rows are the only text."""
     rows, path = pl.read_csv(own / "first.csv").select("body", "label").head(200), tmp_path / "rows.csv"
     rows.with_columns(label=pl.col("label") % 2).write_csv(path)
-    ref = adapt([str(path)], "embedded:bert-mini", str(path), SMALL | {"label_training": {"max_steps": 3}}, site)
+    ref = adapt([str(path)], start, str(path), SMALL | {"label_training": {"max_steps": 3}}, site)
     store = site.open_store()
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
     assert proof.filter(role="counts")["evidence"].to_list() == ["your labels"]
@@ -208,9 +206,9 @@ def mismatched(context: StageContext, passages: PassagesRef) -> None:
     )
 
 
-def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own, site, tmp_path) -> None:
+def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own, site, start, tmp_path) -> None:
     config = override(AdaptConfig(), SMALL, {"proof": {"share": 1}})
-    start, reading = resolve_encoder(site, READING)
+    original, reading = resolve_encoder(site, EncoderConfig(model=start))
     passages = read_passages(site, ReadingConfig().sources([str(own)]), config.hold_out)
     harm = TrainingConfig(
         precision="fp32",
@@ -221,7 +219,7 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
         select="last",
         collapse=None,
     )
-    trained = train(site, mismatched(site, passages), start, None, reading, harm)
+    trained = train(site, mismatched(site, passages), original, None, reading, harm)
     rows = pl.concat([pl.read_csv(own / "first.csv"), pl.read_ndjson(own / "second.jsonl")])
     of_another = pl.int_range(pl.len()) % 2 == 1
     pairs = rows.select(
@@ -238,17 +236,15 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
         questions=config.proof.questions,
         store=site.store,
     )
-    weighing = choose_share(site, start, trained, None, (config.proof.share,), 0.5, reading)
-    merged = merge(site, start, trained, weighing, reading)
-    vectors = tuple(embed(site, encoder, (held_out,), reading, "fp32") for encoder in (start, merged))
+    weighing = choose_share(site, original, trained, None, (config.proof.share,), 0.5, reading)
+    merged = merge(site, original, trained, weighing, reading)
+    vectors = tuple(embed(site, encoder, (held_out,), reading, "fp32") for encoder in (original, merged))
     sets = {f"own:{held_out.dataset}": held_out}
     proof = evaluate_adaptation(site, vectors, merged, sets, (), config.evaluation.bootstrap, 0.5)
-    adapted = choose_encoder(site, start, merged, proof)
+    adapted = choose_encoder(site, original, merged, proof)
     store = site.open_store()
     assert store.manifest(proof).figures["verdict"] == "WORSE"
-    start_s_own = files(embedded_path("bert-mini"))
-    del start_s_own["manifest.json"]  # part of the asset, not of the encoder
-    assert files(store.fetch(adapted) / ENCODER) == start_s_own
+    assert files(store.fetch(adapted) / ENCODER) == files(Path(start))
     assert store.manifest(weighing).figures["share"] == 1.0
 
 
@@ -274,7 +270,7 @@ def test_pairs_are_of_the_views_that_are_learnt() -> None:
 
 
 @pytest.mark.parametrize("views", ["crops", "round-trips"])
-def test_sentences_are_translated_only_where_round_trips_are_learnt(own, site, views) -> None:
+def test_sentences_are_translated_only_where_round_trips_are_learnt(own, site, start, views) -> None:
     with planning() as steps:
-        run_adapt([str(own)], "embedded:bert-mini", None, AdaptConfig(views=views), site)
+        run_adapt([str(own)], start, None, AdaptConfig(views=views), site)
     assert ("corpus_sample" in {step.stage for step in steps}) is (views == "round-trips")

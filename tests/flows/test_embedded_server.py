@@ -32,9 +32,9 @@ raise SystemExit(3)
 """
 
 
-def test_it_answers_and_ends_with_the_command(tmp_path, monkeypatch):
+def test_it_answers_and_ends_with_the_command(tmp_path, monkeypatch, new_home):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    monkeypatch.setenv("PREFECT_HOME", str(new_home(tmp_path / "home")))
     run = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, timeout=120, check=False)
     assert (run.returncode, run.stderr) == (3, "")
     url, version = run.stdout.split()

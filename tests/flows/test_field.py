@@ -49,8 +49,13 @@ def site(store):
 
 
 @pytest.fixture(scope="module")
-def compared(site, text):
-    return field([text], labels=text, settings=SETTINGS, site=site)
+def start(shallow):
+    return str(shallow)
+
+
+@pytest.fixture(scope="module")
+def compared(site, text, start):
+    return field([text], start, labels=text, settings=SETTINGS, site=site)
 
 
 def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_check(store, compared):
@@ -87,10 +92,10 @@ def test_nothing_that_proves_was_learnt(store, compared):
     assert not learnt.is_in(held.implode()).any()
 
 
-def test_one_more_method_trains_itself_alone_and_one_that_cannot_is_a_row(store, site, text, compared):
+def test_one_more_method_trains_itself_alone_and_one_that_cannot_is_a_row(store, site, text, start, compared):
     before = {ref.key for ref in store.refs("checkpoint")}
     more = SETTINGS.model_copy(update={"methods": (*SETTINGS.methods, "flow", "tsdae"), "teacher": None})
-    changed = field([text], labels=text, settings=more, site=site)
+    changed = field([text], start, labels=text, settings=more, site=site)
     assert len({ref.key for ref in store.refs("checkpoint")} - before) == 1
     methods = store.scan(changed, "costs").collect()
     assert methods["label"].to_list()[-2:] == ["TSDAE", "your labels"]
@@ -104,8 +109,8 @@ def test_one_more_method_trains_itself_alone_and_one_that_cannot_is_a_row(store,
 CROPS = SETTINGS.model_copy(update={"methods": ("tfidf", "crops")})
 
 
-def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, site, text):
-    table = store.scan(field([text], labels=text, settings=CROPS, site=site), "sweep").collect()
+def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, site, text, start):
+    table = store.scan(field([text], start, labels=text, settings=CROPS, site=site), "sweep").collect()
     own = {(row["dataset"], row["label"]): row["mean"] for row in table.iter_rows(named=True)}
     names = table["label"].unique(maintain_order=True).to_list()
     assert names == ["original encoder", "TF-IDF", "crops"]
@@ -114,20 +119,20 @@ def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, 
     assert ("crop", names[0]) in own
 
 
-def test_crops_are_not_tried_where_nothing_else_is_asked(store, site, text):
-    found = field([text], settings=CROPS, site=site)
+def test_crops_are_not_tried_where_nothing_else_is_asked(store, site, text, start):
+    found = field([text], start, settings=CROPS, site=site)
     reason = store.manifest(found).figures["faults"]["crops"]
     assert "its only questions are about views that this method trains on" in reason
     table = store.scan(found, "sweep").drop_nulls("mean").collect()
     assert table.filter(dataset=TEXT)["mean"].to_list() == table.filter(dataset="crop")["mean"].to_list()
 
 
-def test_a_budget_of_seconds_is_measured_once_and_found_again(store, site, text):
+def test_a_budget_of_seconds_is_measured_once_and_found_again(store, site, text, start):
     settings = SETTINGS.model_copy(update={"methods": ("masked-lm",), "budget": Budget(seconds=0.5)})
-    once = field([text], settings=settings, site=site)
+    once = field([text], start, settings=settings, site=site)
     paces = store.refs("pace")
     assert paces
-    again = field([text], settings=settings, site=site)
+    again = field([text], start, settings=settings, site=site)
     assert once == again
     assert store.refs("pace") == paces
     steps = store.scan(once, "costs").filter(label="masked LM").collect()["steps"].item()

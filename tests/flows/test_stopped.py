@@ -9,6 +9,8 @@ from flows.sweep.sweep import ablation, reproduction
 from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
 
+pytestmark = pytest.mark.usefixtures("without_charts")
+
 
 @pytest.fixture(scope="module")
 def harmful(alone) -> dict[str, object]:

@@ -16,9 +16,15 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def swept(store, alone):
+def quick(alone, without_charts):
+    """Return overrides with which a run is not evaluated while it trains."""
+    return {**alone, "evaluation": {**alone["evaluation"], "dev": None}}
+
+
+@pytest.fixture(scope="module")
+def swept(store, quick):
     site = RunContext(store=store.url, device="cpu", threads=1)
-    return ablation("tiny", {MOMENTUM: [0.5, 1.0]}, 2, alone, site=site)
+    return ablation("tiny", {MOMENTUM: [0.5, 1.0]}, 2, quick, site=site)
 
 
 def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
@@ -41,18 +47,18 @@ def test_points_share_what_comes_before_training(store, swept):
     assert [kinds.count(kind) for kind in ("corpus", "views", "pairs", "checkpoint")] == [1, 1, 1, 4]
 
 
-def test_one_more_value_trains_that_value_alone(store, swept, alone):
+def test_one_more_value_trains_that_value_alone(store, swept, quick):
     before = {ref.key for ref in store.refs("checkpoint")}
     site = RunContext(store=store.url, device="cpu", threads=1)
-    more = ablation("tiny", {MOMENTUM: [0.5, 1.0, 0.9]}, 2, alone, site=site)
+    more = ablation("tiny", {MOMENTUM: [0.5, 1.0, 0.9]}, 2, quick, site=site)
     assert len({ref.key for ref in store.refs("checkpoint")} - before) == 2
     assert store.scan(more).collect()["mean"][:2].to_list() == store.scan(swept).collect()["mean"].to_list()
 
 
-def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, alone):
+def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, quick):
     """The trained one is a point of the first sweep, so nothing is trained; what draws nothing is run once."""
     before = store.refs("checkpoint")
-    changes = {**alone, "training": {**alone["training"], "objective": {"momentum": 0.5}}}
+    changes = {**quick, "training": {**quick["training"], "objective": {"momentum": 0.5}}}
     names = ["tiny-avg", "tiny"]
     site = RunContext(store=store.url, device="cpu", threads=1)
     study = ablation("tiny-avg", {"recipe": names}, 2, changes, against=names, site=site)

@@ -31,6 +31,7 @@ from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 ROOT = Path(__file__).parents[2]
 COUNT, SHARD_ROWS = 240, 8
+FEWER = 48  # sentences for a run that is stopped once
 PARTS = "translations/*/*/manifest.json"
 
 
@@ -190,11 +191,9 @@ def test_ten_kills_at_random_moments_leave_the_bytes_of_an_undisturbed_run(
     assert content(site) == undisturbed
 
 
-def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
-    site: RunContext, model: Path, undisturbed: dict[str, str], tmp_path: Path
-) -> None:
+def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(site: RunContext, model: Path, tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
-    worker = start(site, model, log, WORKER_SIGNAL="SIGTERM", WORKER_SIGNAL_AT="2")
+    worker = start(site, model, log, WORKER_COUNT=str(FEWER), WORKER_SIGNAL="SIGTERM", WORKER_SIGNAL_AT="2")
     assert worker.wait(timeout=120) == -signal.SIGTERM
     told = log.read_text()
     assert "SIGTERM: finishing the current unit of work first" in told
@@ -203,8 +202,10 @@ def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
     assert done == 2, "the shard at hand was published, and no other"
     scratch = (Path(site.store) / ".scratch").rglob("*")
     assert not [path for path in scratch if path.is_file()], "a shard was begun and not finished"
-    assert one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)["sentences"] == COUNT - SHARD_ROWS * done
-    assert content(site) == undisturbed
+    assert one_hop(site, hop_of(site, model), FEWER, SHARD_ROWS)["sentences"] == FEWER - SHARD_ROWS * done
+    undisturbed = site_in(tmp_path / "undisturbed")
+    one_hop(undisturbed, hop_of(undisturbed, model), FEWER, SHARD_ROWS)
+    assert content(site) == content(undisturbed)
 
 
 @pytest.mark.slow
@@ -275,4 +276,4 @@ if __name__ == "worker":
         work = partial(one_hop, place, found, COUNT, SHARD_ROWS)
         kill_children(int(os.environ["WORKER_KILLS"]), work, Path(place.store))
     else:
-        one_hop(place, found, COUNT, SHARD_ROWS)
+        one_hop(place, found, int(os.environ.get("WORKER_COUNT", COUNT)), SHARD_ROWS)

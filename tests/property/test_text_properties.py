@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.corpus.corpus import CorpusConfig, TextChunk, build_corpus, deduplicate
@@ -69,6 +69,7 @@ def published(chunks: list[TextChunk], memory_bytes: int) -> str:
     st.lists(st.integers(0, 40), max_size=6),
     st.sampled_from([1, 500, 1 << 30]),
 )
+@settings(max_examples=50)  # each builds two corpora
 def test_bytes_do_not_depend_on_chunks_or_memory(rows, cuts, memory_bytes):
     rows = [("always one sentence", "a"), *rows]
     whole = [TextChunk(pl.Series([text], dtype=pl.String), source, "en") for text, source in rows]

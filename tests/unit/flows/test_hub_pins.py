@@ -1,6 +1,7 @@
 """Everything that recipes read from the Hub is pinned or explained; changes since the pin are reported."""
 
 import re
+from functools import cache
 
 import pytest
 
@@ -16,9 +17,13 @@ OLD = "a" * 40
 MODEL = "sentence-transformers/nli-roberta-base-v2"
 
 
+@cache
+def known_pins():
+    return {(pin.kind, pin.name, pin.revision): pin.reason for pin in pins()}
+
+
 @every(RECIPES)
 def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
-    known = {(pin.kind, pin.name, pin.revision): pin.reason for pin in pins()}
     config = recipe(name)
     sources = [spec.dataset or "" for spec in config.ingest.sources]
     assert all(source in DATASETS or source.startswith(EMBEDDED) or not source for source in sources)
@@ -28,7 +33,7 @@ def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
     read += [("dataset", dataset.hub_id, dataset.revision) for dataset in declared if dataset.hub_id]
     read += [("dataset", archive.hub_id, archive.revision) for dataset in declared if (archive := dataset.archive)]
     for pin in read:
-        assert known[pin] or re.fullmatch("[0-9a-f]{40}", pin[2] or ""), pin
+        assert known_pins()[pin] or re.fullmatch("[0-9a-f]{40}", pin[2] or ""), pin
 
 
 def test_every_repository_is_known_once_with_a_commit_or_a_reason():

@@ -34,8 +34,16 @@ def test_a_folder_of_sentence_transformers_gives_its_vectors(tmp_path, kind):
     assert np.abs(encoder.encode(TEXTS) - peer.encode(TEXTS, batch_size=1)).max() <= 1e-5
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
-@pytest.mark.parametrize("kind", KINDS)
+POOLINGS = ("mean", "cls", "first-last")
+# Heads on sentence vectors do not see the pooling: one each; heads on token vectors come before it.
+POOLED = [
+    (kind, pooling)
+    for place, kind in enumerate(KINDS)
+    for pooling in (POOLINGS if KINDS[kind][0]()[0] else (POOLINGS[place % 3],))
+]
+
+
+@pytest.mark.parametrize(("kind", "pooling"), POOLED)
 def test_an_export_gives_sentence_transformers_the_same_vectors_and_loads_exactly(tmp_path, kind, pooling):
     encoder = ours(tmp_path / "bare", kind, pooling=pooling)
     assert encoder.encode(TEXTS).shape == (len(TEXTS), KINDS[kind][2])

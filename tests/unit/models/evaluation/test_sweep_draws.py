@@ -62,7 +62,7 @@ def test_probes_of_one_text_are_drawn_alike():
         luck = draw.normal(0, 0.1, 60)
         gains = {name: luck[unit] + draw.normal(0, 0.02, len(unit)) for name, unit in kept.items()}
         ranks = {name: [np.full((1, len(gain)), 0.5), 0.5 + gain[None]] for name, gain in gains.items()}
-        sets = [SetDraws(name, "MRR", "text", outcome_draws(ranks[name], kept[name])) for name in kept]
+        sets = [SetDraws(name, "MRR", "text", outcome_draws(ranks[name], kept[name], resamples=400)) for name in kept]
         rows = SweepResult(("start", "other"), (mean_of(sets), *sets)).rows()
         called += next(row["verdict"] for row in rows if row["label"] == "other") != "no"
     assert called <= 6  # 2 of 40 are expected; with separate draws for each probe, a quarter was called

@@ -12,6 +12,7 @@ from models.transforms.bert_flow import Flow
 from models.transforms.config import FlowConfig
 from models.transforms.glow import FlatAdam, Glow
 from models.transforms.registry import fitted_transform, restore_transform
+from models.transforms.transform import Transform
 from storage.assets.embedded import embedded_path
 
 QUICK = FlowConfig(max_steps=20, batch_size=32)
@@ -26,11 +27,16 @@ def vectors_ND() -> torch.Tensor:
     return torch.tensor(encoder.encode(texts.head(800).to_list()))
 
 
+@pytest.fixture(scope="module")
+def fitted(vectors_ND) -> Transform:
+    return fitted_transform(vectors_ND, QUICK)
+
+
 def test_the_likelihood_of_vectors_that_were_not_seen_rises(vectors_ND):
     seen_ND, unseen_ND = vectors_ND[:600], vectors_ND[600:]
     start = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 0}), Execution())
-    fitted = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 100, "epochs": 10}), Execution())
-    assert fitted.figures["steps"] == 100
+    fitted = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 60, "epochs": 10}), Execution())
+    assert fitted.figures["steps"] == 60
     assert fitted.figures["bits_per_dimension"] < fitted.figures["bits_per_dimension_at_start"] - 0.1
     with torch.no_grad():
         before, after = (float(flow.network.bits_per_dimension(unseen_ND)) for flow in (start, fitted))
@@ -44,35 +50,33 @@ def test_what_is_fitted_keeps_shape_and_precision(vectors_ND, mixing):
     assert z_ND.dtype == torch.float32
 
 
-def test_restored_is_what_was_fitted(vectors_ND):
-    fitted = fitted_transform(vectors_ND, QUICK)
+def test_restored_is_what_was_fitted(vectors_ND, fitted):
     again = restore_transform(fitted.config, fitted.tensors)
     assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
     assert again.linear() is None
 
 
-def test_a_seed_decides_the_fit(vectors_ND):
-    one, same = (fitted_transform(vectors_ND, QUICK).apply(vectors_ND[:9]) for _ in range(2))
+def test_a_seed_decides_the_fit(vectors_ND, fitted):
+    one, same = (each.apply(vectors_ND[:9]) for each in (fitted, fitted_transform(vectors_ND, QUICK)))
     other = fitted_transform(vectors_ND, QUICK.model_copy(update={"seed": 1})).apply(vectors_ND[:9])
     assert torch.equal(one, same)
     assert not torch.allclose(one, other)
 
 
-def test_a_fit_that_was_stopped_goes_on_to_the_same_bytes(vectors_ND, tmp_path):
+def test_a_fit_that_was_stopped_goes_on_to_the_same_bytes(vectors_ND, fitted, tmp_path):
     told, asked = [], iter([False] * 6 + [True])
     with pytest.raises(InterruptedRunError, match="stopped on request after step 7 of 20"):
         fitted_transform(vectors_ND, QUICK, Execution(work=tmp_path, should_stop=lambda: next(asked)))
     goes_on = Execution(work=tmp_path, on_progress=lambda *said: told.append(said[:2]))
     resumed = fitted_transform(vectors_ND, QUICK, goes_on)
-    whole = fitted_transform(vectors_ND, QUICK)
-    assert all(torch.equal(resumed.tensors[name], tensor) for name, tensor in whole.tensors.items())
-    assert resumed.figures == whole.figures
+    assert all(torch.equal(resumed.tensors[name], tensor) for name, tensor in fitted.tensors.items())
+    assert resumed.figures == fitted.figures
     assert told == [(20, 20)]
     with pytest.raises(ResumeError, match="of another run, with other data, settings"):
         fitted_transform(vectors_ND, QUICK.model_copy(update={"lr": 1e-2}), Execution(work=tmp_path))
 
 
-def test_a_fit_that_was_killed_goes_on_from_its_last_snapshot(vectors_ND, tmp_path, monkeypatch):
+def test_a_fit_that_was_killed_goes_on_from_its_last_snapshot(vectors_ND, fitted, tmp_path, monkeypatch):
     monkeypatch.setattr("models.transforms.bert_flow.SAVE_EVERY", 8)
     seen: list[int] = []
 
@@ -88,7 +92,7 @@ def test_a_fit_that_was_killed_goes_on_from_its_last_snapshot(vectors_ND, tmp_pa
     steps: list[int] = []
     resumed = fitted_transform(vectors_ND, QUICK, Execution(work=tmp_path, should_stop=lambda: bool(steps.append(0))))
     assert len(steps) == 4
-    assert torch.equal(resumed.apply(vectors_ND[:9]), fitted_transform(vectors_ND, QUICK).apply(vectors_ND[:9]))
+    assert torch.equal(resumed.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
 
 
 def test_a_step_is_the_released_codes(vectors_ND):

@@ -52,21 +52,26 @@ def test_the_translators_of_tiny_speak(name: str, source: str, target: str, toke
 ENGINES = (("transformers", "fp32"), ("ctranslate2", "fp32"), ("ctranslate2", "int8"))
 
 
+@pytest.fixture(scope="module")
+def conversions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("converted")
+
+
 @pytest.mark.parametrize("beam", BEAMS)
 @pytest.mark.parametrize("direction", ["en-de", "fr-en"])
-def test_every_engine_reproduces_the_pinned_translations(direction: str, beam: int, tmp_path: Path) -> None:
+def test_every_engine_reproduces_the_pinned_translations(direction: str, beam: int, conversions: Path) -> None:
     for backend, precision in ENGINES:
         settings = {"backend": backend, "precision": precision, "beam": beam}
         config = MINI[direction].model_copy(update=settings)
         pinned = config.model_copy(update={"pinned": embedded_pins(config)})
         folder = embedded_path(config.model.removeprefix("embedded:"))
-        engine = loading.load_translator(folder, pinned, Resources("cpu", cores=1), tmp_path / "converted")
+        engine = loading.load_translator(folder, pinned, Resources("cpu", cores=1), conversions / folder.name)
         assert len(smoke_test(engine, pinned)) >= 2
 
 
-def test_another_direction_does_not_reproduce_them(tmp_path: Path) -> None:
+def test_another_direction_does_not_reproduce_them(conversions: Path) -> None:
     german, french = (MINI[direction].model_copy(update={"precision": "int8"}) for direction in ("en-de", "en-fr"))
-    engine = loading.load_translator(embedded_path(OUT), french, Resources("cpu", cores=1), tmp_path / "converted")
+    engine = loading.load_translator(embedded_path(OUT), french, Resources("cpu", cores=1), conversions / OUT)
     with pytest.raises(SmokeTestError, match=r"expected 'Der Junge liest ein Buch\.', found 'Le garçon"):
         smoke_test(engine, german.model_copy(update={"pinned": embedded_pins(german)}))
 

@@ -84,7 +84,7 @@ def test_how_many_threads_translate_changes_nothing(tiny: Path, conversions: Pat
     found = []
     for given in ({"cores": 1}, {"cores": 2, "threads": 2}, {"cores": 1, "replicas": 3, "threads": 2}):
         translator = load_translator(tiny, config, Resources("cpu", **given), conversions / tiny.name, 64)
-        found.append((translator.engine.ahead // 4, translator.translate(SENTENCES[:60])))
+        found.append((translator.engine.ahead // 4, translator.translate(SENTENCES[:24])))
     assert [copies for copies, _ in found] == [1, 1, 3]
     first, *others = (translations for _, translations in found)
     for other in others:
