@@ -15,18 +15,18 @@ EXTRA ?= $(if $(shell nvidia-smi --list-gpus 2>/dev/null),[gpu])
 
 # Training, encoding, `bsl adapt`, `tiny`, int8 graphs, translation; slowest tests first
 WEAK := tests/flows/test_adapt.py tests/unit/models/training \
-  tests/flows/test_pipeline.py::test_report_names_what_it_is_made_of \
-  tests/flows/test_pipeline.py::test_every_kind_is_there_and_whole \
+  tests/flows/test_pipeline.py::test_report_contains_scores_settings_and_charts \
+  tests/flows/test_pipeline.py::test_pipeline_publishes_every_artifact_kind_without_defects \
   tests/unit/models/encoder/test_sentence_encoder.py tests/unit/models/encoder/test_unpadded.py \
   tests/unit/models/encoder/test_int8.py tests/unit/models/translation/test_ctranslate.py \
   tests/unit/models/runtime/test_device_arithmetic.py tests/unit/tasks/embedding/test_embed.py
 
 # Whole runs as users start them: from the Hub, by a deployment, on a Dask cluster, in processes, from Python
 JOURNEYS := tests/flows/test_recipes_from_the_hub.py tests/unit/bsl tests/flows/test_cluster.py \
-  tests/flows/test_deployment.py::test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated \
+  tests/flows/test_deployment.py::test_deployed_run_evaluation_and_pool_sweep_report_equal_scores \
   tests/flows/test_seams.py tests/flows/test_pipeline_suites.py tests/flows/test_reproduce.py \
-  tests/flows/test_lanes.py::test_lanes_change_no_byte_of_any_checkpoint_nor_the_table \
-  tests/unit/tasks/training/test_distributed.py::test_two_processes_train_as_one
+  tests/flows/test_lanes.py::test_two_lanes_produce_the_same_checkpoints_and_table \
+  tests/unit/tasks/training/test_distributed.py::test_training_with_two_processes_gives_single_process_weights
 
 .PHONY: install develop run test test-slow test-journeys test-avx2 lint bench bench-gpu bench-cpu docs ui audit sbom clean
 ifneq ($(TORCH),$(BUILT))

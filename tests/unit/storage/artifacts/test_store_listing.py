@@ -21,7 +21,7 @@ def store(request, tmp_path):
     return Store(place, tmp_path / "cache")
 
 
-def test_a_model_with_a_manifest_of_its_own_is_a_part_of_its_checkpoint(store, caplog):
+def test_manifest_inside_a_checkpoint_is_not_listed_separately(store, caplog):
     ref = CheckpointRef(key=key(1))
     with store.draft(ref, WHY) as draft:
         (draft.folder / "encoder").mkdir()
@@ -31,7 +31,7 @@ def test_a_model_with_a_manifest_of_its_own_is_a_part_of_its_checkpoint(store, c
     assert caplog.text == ""
 
 
-def test_a_stray_manifest_hides_no_artifact_below_it(store, caplog):
+def test_stray_manifest_does_not_hide_nested_artifacts(store, caplog):
     store.fs.makedirs(f"{store.root}/{NESTED.path}")
     for folder in (NESTED.kind, NESTED.path):
         store.fs.pipe_file(f"{store.root}/{folder}/{MANIFEST}", b"{}")
@@ -51,7 +51,7 @@ class Closed(MemoryFileSystem):
 
 
 @pytest.mark.parametrize("store", ["memory"], indirect=True)
-def test_a_remote_folder_that_cannot_be_listed_is_an_error(store, monkeypatch):
+def test_unlistable_remote_folder_raises_store_read_error(store, monkeypatch):
     """fsspec's own walk skips it, and garbage collection would delete what its reports need."""
     put(store)
     monkeypatch.setattr(store, "fs", Closed())

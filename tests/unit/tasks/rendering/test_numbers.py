@@ -12,5 +12,5 @@ from tasks.rendering.numbers import sized
         (3_440_000, "3.4 MB"), (1_799_999_999, "1.8 GB"), (5e12, "5000.0 GB"),
     ],
 )  # fmt: skip
-def test_no_size_is_spelled_as_nothing(count, text):
+def test_sized_formats_bytes_with_units(count, text):
     assert sized(count) == text
