@@ -136,7 +136,7 @@ def _forgotten_uploads(store: Store, before: datetime) -> list[str]:
         except FileNotFoundError:
             return []
         for path in paths:
-            if found := ADDRESS.match(path):
+            if (found := ADDRESS.match(path)) and found.end() < len(path):
                 folders[ArtifactRef(kind=found["kind"], key=found["key"])].add(path[found.end() + 1 :])
         unlisted = (f"{ref.path}/{name}" for ref, names in folders.items() for name in _unlisted(store, ref, names))
         return [name for name in unlisted if store.fs.modified(f"{store.root}/{name}") < before]
