@@ -7,7 +7,6 @@ expires one hour after its last renewal, so a killed process needs no clean-up.
 from __future__ import annotations
 
 import json
-import logging
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from storage.artifacts.store import Store
-
-logger = logging.getLogger(__name__)
 
 EXPIRES: Final = timedelta(hours=1)
 _FOLDER: Final = ".leases"

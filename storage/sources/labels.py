@@ -70,7 +70,8 @@ def label_source(path: str) -> LabelSource:
     """
     form = format_of(path)
     columns = columns_of(path, form)
-    table = _table(path, form, columns_of(path, form, readable=True))
+    readable = columns_of(path, form, readable=True)
+    table = _table(path, form, readable) if readable else pl.DataFrame()
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
     # Also consider unique values: 300 questions may share 15 answers.
     prose_once = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]

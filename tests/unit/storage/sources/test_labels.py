@@ -179,3 +179,9 @@ def _written(rows: pl.DataFrame, path: Path) -> str:
         case _:
             rows.write_parquet(path)
     return str(path)
+
+
+def test_a_table_of_other_types_alone_has_no_labels(tmp_path: Path) -> None:
+    pl.DataFrame({"tokens": [["a", "b"], ["c"]]}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match="no labels found in the columns 'tokens'"):
+        label_source(str(tmp_path / "a.parquet"))
