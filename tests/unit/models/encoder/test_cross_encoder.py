@@ -152,7 +152,7 @@ CONFIG = TrainingConfig(
 
 @pytest.mark.parametrize("loss", ["bce", "mse"])
 def test_it_learns_to_score_and_the_best_evaluation_by_scores_is_kept(tmp_path, loss):
-    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0, layers=1)
     config = CONFIG.model_copy(update={"objective": CrossRegressionConfig(loss=loss)})
     result = train(PAIRS, SentenceEncoder(encoder, tokenizer), config, dev=DevSet("same", ONE, TWO, list(GOLD)))
     batch = tokenise_pairs(reader(tokenizer, 24), PAIRS)
@@ -163,7 +163,7 @@ def test_it_learns_to_score_and_the_best_evaluation_by_scores_is_kept(tmp_path, 
 
 
 def test_it_learns_classes(tmp_path):
-    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0, layers=1)
     config = CONFIG.model_copy(update={"objective": CrossSoftmaxConfig()})
     result = train(PAIRS, SentenceEncoder(encoder, tokenizer), config)
     losses = result.log["loss"].drop_nulls()

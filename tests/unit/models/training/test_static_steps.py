@@ -59,7 +59,7 @@ def taken(monkeypatch):
 
 @pytest.mark.parametrize(("name", "architecture"), [*((name, "bert") for name in OBJECTIVES), ("bsl", "modernbert")])
 def test_three_steps_are_those_of_packed_batches(tmp_path, taken, name, architecture):
-    folder, config = write_tiny(tmp_path / "model", architecture, dropout=0.0), config_of(OBJECTIVES[name])
+    folder, config = write_tiny(tmp_path / "model", architecture, dropout=0.0, layers=1), config_of(OBJECTIVES[name])
     packed = run(folder, config, static_shapes=False)
     assert not taken
     fixed = run(folder, config, static_shapes=True)
@@ -74,7 +74,7 @@ def test_three_steps_are_those_of_packed_batches(tmp_path, taken, name, architec
 
 def test_an_interrupted_run_goes_on_to_the_bit(tmp_path):
     """With dropout, a queue and several shapes: the memory of a shape is not part of the state."""
-    folder = write_tiny(tmp_path / "model")
+    folder = write_tiny(tmp_path / "model", layers=1)
     config = config_of(OBJECTIVES["bsl with a queue"], max_steps=6)
     whole = run(folder, config, static_shapes=True)
     asked = iter([False, False, True])
