@@ -17,6 +17,7 @@ from models.training.batches import count_steps
 from storage.errors import SourceError
 from tasks.stage.run_context import RunContext
 from tests.domain_files import write_useb
+from tests.every import every
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +104,7 @@ def test_of_a_suite_what_is_not_there_is_left_out_and_told(tmp_path: Path) -> No
     assert [*found.missing] == ["askubuntu"]
 
 
-@pytest.mark.parametrize("lang", ["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])
+@every(["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])
 def test_opus_mt_knows_a_way_and_back(lang: str) -> None:
     trip = AdaptConfig(lang=lang, views="round-trips", translators="opus-mt").trip
     assert trip is not None

@@ -9,6 +9,7 @@ from torch import nn
 
 from models.encoder.int8 import NOTE, target_here, target_of
 from models.serving.onnx_export import export_onnx, quantise_onnx
+from tests.every import every
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
 onnx = pytest.importorskip("onnx")
@@ -87,8 +88,7 @@ def test_large_columns_cost_int8_less_when_they_are_evened_out(graph_of, tmp_pat
     assert even < 0.7 * plain
 
 
-@pytest.mark.parametrize(
-    ("machine", "flags", "target"),
+@every(
     [
         ("x86_64", "fpu avx2 avx512f avx512_bf16 avx512_vnni", "vnni"),
         ("AMD64", "fpu avx2 avx_vnni", "vnni"),
@@ -97,7 +97,7 @@ def test_large_columns_cost_int8_less_when_they_are_evened_out(graph_of, tmp_pat
         ("x86_64", "", "avx2"),  # Windows and macOS report no flags
         ("aarch64", "fp asimd", "vnni"),
         ("arm64", "", "vnni"),
-    ],
+    ]
 )
 def test_the_target_is_that_of_the_processor(machine, flags, target):
     assert target_of(machine, flags.split()) == target

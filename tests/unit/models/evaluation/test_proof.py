@@ -21,6 +21,7 @@ from models.evaluation.proof import (
 from models.evaluation.retrieval import Retrieval
 from models.evaluation.significance.hierarchical import difference_of
 from models.evaluation.verdict import judged
+from tests.every import every
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,8 +75,7 @@ def _row(role: Role, difference: float, half: float = 0.001) -> BeforeAfter:
     return BeforeAfter("some set", "Spearman", role, 0.5, 0.5 + difference, *spread, 10, 0)
 
 
-@pytest.mark.parametrize(
-    ("rows", "word"),
+@every(
     [
         ([_row("counts", 0.02), _row("guard", -0.004)], "BETTER"),
         ([_row("counts", 0.02), _row("guard", -0.006)], "WORSE"),
@@ -83,7 +83,7 @@ def _row(role: Role, difference: float, half: float = 0.001) -> BeforeAfter:
         ([_row("counts", -0.02)], "WORSE"),
         ([_row("shown", 0.02)], "NOT PROVED"),
         ([_row("guard", 0.02)], "NOT PROVED"),
-    ],
+    ]
 )
 def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[BeforeAfter], word: str) -> None:
     verdict = judged(rows, 0.5)

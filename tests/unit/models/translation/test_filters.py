@@ -17,12 +17,12 @@ from models.translation.filters import (
     overlap,
     verdict,
 )
+from tests.every import every
 
 HE_SLEEPS = "The old man is asleep in his chair."
 
 
-@pytest.mark.parametrize(
-    ("source", "translation", "reason"),
+@every(
     [
         (HE_SLEEPS, "Der alte Mann schläft in seinem Sessel.", None),
         (HE_SLEEPS, HE_SLEEPS.upper(), "copy"),
@@ -44,15 +44,14 @@ HE_SLEEPS = "The old man is asleep in his chair."
             "Ja.",
             "too_short",
         ),
-    ],
+    ]
 )
 def test_verdict(source: str, translation: str | None, reason: str | None) -> None:
     frame = pl.DataFrame({"s": [source], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
     assert frame.select(verdict(pl.col("s"), pl.col("t"), FilterConfig())).item() == reason
 
 
-@pytest.mark.parametrize(
-    ("translation", "reason"),
+@every(
     [
         (HE_SLEEPS, None),
         ("ja " * 200, None),
@@ -60,7 +59,7 @@ def test_verdict(source: str, translation: str | None, reason: str | None) -> No
         ("El viejo está dormido en su sillón.", None),
         ("", "empty"),
         (None, "missing"),
-    ],
+    ]
 )
 def test_unfiltered_keeps_whatever_has_text(translation: str | None, reason: str | None) -> None:
     frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
@@ -107,8 +106,7 @@ def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch: pytest.M
     assert_frame_equal(table, expected, check_dtypes=False)
 
 
-@pytest.mark.parametrize(
-    ("translation", "lang", "reason"),
+@every(
     [
         ("Der alte Mann schläft in seinem Sessel.", "de", None),
         ("Le vieil homme dort dans son fauteuil.", "de", "language"),
@@ -119,7 +117,7 @@ def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch: pytest.M
         ("Okay, Berlin!", "de", None),  # too short to identify
         ("Le vieil homme dort dans son fauteuil.", "tlh", None),  # a language unknown to the identifier
         ("Le vieil homme dort dans son fauteuil.", None, None),
-    ],
+    ]
 )
 def test_only_what_is_clearly_another_language_is_dropped(
     translation: str, lang: str | None, reason: str | None

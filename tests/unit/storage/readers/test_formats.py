@@ -6,6 +6,7 @@ from storage.errors import SourceError
 from storage.readers.formats import format_of
 from storage.readers.read_report import NAME_COLUMNS
 from storage.sources.sources import SourceSpec, resolve_source
+from tests.every import every
 from tests.reading import texts
 
 
@@ -47,8 +48,7 @@ def test_only_the_first_examples_are_kept(write, report):
     assert [record.line for record in report.bad] == list(range(2, 22))
 
 
-@pytest.mark.parametrize(
-    "fields",
+@every(
     [
         {"path": ""},
         {"dataset": ""},
@@ -56,8 +56,7 @@ def test_only_the_first_examples_are_kept(write, report):
         {"path": "a.txt", "columns": ("text",), "label": "text"},
         {"path": "a\0b"},
         {"path": "ftp://user:planted-secret@host/a.txt"},
-    ],
-    ids=str,
+    ]
 )
 def test_a_source_that_makes_no_sense_is_refused(fields):
     with pytest.raises(ValueError, match="1 validation error") as refusal:
